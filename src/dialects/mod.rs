@@ -1,0 +1,95 @@
+//! How each lock library stores its locks.
+//!
+//! One family per file, one trait. A [`Dialect`] recognises a key from its name, type and value, decodes the holders,
+//! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
+//! [`Recogniser`] asks all of them and keeps the best reading and the second.
+
+mod plain;
+mod recogniser;
+mod release;
+pub mod shape;
+
+pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
+pub use release::{Release, Renewal, Step, Waiting};
+
+use crate::model::{Holder, Kind, Mode, RawValue, Time, Ttl};
+
+/// Index of a dialect in [`all`]. Small, since each lock carries one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DialectId(pub u8);
+
+/// What there is to see of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    pub key: &'a [u8],
+    pub value: &'a RawValue,
+    pub ttl: Ttl,
+    /// Now, for values that carry a time.
+    pub now: Time,
+    /// The user named the pattern under which the key was found: a string there is a lock.
+    pub given: bool,
+    /// The user said that this keyspace is of this dialect: take what could be one for one.
+    pub told: bool,
+}
+
+/// A dialect's reading of a key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    pub kind: Kind,
+    pub mode: Mode,
+    /// 0 to 1. From [`Claim::SURE`] on it is not shown as a guess.
+    pub confidence: f32,
+    pub holders: Vec<Holder>,
+}
+
+impl Claim {
+    pub const SURE: f32 = 0.8;
+
+    pub fn lock(confidence: f32, mode: Mode, holders: Vec<Holder>) -> Claim {
+        Claim { kind: Kind::Lock, mode, confidence, holders }
+    }
+
+    /// One exclusive holder, known by `token`.
+    pub fn exclusive(confidence: f32, token: &[u8]) -> Claim {
+        Claim::lock(confidence, Mode::Exclusive, vec![Holder::new(token)])
+    }
+}
+
+/// One library's way to store locks.
+pub trait Dialect: Send + Sync {
+    /// The name in `--dialect`, in the tables and in JSON.
+    fn name(&self) -> &'static str;
+
+    /// Where its locks live by default, as Redis globs. Empty for libraries that use the caller's name as it is.
+    fn patterns(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Keys that belong to a lock of this library but are not the lock: queues, channels' companions, latches. They are
+    /// hidden, and never read.
+    fn is_helper(&self, _key: &[u8]) -> bool {
+        false
+    }
+
+    /// Reads the key as a lock of this library, if it can be one.
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim>;
+
+    /// What keeps the lock alive.
+    fn renewal(&self) -> Renewal;
+
+    /// Who waits for it, and where that can be seen.
+    fn waiting(&self, sight: &Sight<'_>) -> Waiting;
+
+    /// What freeing it takes beyond deleting the key, and what may go wrong.
+    fn release(&self, sight: &Sight<'_>) -> Release;
+
+    /// The key of the fencing counter, where the library has one.
+    fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// All dialects, the most specific first: on equal confidence the earlier one wins.
+pub fn all() -> &'static [&'static dyn Dialect] {
+    &[&plain::Plain]
+}

@@ -1,0 +1,159 @@
+//! Asks every dialect and keeps the best reading, and the second where the best is a guess.
+
+use super::{Claim, Dialect, DialectId, Sight, all};
+use crate::glob::{BadGlob, Glob, Globs};
+use crate::model::{RawValue, Time, Ttl};
+
+/// "Keys under this glob are locks of this dialect": from `--dialect NAME=GLOB` or the config.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    pub dialect: DialectId,
+    pub glob: Glob,
+}
+
+/// Which keys we look at, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Under a pattern that the user gave: a string there is a lock even if no library is recognised.
+    Given,
+    /// Under a pattern of a known library: a lock only if it reads as one.
+    Default,
+}
+
+/// The best reading of a key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Best {
+    pub dialect: DialectId,
+    pub claim: Claim,
+    pub second: Option<(DialectId, f32)>,
+}
+
+/// Where to look for locks, and how to read what is found there.
+#[derive(Clone, Debug)]
+pub struct Recogniser {
+    patterns: Globs,
+    standing: Standing,
+    mappings: Vec<Mapping>,
+}
+
+/// Below this a reading under the default patterns is no lock.
+const LEAST: f32 = 0.4;
+
+impl Recogniser {
+    /// With the user's patterns, or, when there are none, with those of all known libraries. The globs of the mappings
+    /// are looked at in any case.
+    pub fn new(given: Vec<Glob>, extra: Vec<Glob>, mappings: Vec<Mapping>) -> Recogniser {
+        let standing = if given.is_empty() { Standing::Default } else { Standing::Given };
+        let mut globs = given;
+        if standing == Standing::Default {
+            globs.extend(default_patterns());
+            globs.extend(extra);
+        }
+        globs.extend(mappings.iter().map(|mapping| mapping.glob.clone()));
+        Recogniser { patterns: Globs::new(globs).minimal(), standing, mappings }
+    }
+
+    /// The patterns that are looked for, without those another one covers.
+    pub fn patterns(&self) -> &Globs {
+        &self.patterns
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Whether a key can be a lock by its name alone: under the patterns, and no library's helper.
+    pub fn may_be_lock(&self, key: &[u8]) -> bool {
+        self.patterns.matches(key) && !self.is_helper(key)
+    }
+
+    /// Whether the key is a queue, a latch or another companion of some lock.
+    pub fn is_helper(&self, key: &[u8]) -> bool {
+        self.mapping(key).is_none() && all().iter().any(|dialect| dialect.is_helper(key))
+    }
+
+    fn mapping(&self, key: &[u8]) -> Option<&Mapping> {
+        self.mappings.iter().find(|mapping| mapping.glob.matches(key))
+    }
+
+    /// Reads a key as a lock, if it is one.
+    pub fn read(&self, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Best> {
+        let mut sight = Sight { key, value, ttl, now, given: self.standing == Standing::Given, told: false };
+        if let Some(mapping) = self.mapping(key) {
+            sight.told = true;
+            let claim = dialect(mapping.dialect).read(&sight)?;
+            return Some(Best { dialect: mapping.dialect, claim: Claim { confidence: 1.0, ..claim }, second: None });
+        }
+        let mut best: Option<(DialectId, Claim)> = None;
+        let mut second: Option<(DialectId, f32)> = None;
+        for (index, dialect) in all().iter().enumerate() {
+            let Some(claim) = dialect.read(&sight) else { continue };
+            let id = DialectId(index as u8);
+            match &best {
+                Some((_, top)) if claim.confidence <= top.confidence => {
+                    if second.is_none_or(|(_, confidence)| claim.confidence > confidence) {
+                        second = Some((id, claim.confidence));
+                    }
+                }
+                _ => {
+                    second = best.map(|(id, claim)| (id, claim.confidence)).or(second);
+                    best = Some((id, claim));
+                }
+            }
+        }
+        let (dialect, claim) = best?;
+        if self.standing == Standing::Default && claim.confidence < LEAST {
+            return None;
+        }
+        let second = second.filter(|_| claim.confidence < Claim::SURE);
+        Some(Best { dialect, claim, second })
+    }
+
+    /// Decodes once more a value that was read as a lock of `dialect` before.
+    pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {
+        let given = self.standing == Standing::Given;
+        let told = self.mapping(key).is_some();
+        dialect(id).read(&Sight { key, value, ttl, now, given, told })
+    }
+}
+
+/// The dialect behind an id.
+pub fn dialect(id: DialectId) -> &'static dyn Dialect {
+    all()[id.0 as usize]
+}
+
+/// The dialect of that name.
+pub fn by_name(name: &str) -> Option<DialectId> {
+    all().iter().position(|dialect| dialect.name() == name).map(|index| DialectId(index as u8))
+}
+
+/// The patterns of all known libraries.
+pub fn default_patterns() -> Vec<Glob> {
+    let texts = all().iter().flat_map(|dialect| dialect.patterns().iter().copied());
+    texts.map(|text| Glob::new(text).expect("a dialect's own pattern is a valid glob")).collect()
+}
+
+impl Mapping {
+    /// Parses `NAME=GLOB`.
+    pub fn parse(text: &str) -> Result<Mapping, BadMapping> {
+        let (name, glob) = text.split_once('=').ok_or_else(|| BadMapping::Form(text.into()))?;
+        let dialect = by_name(name).ok_or_else(|| BadMapping::Unknown { name: name.into(), nearest: nearest(name) })?;
+        Ok(Mapping { dialect, glob: Glob::new(glob)? })
+    }
+}
+
+fn nearest(name: &str) -> &'static str {
+    let distance = |other: &&'static str| strsim::damerau_levenshtein(name, other);
+    all().iter().map(|dialect| dialect.name()).min_by_key(distance).unwrap_or("plain")
+}
+
+/// Why a `NAME=GLOB` can't be used.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum BadMapping {
+    #[error("a dialect mapping is written NAME=GLOB, for example plain=job:*; got {0:?}")]
+    Form(String),
+    #[error("there is no dialect {name:?}; did you mean {nearest:?}? 'lockscope info' lists them all")]
+    Unknown { name: String, nearest: &'static str },
+    #[error(transparent)]
+    Glob(#[from] BadGlob),
+}

@@ -1,0 +1,169 @@
+//! Shapes of tokens and names that the dialects tell libraries apart by.
+
+use chrono::DateTime;
+
+use crate::model::Time;
+
+/// `8-4-4-4-12` hex digits; the version nibble comes back.
+pub fn uuid_version(bytes: &[u8]) -> Option<u8> {
+    if bytes.len() != 36 {
+        return None;
+    }
+    for (i, byte) in bytes.iter().enumerate() {
+        let fine = if matches!(i, 8 | 13 | 18 | 23) { *byte == b'-' } else { byte.is_ascii_hexdigit() };
+        if !fine {
+            return None;
+        }
+    }
+    hex_digit(bytes[14])
+}
+
+/// A random UUID (version 4, RFC variant).
+pub fn is_uuid4(bytes: &[u8]) -> bool {
+    uuid_version(bytes) == Some(4) && matches!(bytes[19].to_ascii_lowercase(), b'8' | b'9' | b'a' | b'b')
+}
+
+pub fn is_uuid(bytes: &[u8]) -> bool {
+    uuid_version(bytes).is_some()
+}
+
+/// Exactly `len` lower-case hex digits.
+pub fn is_hex(bytes: &[u8], len: usize) -> bool {
+    bytes.len() == len && bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+pub fn is_alphanumeric(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_alphanumeric)
+}
+
+pub fn is_decimal(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
+}
+
+/// Standard base64, with its padding, of exactly `bytes_inside` bytes.
+pub fn is_base64(text: &[u8], bytes_inside: usize) -> bool {
+    let padding = (3 - bytes_inside % 3) % 3;
+    text.len() == bytes_inside.div_ceil(3) * 4
+        && text[..text.len() - padding].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
+        && text[text.len() - padding..].iter().all(|b| *b == b'=')
+}
+
+/// URL-safe base64 without padding, of exactly `len` characters.
+pub fn is_base64_url(text: &[u8], len: usize) -> bool {
+    text.len() == len && text.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
+/// The time inside a UUIDv1 written as 32 hex digits, if it is one: Python's `uuid1().hex`.
+pub fn uuid1_hex_time(hex: &[u8]) -> Option<Time> {
+    if !is_hex(hex, 32) || hex[12] != b'1' || !matches!(hex[16], b'8' | b'9' | b'a' | b'b') {
+        return None;
+    }
+    let text = std::str::from_utf8(hex).ok()?;
+    let low = u64::from_str_radix(&text[0..8], 16).ok()?;
+    let mid = u64::from_str_radix(&text[8..12], 16).ok()?;
+    let high = u64::from_str_radix(&text[13..16], 16).ok()?;
+    let ticks = high << 48 | mid << 32 | low;
+    // 100 ns steps since 1582-10-15.
+    let since_epoch = ticks.checked_sub(0x01b2_1dd2_1381_4000)?;
+    Some(Time((since_epoch / 10_000) as i64))
+}
+
+/// An RFC 3339 time.
+pub fn iso_time(text: &str) -> Option<Time> {
+    DateTime::parse_from_rfc3339(text).ok().map(|at| Time(at.timestamp_millis()))
+}
+
+/// Seconds since the epoch, as a decimal number with a fraction.
+pub fn epoch_seconds(text: &[u8]) -> Option<Time> {
+    let seconds: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
+    (seconds.is_finite() && seconds > 1e8 && seconds < 1e11).then_some(Time((seconds * 1000.0) as i64))
+}
+
+/// The words of a name: split at everything that is neither a letter nor a digit, and inside camelCase; lower case.
+pub fn words(name: &[u8]) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut before_lower = false;
+    for &byte in name {
+        if !byte.is_ascii_alphanumeric() {
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+            before_lower = false;
+            continue;
+        }
+        if byte.is_ascii_uppercase() && before_lower && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        before_lower = byte.is_ascii_lowercase();
+        word.push(byte.to_ascii_lowercase() as char);
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// Whether a name speaks of a lock: a word of it is lock, mutex, … or ends in "lock" as `redlock`, `joblock` do, but
+/// not `block`, `clock`, `unlock`.
+pub fn names_a_lock(key: &[u8]) -> bool {
+    words(key).iter().any(|word| match word.as_str() {
+        "lock" | "locks" | "locked" | "mutex" | "mutexes" | "semaphore" | "lck" => true,
+        word => {
+            (word.ends_with("lock") || word.ends_with("locks") || word.starts_with("lock"))
+                && !["block", "clock", "unlock", "flock", "locker", "lockout", "padlock", "locksmith"]
+                    .iter()
+                    .any(|other| word.contains(other))
+        }
+    })
+}
+
+/// Whether a value can be somebody's token: short, in one line, and no document.
+pub fn could_be_token(value: &[u8]) -> bool {
+    if value.is_empty() || value.len() > 200 {
+        return false;
+    }
+    match std::str::from_utf8(value) {
+        Ok(text) => {
+            !text.contains(['\n', '\r', '<', '{'])
+                && text.split(' ').count() <= 4
+                && !text.chars().any(|c| c.is_control())
+        }
+        // Raw random bytes, as some libraries use them.
+        Err(_) => (16..=32).contains(&value.len()),
+    }
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    (byte as char).to_digit(16).map(|digit| digit as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_names() {
+        assert_eq!(words(b"job-lock:default:Nightly"), ["job", "lock", "default", "nightly"]);
+        assert_eq!(words(b"orderLock_17"), ["order", "lock", "17"]);
+        assert!(names_a_lock(b"SINGLETONLOCK_ab12"));
+        assert!(names_a_lock(b"redbeat::lock"));
+        assert!(!names_a_lock(b"block:17"));
+        assert!(!names_a_lock(b"clock"));
+        assert!(!names_a_lock(b"blocked-users"));
+    }
+
+    #[test]
+    fn a_uuid1_tells_its_time() {
+        // uuid.UUID('c232ab00-9414-11ec-b3c8-9f6bdeced846') is 2022-02-22T19:22:22Z.
+        assert_eq!(uuid1_hex_time(b"c232ab00941411ecb3c89f6bdeced846"), Some(Time(1_645_557_742_000)));
+        assert_eq!(uuid1_hex_time(b"c232ab00941441ecb3c89f6bdeced846"), None);
+    }
+
+    #[test]
+    fn base64_shapes() {
+        assert!(is_base64(b"AAAAAAAAAAAAAAAAAAAAAA==", 16));
+        assert!(is_base64(b"AAAAAAAAAAAAAAAAAAAAAAAA", 18));
+        assert!(!is_base64(b"AAAAAAAAAAAAAAAAAAAAAAAA", 16));
+    }
+}

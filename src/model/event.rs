@@ -1,0 +1,91 @@
+//! What a keyspace notification said, packed so that a flood of them costs no allocation each.
+
+use super::Time;
+
+/// The name of a keyspace event, reduced to what a lock can tell from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum KeyEvent {
+    /// The key did not exist before (`new`, with the `n` class from Redis 7.0 on).
+    New,
+    /// A string was written (`set`): an acquire, or a renewal of a library that sets again.
+    Set,
+    /// A TTL was given (`expire`): part of an acquire, or a renewal.
+    Expire,
+    /// The TTL was taken away.
+    Persist,
+    /// A field, member or count was written.
+    Written,
+    /// A field or member was taken out.
+    Removed,
+    Del,
+    Expired,
+    Evicted,
+    RenamedFrom,
+    RenamedTo,
+    /// Something we have no rule for: look again.
+    Other,
+}
+
+impl KeyEvent {
+    pub fn from_name(name: &[u8]) -> KeyEvent {
+        match name {
+            b"new" => KeyEvent::New,
+            b"set" | b"copy_to" | b"restore" => KeyEvent::Set,
+            b"expire" => KeyEvent::Expire,
+            b"persist" => KeyEvent::Persist,
+            b"hset" | b"hincrby" | b"zadd" | b"zincr" | b"sadd" | b"incrby" | b"lpush" | b"rpush" | b"setrange"
+            | b"append" => KeyEvent::Written,
+            b"hdel" | b"zrem" | b"srem" | b"lrem" | b"lpop" | b"rpop" | b"zremrangebyscore" | b"zremrangebyrank" => {
+                KeyEvent::Removed
+            }
+            b"del" => KeyEvent::Del,
+            b"expired" => KeyEvent::Expired,
+            b"evicted" => KeyEvent::Evicted,
+            b"rename_from" => KeyEvent::RenamedFrom,
+            b"rename_to" => KeyEvent::RenamedTo,
+            _ => KeyEvent::Other,
+        }
+    }
+
+    /// The key is gone once this event has fired.
+    pub fn ends(self) -> bool {
+        matches!(self, KeyEvent::Del | KeyEvent::Expired | KeyEvent::Evicted | KeyEvent::RenamedFrom)
+    }
+}
+
+/// Events in the order they arrived, their keys in one buffer.
+#[derive(Debug, Default)]
+pub struct EventBatch {
+    pub at: Time,
+    bytes: Vec<u8>,
+    events: Vec<(u32, KeyEvent)>,
+}
+
+impl EventBatch {
+    pub fn new(at: Time) -> EventBatch {
+        EventBatch { at, ..EventBatch::default() }
+    }
+
+    pub fn push(&mut self, key: &[u8], event: KeyEvent) {
+        self.bytes.extend_from_slice(key);
+        self.events.push((self.bytes.len() as u32, event));
+    }
+
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], KeyEvent)> {
+        let mut start = 0usize;
+        self.events.iter().map(move |&(end, event)| {
+            let key = &self.bytes[start..end as usize];
+            start = end as usize;
+            (key, event)
+        })
+    }
+}

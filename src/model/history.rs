@@ -1,0 +1,60 @@
+//! Bounded memory of one lock: the renewals of the current hold, and the holds before it.
+
+use std::collections::VecDeque;
+
+use super::{Ending, Time, Token};
+
+/// The renewals of the current hold: how many in all, and the times of the last few.
+#[derive(Clone, Debug, Default)]
+pub struct Beats {
+    pub count: u64,
+    recent: VecDeque<Time>,
+}
+
+impl Beats {
+    const KEPT: usize = 16;
+
+    /// Notes a renewal. Late and repeated reports of a beat already noted are left out.
+    pub fn push(&mut self, at: Time) -> bool {
+        if self.recent.back().is_some_and(|last| at <= *last) {
+            return false;
+        }
+        if self.recent.len() == Self::KEPT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(at);
+        self.count += 1;
+        true
+    }
+
+    pub fn recent(&self) -> impl Iterator<Item = Time> + '_ {
+        self.recent.iter().copied()
+    }
+
+    pub fn last(&self) -> Option<Time> {
+        self.recent.back().copied()
+    }
+
+    /// The usual distance between two renewals: the median, from three renewals on.
+    pub fn period_ms(&self) -> Option<u64> {
+        if self.recent.len() < 3 {
+            return None;
+        }
+        let mut gaps: Vec<u64> =
+            self.recent.iter().zip(self.recent.iter().skip(1)).map(|(a, b)| b.since(*a).as_millis() as u64).collect();
+        gaps.sort_unstable();
+        Some(gaps[gaps.len() / 2])
+    }
+}
+
+/// A hold that is over.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hold {
+    pub holder: Option<Token>,
+    pub since: Time,
+    /// Whether `since` is when it was taken, or only when we first saw it.
+    pub exact: bool,
+    pub until: Time,
+    pub ending: Ending,
+    pub renewals: u64,
+}

@@ -1,0 +1,147 @@
+//! One lock as the table keeps it: small, since there may be a million of them.
+
+use std::collections::VecDeque;
+
+use super::history::{Beats, Hold};
+use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Source, Time};
+use crate::dialects::DialectId;
+
+/// Whether somebody holds it, as far as we know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// An event named it; nothing was read yet.
+    Unread,
+    Held,
+    Gone,
+}
+
+/// How the value was read, without the holders: those are decoded again when they are needed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Reading {
+    pub dialect: DialectId,
+    pub kind: Kind,
+    pub mode: Mode,
+    pub confidence: f32,
+    pub second: Option<(DialectId, f32)>,
+}
+
+/// Events that wait for a look at the key to be understood.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub events: Vec<(KeyEvent, Time)>,
+    /// Events left out because too many came between two looks.
+    pub skipped: u32,
+}
+
+impl Pending {
+    const KEPT: usize = 48;
+
+    pub fn push(&mut self, event: KeyEvent, at: Time) {
+        if self.events.len() == Self::KEPT {
+            // The newest say how it ended; a flood between two looks loses its middle, and says so.
+            self.events.drain(8..24);
+            self.skipped += 16;
+        }
+        self.events.push((event, at));
+    }
+}
+
+/// A lock and what is known of it.
+#[derive(Debug)]
+pub struct Lock {
+    pub node: NodeId,
+    pub key: Key,
+    pub(super) phase: Phase,
+    pub(super) reading: Option<Reading>,
+    pub(super) value: RawValue,
+    /// When the key's time is up; `None`: it has no TTL.
+    pub(super) expires: Option<Time>,
+    pub(super) lease_ms: Option<u32>,
+    /// When the current hold began, or was first seen.
+    pub(super) since: Time,
+    pub(super) since_is: HeldIs,
+    pub(super) since_source: Source,
+    /// Order-free digest of the holders' tokens.
+    pub(super) holders_digest: u64,
+    /// When the question was sent whose answer is stored here.
+    pub(super) asked: Time,
+    pub(super) confirmed: Time,
+    /// Table sequence of the newest event.
+    pub(super) event_seq: u64,
+    pub(super) pending: Option<Box<Pending>>,
+    pub(super) beats: Option<Box<Beats>>,
+    pub(super) past: Option<Box<VecDeque<Hold>>>,
+    /// A look that no event explains was put off once, to let its event arrive.
+    pub(super) surprised: bool,
+    /// Waits in the queue of keys to look at.
+    pub(super) queued: bool,
+    /// Has an entry in the deadline heap.
+    pub(super) scheduled: bool,
+    /// How often in a row an answer was set aside because events overtook it.
+    pub(super) overtaken: u8,
+    pub(super) flushed: bool,
+    /// Bumped whenever the slot gets another lock, so that old tickets miss.
+    pub(super) generation: u32,
+}
+
+impl Lock {
+    pub(super) const PAST_KEPT: usize = 8;
+
+    pub(super) fn new(node: NodeId, key: Key, at: Time, generation: u32) -> Lock {
+        Lock {
+            node,
+            key,
+            phase: Phase::Unread,
+            reading: None,
+            value: RawValue::Other("none".into()),
+            expires: None,
+            lease_ms: None,
+            since: at,
+            since_is: HeldIs::AtLeast,
+            since_source: Source::Scan,
+            holders_digest: 0,
+            asked: Time(i64::MIN),
+            confirmed: Time(i64::MIN),
+            event_seq: 0,
+            pending: None,
+            beats: None,
+            past: None,
+            surprised: false,
+            queued: false,
+            scheduled: false,
+            overtaken: 0,
+            flushed: false,
+            generation,
+        }
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.phase == Phase::Held
+    }
+
+    pub fn value(&self) -> &RawValue {
+        &self.value
+    }
+
+    pub fn reading(&self) -> Option<Reading> {
+        self.reading
+    }
+
+    /// The holds before the current one, oldest first.
+    pub fn past(&self) -> impl Iterator<Item = &Hold> {
+        self.past.iter().flat_map(|past| past.iter())
+    }
+
+    /// The renewals of the current hold.
+    pub fn beats(&self) -> Option<&Beats> {
+        self.beats.as_deref()
+    }
+
+    pub(super) fn remember(&mut self, hold: Hold) {
+        let past = self.past.get_or_insert_default();
+        if past.len() == Self::PAST_KEPT {
+            past.pop_front();
+        }
+        past.push_back(hold);
+    }
+}

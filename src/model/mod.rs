@@ -1,0 +1,30 @@
+//! The pure model: locks, their holders, leases and histories.
+//!
+//! Nothing here speaks to Redis, to the terminal or to the clock; the time is always an argument. Sources hand in
+//! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
+
+mod event;
+mod history;
+mod holder;
+mod key;
+mod lock;
+mod observation;
+mod raw;
+//mod table;
+mod time;
+mod transition;
+mod verdict;
+mod view;
+
+pub use event::{EventBatch, KeyEvent};
+pub use history::{Beats, Hold};
+pub use holder::{Holder, Kind, Mode, Token};
+pub use key::{Key, NodeId};
+pub use lock::Lock;
+pub use observation::{Observation, Seen, Source};
+pub use raw::RawValue;
+//pub use table::{Limits, Table, Ticket};
+pub use time::{Time, Ttl};
+pub use transition::{Change, Ending, Transition};
+pub use verdict::{State, Verdict};
+pub use view::{HeldIs, LockView, RenewalView, Snapshot};

@@ -1,0 +1,52 @@
+//! What a source saw, on its way into the [`Table`](super::Table).
+
+use super::{EventBatch, Key, NodeId, RawValue, Time, Ttl};
+
+/// Where a piece of knowledge comes from; always shown beside it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// A keyspace notification, and the reading it caused.
+    Notification,
+    /// A client-side caching broadcast, and the reading it caused.
+    Tracking,
+    /// A walk of the keyspace, or a look at a lock known already.
+    Scan,
+    /// A write of our own.
+    Action,
+}
+
+impl Source {
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Notification => "notification",
+            Source::Tracking => "tracking",
+            Source::Scan => "scan",
+            Source::Action => "action",
+        }
+    }
+}
+
+/// What a look at one key found.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Seen {
+    Absent,
+    Present { value: RawValue, ttl: Ttl },
+}
+
+/// One thing that a source saw on one node.
+#[derive(Debug)]
+pub enum Observation {
+    /// Keyspace events, in order of arrival.
+    Events { node: NodeId, batch: EventBatch },
+    /// Keys that changed in some way the source can't name (tracking).
+    Touched { node: NodeId, keys: Vec<Key>, at: Time },
+    /// A look at a key. `asked` is when the question left, `answered` when the answer came: whatever happened in between
+    /// may or may not be part of it.
+    Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
+    /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.
+    Swept { node: NodeId, started: Time, at: Time },
+    /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).
+    Flushed { node: NodeId, at: Time },
+    /// The source lost its connection or could not keep up: events are missing from here on until a new sweep.
+    Gap { node: NodeId, at: Time },
+}

@@ -1,0 +1,103 @@
+//! What was read of a key's value: bounded, whatever the key holds.
+
+/// A key's type and as much of its value as we are willing to fetch. `len` is the true size; when it exceeds what is
+/// kept here the value was cut.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RawValue {
+    Str {
+        head: Box<[u8]>,
+        len: u64,
+    },
+    Hash {
+        fields: Box<[(Box<[u8]>, Box<[u8]>)]>,
+        len: u64,
+    },
+    Zset {
+        members: Box<[(Box<[u8]>, f64)]>,
+        len: u64,
+    },
+    Set {
+        members: Box<[Box<[u8]>]>,
+        len: u64,
+    },
+    List {
+        len: u64,
+    },
+    /// A type that no lock library uses (a stream, a module's type), by its name.
+    Other(Box<str>),
+    /// There, but its value could not or must not be fetched (not permitted, or too large), with its type.
+    Unread {
+        of: Box<str>,
+        why: Box<str>,
+    },
+}
+
+impl RawValue {
+    /// A whole string value.
+    pub fn string(bytes: &[u8]) -> RawValue {
+        RawValue::Str { head: bytes.into(), len: bytes.len() as u64 }
+    }
+
+    /// A whole hash value.
+    pub fn hash<'a>(fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> RawValue {
+        let fields: Box<[_]> = fields.into_iter().map(|(f, v)| (f.into(), v.into())).collect();
+        RawValue::Hash { len: fields.len() as u64, fields }
+    }
+
+    /// A whole sorted set.
+    pub fn zset<'a>(members: impl IntoIterator<Item = (&'a [u8], f64)>) -> RawValue {
+        let members: Box<[_]> = members.into_iter().map(|(m, s)| (m.into(), s)).collect();
+        RawValue::Zset { len: members.len() as u64, members }
+    }
+
+    /// A whole set.
+    pub fn set<'a>(members: impl IntoIterator<Item = &'a [u8]>) -> RawValue {
+        let members: Box<[_]> = members.into_iter().map(|m| m.into()).collect();
+        RawValue::Set { len: members.len() as u64, members }
+    }
+
+    /// The Redis type name, as TYPE answers it.
+    pub fn type_name(&self) -> &str {
+        match self {
+            RawValue::Str { .. } => "string",
+            RawValue::Hash { .. } => "hash",
+            RawValue::Zset { .. } => "zset",
+            RawValue::Set { .. } => "set",
+            RawValue::List { .. } => "list",
+            RawValue::Other(name) => name,
+            RawValue::Unread { of, .. } => of,
+        }
+    }
+
+    /// The bytes of a string that was fetched whole.
+    pub fn as_string(&self) -> Option<&[u8]> {
+        match self {
+            RawValue::Str { head, len } if head.len() as u64 == *len => Some(head),
+            _ => None,
+        }
+    }
+
+    /// The fields of a hash that was fetched whole.
+    pub fn as_hash(&self) -> Option<&[(Box<[u8]>, Box<[u8]>)]> {
+        match self {
+            RawValue::Hash { fields, len } if fields.len() as u64 == *len => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// The members of a sorted set that was fetched whole.
+    pub fn as_zset(&self) -> Option<&[(Box<[u8]>, f64)]> {
+        match self {
+            RawValue::Zset { members, len } if members.len() as u64 == *len => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The members of a set that was fetched whole.
+    pub fn as_set(&self) -> Option<&[Box<[u8]>]> {
+        match self {
+            RawValue::Set { members, len } if members.len() as u64 == *len => Some(members),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What happened to a lock: one entry per change, as `watch` prints it.
+
+use super::{Key, NodeId, Source, Time, Token};
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Seen for the first time, already held.
+    Found,
+    Acquired,
+    Renewed,
+    /// The holder changed and no release came in between.
+    Taken,
+    Ended(Ending),
+}
+
+/// Why a hold is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    Released,
+    Expired,
+    /// Dropped by the server's eviction policy.
+    Evicted,
+    /// FLUSHALL, FLUSHDB or SWAPDB.
+    Flushed,
+    /// Renamed away by somebody.
+    Renamed,
+    /// Gone while we were not looking: nobody can say how.
+    Unseen,
+    /// Freed by an operator.
+    Forced,
+}
+
+impl Ending {
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Released => "released",
+            Ending::Expired => "expired",
+            Ending::Evicted => "evicted",
+            Ending::Flushed => "flushed",
+            Ending::Renamed => "renamed away",
+            Ending::Unseen => "gone unseen",
+            Ending::Forced => "forced",
+        }
+    }
+}
+
+impl Change {
+    /// The word of the JSON contract.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Found => "found",
+            Change::Acquired => "acquired",
+            Change::Renewed => "renewed",
+            Change::Taken => "taken",
+            Change::Ended(Ending::Released) => "released",
+            Change::Ended(Ending::Expired) => "expired",
+            Change::Ended(Ending::Forced) => "forced",
+            Change::Ended(_) => "lost",
+        }
+    }
+}
+
+/// One change of one lock.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Transition {
+    pub at: Time,
+    pub node: NodeId,
+    pub key: Key,
+    pub change: Change,
+    /// Who holds it now; `None` after an ending, or where the hold was over before we could look.
+    pub holder: Option<Token>,
+    /// Who held it before.
+    pub previous: Option<Token>,
+    pub source: Source,
+}

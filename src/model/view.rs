@@ -1,0 +1,82 @@
+//! What readers get: a lock with everything decoded, and the table as a whole at one moment.
+
+use super::{Hold, Holder, Key, Kind, Mode, NodeId, RawValue, Source, Time, Ttl, Verdict};
+
+/// How well the age of a hold is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeldIs {
+    /// We saw it being taken.
+    Exact,
+    /// It was there already when we first looked.
+    AtLeast,
+    /// The stored value says when, by the holder's own clock.
+    Estimated,
+}
+
+impl HeldIs {
+    pub fn name(self) -> &'static str {
+        match self {
+            HeldIs::Exact => "exact",
+            HeldIs::AtLeast => "at-least",
+            HeldIs::Estimated => "estimated",
+        }
+    }
+}
+
+/// Renewals of the current hold, as far as they were seen.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RenewalView {
+    pub count: u64,
+    /// How long ago the last one was.
+    pub last_ms: Option<u64>,
+    /// The usual distance between two, from what was seen.
+    pub period_ms: Option<u64>,
+    /// The distance the library is known for.
+    pub expected_ms: Option<u64>,
+    /// Expected and not seen since the last one; `None` where the period is not known.
+    pub missed: Option<u64>,
+}
+
+/// One lock at one moment, decoded.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LockView {
+    pub node: NodeId,
+    pub key: Key,
+    pub kind: Kind,
+    pub type_name: String,
+    pub dialect: &'static str,
+    /// How sure the reading of the library is, 0 to 1.
+    pub dialect_confidence: f32,
+    /// What else it could be, where the reading is a guess.
+    pub second_choice: Option<(&'static str, f32)>,
+    pub mode: Mode,
+    pub verdict: Verdict,
+    pub holders: Vec<Holder>,
+    pub ttl: Ttl,
+    pub lease_ms: Option<u64>,
+    pub held_ms: Option<u64>,
+    pub held_is: Option<HeldIs>,
+    /// `None` where nothing was watched long enough to tell.
+    pub renewals: Option<RenewalView>,
+    pub fencing_token: Option<u64>,
+    /// For a marker, the lock of the same id; for a lock, its marker.
+    pub related: Option<Key>,
+    pub value: RawValue,
+    pub past: Vec<Hold>,
+    /// When the server last confirmed what is shown here.
+    pub confirmed: Time,
+    /// Not confirmed since the connection was lost or events went missing.
+    pub stale: bool,
+    pub source: Source,
+}
+
+/// All locks of a table at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub at: Time,
+    pub locks: Vec<LockView>,
+    /// Everything under the patterns was looked at, and nothing was left out.
+    pub complete: bool,
+    /// Locks that were not taken in because the table was full.
+    pub dropped: u64,
+}

@@ -1,0 +1,135 @@
+//! Bytes from a server made safe to look at.
+//!
+//! Keys, values and client names are any bytes at all. [`visible`] is the one way they reach a screen, a log or a
+//! document: printable text stays as it is, everything else is written as an escape. It is injective: two different
+//! inputs never look the same.
+
+use std::fmt::Write;
+
+/// Printable text unchanged, everything else escaped: `\n`, `\t`, `\r`, `\\`, `\xNN` for bytes, `\u{N}` for characters
+/// that have no shape of their own or change the direction of the text.
+pub fn visible(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            push_visible(&mut out, c);
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+/// Whether [`visible`] would change nothing but backslashes: the text can be shown and typed as it is.
+pub fn is_plain(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
+}
+
+fn push_visible(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\\' => out.push_str("\\\\"),
+        c if is_hidden(c) => {
+            let _ = write!(out, "\\u{{{:x}}}", c as u32);
+        }
+        c => out.push(c),
+    }
+}
+
+/// Characters that a terminal obeys, hides, or reorders text by.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The text cut to `width` terminal columns, with an ellipsis where something is missing.
+pub fn fit(text: &str, width: usize) -> String {
+    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+    if text.width() <= width {
+        return text.to_string();
+    }
+    if width == 0 {
+        return String::new();
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let w = c.width().unwrap_or(0);
+        if used + w > width - 1 {
+            break;
+        }
+        used += w;
+        out.push(c);
+    }
+    out.push('…');
+    out
+}
+
+/// A token shortened for a table: its first and last characters, enough to tell two apart.
+pub fn short_token(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= 16 {
+        return text.to_string();
+    }
+    let head: String = text.chars().take(8).collect();
+    let tail: String = text.chars().skip(count - 4).collect();
+    format!("{head}…{tail}")
+}
+
+/// A duration in at most two units, as tables show it: `350ms`, `8.1s`, `14m02s`, `3d04h`.
+pub fn short_duration(millis: u64) -> String {
+    let s = millis / 1000;
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        1_000..60_000 => format!("{}.{}s", s, millis % 1000 / 100),
+        60_000..3_600_000 => format!("{}m{:02}s", s / 60, s % 60),
+        3_600_000..86_400_000 => format!("{}h{:02}m", s / 3600, s / 60 % 60),
+        _ => format!("{}d{:02}h", s / 86_400, s / 3600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_lock_name_cannot_drive_the_terminal() {
+        assert_eq!(visible(b"lock:\x1b[2J\x07"), "lock:\\u{1b}[2J\\u{7}");
+        assert_eq!(visible(b"a\xffb"), "a\\xffb");
+        assert_eq!(visible("сpу:锁".as_bytes()), "сpу:锁");
+        assert_eq!(visible("\u{202e}abc".as_bytes()), "\\u{202e}abc");
+    }
+
+    proptest! {
+        #[test]
+        fn two_different_keys_never_look_the_same(a in prop::collection::vec(any::<u8>(), 0..12), b in prop::collection::vec(any::<u8>(), 0..12)) {
+            prop_assert_eq!(a == b, visible(&a) == visible(&b));
+        }
+
+        #[test]
+        fn nothing_visible_is_a_control_character(a in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert!(visible(&a).chars().all(|c| !c.is_control()));
+        }
+    }
+
+    #[test]
+    fn durations_stay_short() {
+        assert_eq!(short_duration(350), "350ms");
+        assert_eq!(short_duration(8_140), "8.1s");
+        assert_eq!(short_duration(842_000), "14m02s");
+        assert_eq!(short_duration(3 * 86_400_000 + 4 * 3_600_000), "3d04h");
+    }
+
+    #[test]
+    fn wide_characters_count_two_columns() {
+        assert_eq!(fit("锁锁锁", 5), "锁锁…");
+        assert_eq!(fit("abc", 3), "abc");
+    }
+}
