@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::history::{Beats, Hold};
-use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Source, Time};
+use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time};
 use crate::dialects::DialectId;
 
 /// Whether somebody holds it, as far as we know.
@@ -57,12 +57,10 @@ pub struct Lock {
     /// When the key's time is up; `None`: it has no TTL.
     pub(super) expires: Option<Time>,
     pub(super) lease_ms: Option<u32>,
+    pub(super) first_seen: Time,
     /// When the current hold began, or was first seen.
     pub(super) since: Time,
     pub(super) since_is: HeldIs,
-    pub(super) since_source: Source,
-    /// Order-free digest of the holders' tokens.
-    pub(super) holders_digest: u64,
     /// When the question was sent whose answer is stored here.
     pub(super) asked: Time,
     pub(super) confirmed: Time,
@@ -80,6 +78,8 @@ pub struct Lock {
     /// How often in a row an answer was set aside because events overtook it.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
+    /// How often it was left by its holder.
+    pub(super) left: u32,
     /// Bumped whenever the slot gets another lock, so that old tickets miss.
     pub(super) generation: u32,
 }
@@ -96,10 +96,9 @@ impl Lock {
             value: RawValue::Other("none".into()),
             expires: None,
             lease_ms: None,
+            first_seen: at,
             since: at,
             since_is: HeldIs::AtLeast,
-            since_source: Source::Scan,
-            holders_digest: 0,
             asked: Time(i64::MIN),
             confirmed: Time(i64::MIN),
             event_seq: 0,
@@ -111,6 +110,7 @@ impl Lock {
             scheduled: false,
             overtaken: 0,
             flushed: false,
+            left: 0,
             generation,
         }
     }
