@@ -2,5 +2,8 @@
 
 pub mod dialects;
 pub mod glob;
+pub mod look;
 pub mod model;
+pub mod pace;
 pub mod text;
+pub mod topology;
