@@ -1,9 +1,12 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
+pub mod clock;
 pub mod dialects;
 pub mod glob;
 pub mod look;
 pub mod model;
 pub mod pace;
+pub mod scan;
+pub mod servers;
 pub mod text;
 pub mod topology;
