@@ -5,6 +5,8 @@ pub mod dialects;
 pub mod glob;
 pub mod look;
 pub mod model;
+pub mod monitor;
+pub mod notify;
 pub mod pace;
 pub mod scan;
 pub mod servers;

@@ -141,7 +141,9 @@ impl Asked {
             Asked::Str => {
                 let (head, ttl) = (next(), next());
                 match head {
-                    Value::BulkString(head) if head.len() == STRING_HEAD => First::Ask(Second::Length { head_len: head.len() }),
+                    Value::BulkString(head) if head.len() == STRING_HEAD => {
+                        First::Ask(Second::Length { head_len: head.len() })
+                    }
                     Value::BulkString(head) => First::Seen(present(RawValue::string(&head), ttl)),
                     refused => First::Seen(refusal("string", refused, ttl)),
                 }
@@ -157,8 +159,11 @@ impl Asked {
             Asked::Hash => {
                 let size = Size::take(next(), next(), next());
                 match hint {
-                    Some(hint) if size.len > ITEMS || !size.is_small() => First::Ask(Second::Fields { len: size.len, hint }),
-                    _ => size.then("hash", |len, whole| if whole { Second::Hash { len } } else { Second::HashPage { len } }),
+                    Some(hint) if size.len > ITEMS || !size.is_small() => {
+                        First::Ask(Second::Fields { len: size.len, hint })
+                    }
+                    _ => size
+                        .then("hash", |len, whole| if whole { Second::Hash { len } } else { Second::HashPage { len } }),
                 }
             }
             Asked::Zset => Size::take(next(), next(), next()).then("zset", |len, _| Second::Zset { len }),
@@ -221,9 +226,7 @@ impl Size {
 impl Second {
     fn ask(&self, pipe: &mut Pipeline, key: &[u8]) {
         match self {
-            Second::Length { .. } => {
-                pipe.cmd("STRLEN").arg(key).cmd("GETRANGE").arg(key).arg(0).arg(STRING_HEAD - 1)
-            }
+            Second::Length { .. } => pipe.cmd("STRLEN").arg(key).cmd("GETRANGE").arg(key).arg(0).arg(STRING_HEAD - 1),
             Second::Hash { .. } => pipe.cmd("HGETALL").arg(key),
             Second::HashPage { .. } => pipe.cmd("HSCAN").arg(key).arg(0).arg("COUNT").arg(ITEMS),
             Second::Fields { .. } => pipe,
@@ -250,7 +253,11 @@ impl Second {
                 }
             }
             Second::Fields { len, .. } => RawValue::Hash { fields: Box::default(), len },
-            Second::Hash { .. } | Second::HashPage { .. } | Second::Zset { .. } | Second::Set { .. } | Second::SetPage { .. } => {
+            Second::Hash { .. }
+            | Second::HashPage { .. }
+            | Second::Zset { .. }
+            | Second::Set { .. }
+            | Second::SetPage { .. } => {
                 let Some(items) = items(next()) else {
                     next();
                     return None;
@@ -270,7 +277,10 @@ impl Second {
                 let whole = matches!(self, Second::Hash { .. });
                 let fields: Vec<_> = pairs(items).collect();
                 let len = size(len, fields.len(), whole);
-                RawValue::Hash { fields: fields.into_iter().take(limit.max(len as usize * whole as usize)).collect(), len }
+                RawValue::Hash {
+                    fields: fields.into_iter().take(limit.max(len as usize * whole as usize)).collect(),
+                    len,
+                }
             }
             Second::Zset { len } => {
                 let members: Box<[_]> = pairs(items)
@@ -285,7 +295,10 @@ impl Second {
             Second::Set { len } | Second::SetPage { len } => {
                 let whole = matches!(self, Second::Set { .. });
                 let len = size(len, items.len(), whole);
-                RawValue::Set { members: items.into_iter().take(limit.max(len as usize * whole as usize)).collect(), len }
+                RawValue::Set {
+                    members: items.into_iter().take(limit.max(len as usize * whole as usize)).collect(),
+                    len,
+                }
             }
             Second::Length { .. } | Second::Fields { .. } => RawValue::Other("none".into()),
         }

@@ -132,7 +132,11 @@ impl CallSize {
             (Some((calls, us)), Some((calls_now, us_now))) if self.calls > 0 && calls_now > calls => {
                 let of_others = (calls_now - calls).saturating_sub(self.calls);
                 // Somebody else scans too: then only our own fastest answer says anything of our calls.
-                if of_others * 10 > self.calls { self.from_fastest() } else { Some((us_now - us) as f64 / self.walked as f64) }
+                if of_others * 10 > self.calls {
+                    self.from_fastest()
+                } else {
+                    Some((us_now - us) as f64 / self.walked as f64)
+                }
             }
             (None, Some(_)) => None,
             _ => self.from_fastest(),

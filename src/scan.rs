@@ -18,6 +18,7 @@ use crate::glob::Glob;
 use crate::look::{Wanted, look};
 use crate::model::{Key, NodeId, Observation, Seen, Source, Time};
 use crate::pace::{Budget, CallSize, Pace};
+use crate::servers::InfoText;
 use crate::topology::Node;
 
 /// Keys looked at in one pipeline. A polite walk keeps it small: its commands run back to back on the server.
@@ -111,6 +112,7 @@ impl Pass {
             self.ranges = self.plan(walk, looker.clone()).await?;
         }
         let Pass { ranges, progress, .. } = self;
+        let progress = &*progress;
         let (names, waiting) = mpsc::channel(NAMES_WAITING);
         let walkers = ranges.iter_mut().filter(|range| !range.done).map(|range| {
             let names = names.clone();
@@ -204,7 +206,8 @@ async fn observe(
     progress: &Progress,
 ) -> RedisResult<Vec<Observation>> {
     let _turn = walk.budget.turn().await;
-    let wanted: Vec<Wanted> = names.iter().map(|name| Wanted { key: name, hint: walk.recogniser.field_hint(name) }).collect();
+    let wanted: Vec<Wanted> =
+        names.iter().map(|name| Wanted { key: name, hint: walk.recogniser.field_hint(name) }).collect();
     let asked = walk.clock.now();
     let seen = look(conn, &wanted).await?;
     let answered = walk.clock.now();
@@ -239,5 +242,7 @@ async fn scan_figures(conn: &mut MultiplexedConnection) -> RedisResult<Option<(u
         Err(error) if error.code().is_some() => return Ok(None),
         Err(error) => return Err(error),
     };
-    Ok(Some(crate::servers::command_cost(&stats, "scan").unwrap_or((0, 0))))
+    let info = InfoText::parse(&stats);
+    let figure = |part| info.part("cmdstat_scan", part).and_then(|text| text.parse().ok()).unwrap_or(0);
+    Ok(Some((figure("calls"), figure("usec"))))
 }

@@ -20,6 +20,9 @@ mod transition;
 mod verdict;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use event::{EventBatch, KeyEvent};
 pub use history::{Beats, Hold};
 pub use holder::{Holder, Kind, Mode, Token};

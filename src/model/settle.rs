@@ -25,6 +25,11 @@ impl Table {
         self.settle(ticket.place, asked, answered, seen, source);
     }
 
+    /// The ticket could not be answered: the key goes back into the queue.
+    pub fn ask_again(&mut self, ticket: &Ticket) {
+        self.enqueue(ticket.place);
+    }
+
     /// A look that nobody asked the table for, as a walk of the keyspace makes them. Where events wait to be understood
     /// it is left out: the look they cause is newer.
     pub(super) fn take_look(
