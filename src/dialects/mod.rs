@@ -80,8 +80,18 @@ pub trait Dialect: Send + Sync {
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 
-    /// What freeing it takes beyond deleting the key, and what may go wrong.
+    /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
     fn release(&self, sight: &Sight<'_>) -> Release;
+
+    /// The same for the share of one holder, where the library lets holders go one by one.
+    fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {
+        self.release(sight)
+    }
+
+    /// For hashes that hold other things beside locks and may be huge: a glob of the fields that matter.
+    fn field_hint(&self, _key: &[u8]) -> Option<&'static str> {
+        None
+    }
 
     /// The key of the fencing counter, where the library has one.
     fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
@@ -91,5 +101,7 @@ pub trait Dialect: Send + Sync {
 
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
-    &[&plain::Plain]
+    &[
+        &plain::Plain,
+    ]
 }

@@ -72,6 +72,11 @@ impl Recogniser {
         self.mapping(key).is_none() && all().iter().any(|dialect| dialect.is_helper(key))
     }
 
+    /// For a hash that holds other things too: which of its fields can be locks.
+    pub fn field_hint(&self, key: &[u8]) -> Option<&'static str> {
+        all().iter().find_map(|dialect| dialect.field_hint(key))
+    }
+
     fn mapping(&self, key: &[u8]) -> Option<&Mapping> {
         self.mappings.iter().find(|mapping| mapping.glob.matches(key))
     }
