@@ -6,8 +6,11 @@
 
 mod plain;
 mod recogniser;
+mod redisson;
 mod release;
 pub mod shape;
+#[cfg(test)]
+mod testing;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
 pub use release::{Release, Renewal, Step, Waiting};
@@ -102,6 +105,9 @@ pub trait Dialect: Send + Sync {
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
     &[
+        &redisson::Redisson,
+        &redisson::Permits,
+        &redisson::Semaphore,
         &plain::Plain,
     ]
 }
