@@ -7,6 +7,7 @@
 mod plain;
 mod recogniser;
 mod redisson;
+mod reentrant;
 mod release;
 pub mod shape;
 #[cfg(test)]
@@ -108,6 +109,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redisson::Redisson,
         &redisson::Permits,
         &redisson::Semaphore,
+        &reentrant::Reentrant,
         &plain::Plain,
     ]
 }
