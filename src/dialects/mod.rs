@@ -10,6 +10,7 @@ mod redisson;
 mod reentrant;
 mod release;
 pub mod shape;
+mod symfony;
 #[cfg(test)]
 mod testing;
 
@@ -109,6 +110,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redisson::Redisson,
         &redisson::Permits,
         &redisson::Semaphore,
+        &symfony::Symfony,
         &reentrant::Reentrant,
         &plain::Plain,
     ]
