@@ -10,6 +10,7 @@ mod redisson;
 mod reentrant;
 mod release;
 pub mod shape;
+mod sidekiq;
 mod symfony;
 #[cfg(test)]
 mod testing;
@@ -110,6 +111,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redisson::Redisson,
         &redisson::Permits,
         &redisson::Semaphore,
+        &sidekiq::UniqueJobs,
         &symfony::Symfony,
         &reentrant::Reentrant,
         &plain::Plain,
