@@ -6,6 +6,7 @@
 
 mod plain;
 mod recogniser;
+mod redis_semaphore;
 mod redisson;
 mod reentrant;
 mod release;
@@ -112,6 +113,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redisson::Permits,
         &redisson::Semaphore,
         &sidekiq::UniqueJobs,
+        &redis_semaphore::RedisSemaphore,
         &symfony::Symfony,
         &reentrant::Reentrant,
         &plain::Plain,
