@@ -4,6 +4,7 @@
 //! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
+mod huey;
 mod plain;
 mod recogniser;
 mod redis_semaphore;
@@ -114,6 +115,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redisson::Semaphore,
         &sidekiq::UniqueJobs,
         &redis_semaphore::RedisSemaphore,
+        &huey::Huey,
         &symfony::Symfony,
         &reentrant::Reentrant,
         &plain::Plain,
