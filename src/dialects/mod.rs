@@ -4,10 +4,18 @@
 //! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
+mod huey;
 mod plain;
 mod recogniser;
+mod redis_semaphore;
+mod redisson;
+mod reentrant;
 mod release;
 pub mod shape;
+mod sidekiq;
+mod symfony;
+#[cfg(test)]
+mod testing;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
 pub use release::{Release, Renewal, Step, Waiting};
@@ -85,8 +93,18 @@ pub trait Dialect: Send + Sync {
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 
-    /// What freeing it takes beyond deleting the key, and what may go wrong.
+    /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
     fn release(&self, sight: &Sight<'_>) -> Release;
+
+    /// The same for the share of one holder, where the library lets holders go one by one.
+    fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {
+        self.release(sight)
+    }
+
+    /// For hashes that hold other things beside locks and may be huge: a glob of the fields that matter.
+    fn field_hint(&self, _key: &[u8]) -> Option<&'static str> {
+        None
+    }
 
     /// The key of the fencing counter, where the library has one.
     fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
@@ -96,5 +114,15 @@ pub trait Dialect: Send + Sync {
 
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
-    &[&plain::Plain]
+    &[
+        &redisson::Redisson,
+        &redisson::Permits,
+        &redisson::Semaphore,
+        &sidekiq::UniqueJobs,
+        &redis_semaphore::RedisSemaphore,
+        &huey::Huey,
+        &symfony::Symfony,
+        &reentrant::Reentrant,
+        &plain::Plain,
+    ]
 }

@@ -69,6 +69,17 @@ impl RawValue {
         }
     }
 
+    /// Whether nothing of the value was left out.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            RawValue::Str { head, len } => head.len() as u64 == *len,
+            RawValue::Hash { fields, len } => fields.len() as u64 == *len,
+            RawValue::Zset { members, len } => members.len() as u64 == *len,
+            RawValue::Set { members, len } => members.len() as u64 == *len,
+            RawValue::List { .. } | RawValue::Other(_) | RawValue::Unread { .. } => false,
+        }
+    }
+
     /// The bytes of a string that was fetched whole.
     pub fn as_string(&self) -> Option<&[u8]> {
         match self {
