@@ -1,0 +1,73 @@
+//! What the tests on real servers share: servers of their own, and the binary.
+//!
+//! A test starts what it needs and owns it: a server lives as long as its [`Server`] value and never longer than the
+//! test process. Nothing here sleeps for a fixed time; [`wait_until`] waits for a condition.
+
+// Each test binary compiles this module for itself and uses a part of it.
+#![allow(dead_code, unused_imports)]
+
+pub mod process;
+pub mod server;
+pub mod tls;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+pub use server::Server;
+pub use tls::Certificates;
+
+/// Waits until `condition` holds, and fails the test with `what` when it still does not after `timeout`.
+#[track_caller]
+pub fn wait_until(what: &str, timeout: Duration, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    while !condition() {
+        assert!(start.elapsed() < timeout, "waited {timeout:?} in vain: {what}");
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// The binary under test in an empty environment: no configuration, no targets, no home of anybody.
+pub fn lockscope() -> assert_cmd::Command {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    // Not created: a command that keeps nothing leaves nothing behind.
+    lockscope_at(&process::scratch(&format!("home-{call}")))
+}
+
+/// The same with `home` as its home, for tests whose commands share files: a config, a history, an audit trail.
+pub fn lockscope_at(home: &Path) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::new(binary());
+    command.env_clear().envs(clean_environment(home)).timeout(Duration::from_secs(60));
+    command
+}
+
+/// The same as a plain process, for commands that run on while the test goes on.
+pub fn lockscope_process(home: &Path) -> std::process::Command {
+    let mut command = std::process::Command::new(binary());
+    command.env_clear().envs(clean_environment(home)).stdin(std::process::Stdio::null());
+    process::dies_with_us(&mut command);
+    command
+}
+
+/// Where the binary under test is.
+pub fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_lockscope"))
+}
+
+fn clean_environment(home: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
+    let mut environment = vec![
+        ("HOME", home.into()),
+        ("XDG_CONFIG_HOME", home.join("config").into()),
+        ("XDG_STATE_HOME", home.join("state").into()),
+        ("XDG_DATA_HOME", home.join("data").into()),
+        ("XDG_CACHE_HOME", home.join("cache").into()),
+        ("XDG_RUNTIME_DIR", home.join("run").into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TZ", "UTC".into()),
+    ];
+    environment.extend(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    environment
+}

@@ -1,0 +1,335 @@
+//! A real Redis or Valkey server that belongs to one test.
+//!
+//! It listens on a free loopback port (or only on a Unix socket, or with TLS), keeps nothing on disk, is ready when
+//! `start` returns, and is killed when the value is dropped or the test process ends in any way.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redis::{Client, Connection, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, ToRedisArgs, Value};
+use tempfile::TempDir;
+
+use super::process;
+use super::tls::Certificates;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    settings: Settings,
+    port: u16,
+    /// Its working directory, with the log, the socket and the certificates.
+    directory: TempDir,
+    child: Child,
+}
+
+#[derive(Clone)]
+struct Settings {
+    program: PathBuf,
+    listen: Listen,
+    arguments: Vec<String>,
+}
+
+#[derive(Clone)]
+enum Listen {
+    Port,
+    Socket,
+    Tls(Certificates),
+}
+
+/// Why a server did not come up.
+enum Failed {
+    /// Somebody took the port between our look and the server's.
+    PortTaken,
+    /// It ended, or never answered: what it wrote.
+    Ended(String),
+}
+
+impl Server {
+    /// A server with its default settings, and no persistence.
+    pub fn start() -> Server {
+        Server::with(&[])
+    }
+
+    /// The same with more arguments: `Server::with(&["--notify-keyspace-events", "KEA"])`.
+    pub fn with(arguments: &[&str]) -> Server {
+        Server::launch(Listen::Port, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
+    }
+
+    /// A server that listens on a Unix socket and on no port.
+    pub fn on_socket(arguments: &[&str]) -> Server {
+        Server::launch(Listen::Socket, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
+    }
+
+    /// A server that speaks TLS only, with certificates made for it; `None`, with a notice, where the server was built
+    /// without TLS. `--tls-auth-clients` is `optional` unless the arguments say otherwise.
+    pub fn with_tls(arguments: &[&str]) -> Option<Server> {
+        match Server::launch(Listen::Tls(Certificates::generate()), arguments) {
+            Ok(server) => Some(server),
+            Err(log) if log.contains("Failed finding TLS support") || log.contains("Bad directive") => {
+                eprintln!("skipped: {} was built without TLS", program().display());
+                None
+            }
+            Err(log) => panic!("the server did not start: {log}"),
+        }
+    }
+
+    fn launch(listen: Listen, arguments: &[&str]) -> Result<Server, String> {
+        let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
+        let settings = Settings { program: program(), listen, arguments };
+        for _ in 0..20 {
+            match Server::attempt(settings.clone()) {
+                Ok(server) => return Ok(server),
+                Err(Failed::PortTaken) => continue,
+                Err(Failed::Ended(log)) => return Err(log),
+            }
+        }
+        Err("twenty free ports were all taken by others".into())
+    }
+
+    fn attempt(settings: Settings) -> Result<Server, Failed> {
+        let directory = process::temporary_directory();
+        let port = match &settings.listen {
+            Listen::Socket => 0,
+            Listen::Port => free_port(),
+            Listen::Tls(certificates) => {
+                certificates.write_to(directory.path());
+                free_port()
+            }
+        };
+        let child = settings.spawn(port, directory.path());
+        let mut server = Server { settings, port, directory, child };
+        server.wait_ready().map(|()| server)
+    }
+
+    /// Waits until the server answers, and makes sure that it is ours.
+    fn wait_ready(&mut self) -> Result<(), Failed> {
+        let start = Instant::now();
+        loop {
+            if self.child.try_wait().expect("a child of ours").is_some() {
+                let log = self.log();
+                let taken = log.contains("Address already in use");
+                return Err(if taken { Failed::PortTaken } else { Failed::Ended(log) });
+            }
+            match self.try_connection().and_then(|mut connection| process_id(&mut connection)) {
+                Ok(pid) if pid == self.pid() => return Ok(()),
+                // The one who took the port answers; ours is about to notice.
+                Ok(_) => {}
+                // Up, and the test wants it closed to strangers.
+                Err(error) if is_refusal(&error) => return Ok(()),
+                Err(error) if start.elapsed() > PATIENCE => {
+                    return Err(Failed::Ended(format!("no answer in {PATIENCE:?}: {error}; {}", self.log())));
+                }
+                Err(_) => {}
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The URL for `lockscope -u`, without any password.
+    pub fn url(&self) -> String {
+        match &self.settings.listen {
+            Listen::Port => format!("redis://127.0.0.1:{}", self.port),
+            Listen::Tls(_) => format!("rediss://localhost:{}", self.port),
+            Listen::Socket => format!("redis+unix://{}", self.socket().display()),
+        }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where the server keeps its files: `ca.pem`, `client.pem` and `client.key` with TLS.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A connection of the test's own.
+    pub fn connection(&self) -> Connection {
+        self.try_connection().unwrap_or_else(|error| panic!("no connection to the test's server: {error}"))
+    }
+
+    fn try_connection(&self) -> RedisResult<Connection> {
+        let password = match self.settings.argument("--requirepass") {
+            Some(password) => format!(":{password}@"),
+            None => String::new(),
+        };
+        let client = match &self.settings.listen {
+            Listen::Port => Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?,
+            Listen::Tls(certificates) => certificates.client(&format!("rediss://{password}localhost:{}", self.port))?,
+            Listen::Socket => {
+                let query = self.settings.argument("--requirepass").map(|p| format!("?pass={p}")).unwrap_or_default();
+                Client::open(format!("redis+unix://{}{query}", self.socket().display()))?
+            }
+        };
+        let connection = client.get_connection_with_timeout(PATIENCE)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
+        connection.set_write_timeout(Some(PATIENCE))?;
+        Ok(connection)
+    }
+
+    /// Runs one command: `server.cli(&["SET", "k", "v"])`.
+    #[track_caller]
+    pub fn cli<A: ToRedisArgs>(&self, command: &[A]) -> Value {
+        self.ask(command)
+    }
+
+    /// Runs one command and reads its answer as the type wanted.
+    #[track_caller]
+    pub fn ask<T: FromRedisValue, A: ToRedisArgs>(&self, command: &[A]) -> T {
+        self.try_ask(command).unwrap_or_else(|error| panic!("the command failed: {error}"))
+    }
+
+    pub fn try_ask<T: FromRedisValue, A: ToRedisArgs>(&self, command: &[A]) -> RedisResult<T> {
+        let mut line = redis::Cmd::new();
+        for argument in command {
+            line.arg(argument);
+        }
+        line.query(&mut self.try_connection()?)
+    }
+
+    /// Major, minor and patch. For Valkey its own number, not the Redis it says it is compatible with.
+    pub fn version(&self) -> (u32, u32, u32) {
+        let info: String = self.ask(&["INFO", "server"]);
+        let text = field(&info, "valkey_version").or(field(&info, "redis_version")).expect("a version in INFO");
+        let mut numbers = text.split('.').map(|number| number.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        (next(), next(), next())
+    }
+
+    pub fn is_valkey(&self) -> bool {
+        field(&self.ask::<String, _>(&["INFO", "server"]), "valkey_version").is_some()
+    }
+
+    /// Whether the server has a command: `server.knows("DELEX")`.
+    pub fn knows(&self, command: &str) -> bool {
+        let answer: Vec<Value> = self.ask(&["COMMAND", "INFO", command]);
+        answer.first().is_some_and(|first| !matches!(first, Value::Nil))
+    }
+
+    /// Kills the server, as a crash would. Its data is gone; `restart` brings an empty one back on the same port.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Kills the server if it still runs, and starts it again at the same address.
+    pub fn restart(&mut self) {
+        let start = Instant::now();
+        loop {
+            self.kill();
+            self.child = self.settings.spawn(self.port, self.directory.path());
+            match self.wait_ready() {
+                Ok(()) => return,
+                Err(Failed::PortTaken) if start.elapsed() < PATIENCE => {}
+                Err(Failed::PortTaken) => panic!("somebody else has taken port {} meanwhile", self.port),
+                Err(Failed::Ended(log)) => panic!("the server did not start again: {log}"),
+            }
+        }
+    }
+
+    /// Stops the server without closing its connections: it takes what is sent and answers nothing.
+    pub fn pause(&self) {
+        process::signal(&self.child, libc::SIGSTOP);
+    }
+
+    pub fn resume(&self) {
+        process::signal(&self.child, libc::SIGCONT);
+    }
+
+    /// The last of what the server has written to its log.
+    pub fn log(&self) -> String {
+        let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Settings {
+    fn spawn(&self, port: u16, directory: &Path) -> Child {
+        let log = std::fs::File::create(directory.join("log")).expect("a log file in our own directory");
+        let mut command = Command::new(&self.program);
+        command.current_dir(directory).stdin(Stdio::null());
+        command.stdout(log.try_clone().expect("a second handle of the log")).stderr(log);
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
+        command.arg("--dir").arg(directory);
+        match &self.listen {
+            Listen::Port => command.args(["--port", &port.to_string()]),
+            Listen::Socket => command.args(["--port", "0", "--unixsocket", "socket"]),
+            Listen::Tls(_) => command.args(["--port", "0", "--tls-port", &port.to_string()]).args([
+                "--tls-cert-file",
+                "server.pem",
+                "--tls-key-file",
+                "server.key",
+                "--tls-ca-cert-file",
+                "ca.pem",
+                "--tls-auth-clients",
+                "optional",
+            ]),
+        };
+        // Last, so that they win.
+        command.args(&self.arguments);
+        process::spawn(command).unwrap_or_else(|error| panic!("{} does not start: {error}", self.program.display()))
+    }
+
+    fn argument(&self, name: &str) -> Option<&str> {
+        let at = self.arguments.iter().position(|argument| argument == name)?;
+        self.arguments.get(at + 1).map(String::as_str)
+    }
+}
+
+/// The server program: `LOCKSCOPE_TEST_SERVER`, else one on the PATH, else the one `scripts/ensure-server` fetched.
+pub fn program() -> PathBuf {
+    if let Some(path) = std::env::var_os("LOCKSCOPE_TEST_SERVER").filter(|path| !path.is_empty()) {
+        return path.into();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&path)
+        .flat_map(|directory| ["redis-server", "valkey-server"].map(|name| directory.join(name)));
+    let fetched = target_directory().join("servers/valkey-9.1.2/valkey-server");
+    installed
+        .chain([fetched])
+        .find(|program| program.is_file())
+        .expect("no redis-server or valkey-server here: run scripts/ensure-server, which fetches one")
+}
+
+/// Cargo's target directory.
+pub fn target_directory() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory above tmp").into()
+}
+
+/// A loopback port that nobody listens on at this moment.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
+    listener.local_addr().expect("the address of a bound listener").port()
+}
+
+fn process_id(connection: &mut Connection) -> RedisResult<u32> {
+    let info: String = redis::cmd("INFO").arg("server").query(connection)?;
+    Ok(field(&info, "process_id").and_then(|pid| pid.parse().ok()).unwrap_or(0))
+}
+
+fn is_refusal(error: &redis::RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm))
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+}
+
+/// A field of an INFO answer.
+pub fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
