@@ -7,7 +7,7 @@
 use redis::aio::ConnectionLike;
 use redis::{Pipeline, RedisResult, Value, cmd};
 
-use crate::model::{RawValue, Seen, Ttl};
+use crate::model::{Bytes, Pair, RawValue, Seen, Ttl};
 
 /// As much of a string as is fetched.
 pub const STRING_HEAD: usize = 512;
@@ -268,7 +268,7 @@ impl Second {
         present(value, next())
     }
 
-    fn collect(&self, items: Vec<Box<[u8]>>) -> RawValue {
+    fn collect(&self, items: Vec<Bytes>) -> RawValue {
         let limit = ITEMS as usize;
         // A page may hold a few more than was asked for; a whole answer has the size it has now.
         let size = |len: u64, got: usize, whole: bool| if whole { got as u64 } else { len.max(got as u64) };
@@ -313,7 +313,7 @@ async fn fields_like(
     seen: Option<Seen>,
 ) -> RedisResult<Option<Seen>> {
     let Some(Seen::Present { value: RawValue::Hash { len, .. }, ttl }) = seen else { return Ok(seen) };
-    let mut found: Vec<(Box<[u8]>, Box<[u8]>)> = Vec::new();
+    let mut found: Vec<Pair<Bytes>> = Vec::new();
     let mut cursor = 0u64;
     for _ in 0..FIELD_PAGES {
         let mut page = cmd("HSCAN");
@@ -360,7 +360,7 @@ fn ttl_of(answer: &Value) -> Option<Ttl> {
 }
 
 /// The flat items of an answer, whether it is a list, a map (RESP3), or a page with its cursor.
-fn items(answer: Value) -> Option<Vec<Box<[u8]>>> {
+fn items(answer: Value) -> Option<Vec<Bytes>> {
     let bytes = |value: Value| match value {
         Value::BulkString(bytes) => Some(bytes.into_boxed_slice()),
         Value::Double(number) => Some(number.to_string().into_bytes().into()),
@@ -377,7 +377,7 @@ fn items(answer: Value) -> Option<Vec<Box<[u8]>>> {
     }
 }
 
-fn pairs(items: Vec<Box<[u8]>>) -> impl Iterator<Item = (Box<[u8]>, Box<[u8]>)> {
+fn pairs(items: Vec<Bytes>) -> impl Iterator<Item = Pair<Bytes>> {
     let mut items = items.into_iter();
     std::iter::from_fn(move || Some((items.next()?, items.next()?)))
 }

@@ -133,13 +133,13 @@ impl CallSize {
                 let of_others = (calls_now - calls).saturating_sub(self.calls);
                 // Somebody else scans too: then only our own fastest answer says anything of our calls.
                 if of_others * 10 > self.calls {
-                    self.from_fastest()
+                    self.by_fastest()
                 } else {
                     Some((us_now - us) as f64 / self.walked as f64)
                 }
             }
             (None, Some(_)) => None,
-            _ => self.from_fastest(),
+            _ => self.by_fastest(),
         };
         if now.is_some() || self.counted.is_none() {
             self.counted = Some(now.unwrap_or((0, 0)));
@@ -154,7 +154,7 @@ impl CallSize {
         (self.calls, self.walked, self.fastest) = (0, 0, None);
     }
 
-    fn from_fastest(&self) -> Option<f64> {
+    fn by_fastest(&self) -> Option<f64> {
         self.fastest.map(|took| took.as_micros() as f64 / self.count as f64)
     }
 }

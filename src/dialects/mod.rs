@@ -79,11 +79,6 @@ pub trait Dialect: Send + Sync {
         false
     }
 
-    /// For a hash that holds other things too: a glob that its lock fields match, so that only those are fetched.
-    fn field_hint(&self, _key: &[u8]) -> Option<&'static str> {
-        None
-    }
-
     /// Reads the key as a lock of this library, if it can be one.
     fn read(&self, sight: &Sight<'_>) -> Option<Claim>;
 

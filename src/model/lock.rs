@@ -1,8 +1,6 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
-use std::collections::VecDeque;
-
-use super::history::{Beats, Hold};
+use super::history::{Beats, Hold, Past};
 use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time};
 use crate::dialects::DialectId;
 
@@ -68,7 +66,7 @@ pub struct Lock {
     pub(super) event_seq: u64,
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
-    pub(super) past: Option<Box<VecDeque<Hold>>>,
+    pub(super) past: Option<Box<Past>>,
     /// A look that no event explains was put off once, to let its event arrive.
     pub(super) surprised: bool,
     /// Waits in the queue of keys to look at.
@@ -85,8 +83,6 @@ pub struct Lock {
 }
 
 impl Lock {
-    pub(super) const PAST_KEPT: usize = 8;
-
     pub(super) fn new(node: NodeId, key: Key, at: Time, generation: u32) -> Lock {
         Lock {
             node,
@@ -135,13 +131,5 @@ impl Lock {
     /// The renewals of the current hold.
     pub fn beats(&self) -> Option<&Beats> {
         self.beats.as_deref()
-    }
-
-    pub(super) fn remember(&mut self, hold: Hold) {
-        let past = self.past.get_or_insert_default();
-        if past.len() == Self::PAST_KEPT {
-            past.pop_front();
-        }
-        past.push_back(hold);
     }
 }

@@ -29,7 +29,7 @@ pub use holder::{Holder, Kind, Mode, Token};
 pub use key::{Key, NodeId};
 pub use lock::Lock;
 pub use observation::{Observation, Seen, Source};
-pub use raw::RawValue;
+pub use raw::{Bytes, Pair, RawValue};
 pub use table::{Limits, Table, Ticket};
 pub use time::{Time, Ttl};
 pub use transition::{Change, Ending, Transition};

@@ -1,6 +1,6 @@
 //! Turns the steps that were worked out for a lock into transitions, and keeps the lock's history in step with them.
 
-use super::history::{Beats, Hold};
+use super::history::Hold;
 use super::resolve::Step;
 use super::{Change, Ending, HeldIs, Holder, Lock, Source, Time, Token, Transition};
 
@@ -86,9 +86,9 @@ impl<'a> Narrator<'a> {
             exact: self.lock.since_is == HeldIs::Exact,
             until: at,
             ending,
-            renewals: self.lock.beats.as_ref().map_or(0, |beats: &Box<Beats>| beats.count),
+            renewals: self.lock.beats.as_ref().map_or(0, |beats| beats.count),
         };
-        self.lock.remember(hold);
+        self.lock.past.get_or_insert_default().push(hold);
     }
 
     fn say(&mut self, at: Time, change: Change, previous: Option<Token>) {

@@ -194,12 +194,10 @@ proptest! {
             now += 7;
             let key = |n: u8| format!("lock:{n}");
             match deed {
-                Deed::Acquire(n) => {
-                    if !server.contains_key(key(n).as_bytes()) {
-                        tokens += 1;
-                        server.insert(key(n).into_bytes(), (format!("token-{tokens}"), 30_000));
-                        wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
-                    }
+                Deed::Acquire(n) if !server.contains_key(key(n).as_bytes()) => {
+                    tokens += 1;
+                    server.insert(key(n).into_bytes(), (format!("token-{tokens}"), 30_000));
+                    wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
                 }
                 Deed::Renew(n) if server.contains_key(key(n).as_bytes()) => wire.push((key(n), KeyEvent::Expire)),
                 Deed::SetAgain(n) if server.contains_key(key(n).as_bytes()) => {
