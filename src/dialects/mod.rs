@@ -8,6 +8,9 @@ mod plain;
 mod recogniser;
 mod release;
 pub mod shape;
+mod sight;
+#[cfg(test)]
+mod trial;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
 pub use release::{Release, Renewal, Step, Waiting};
@@ -80,8 +83,13 @@ pub trait Dialect: Send + Sync {
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 
-    /// What freeing it takes beyond deleting the key, and what may go wrong.
+    /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
     fn release(&self, sight: &Sight<'_>) -> Release;
+
+    /// The same for the share of one holder, where the library lets holders go one by one.
+    fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {
+        self.release(sight)
+    }
 
     /// The key of the fencing counter, where the library has one.
     fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
