@@ -4,8 +4,11 @@
 //! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
+mod celery_once;
 mod plain;
 mod recogniser;
+mod redbeat;
+mod redis_py;
 mod release;
 pub mod shape;
 mod sight;
@@ -99,5 +102,5 @@ pub trait Dialect: Send + Sync {
 
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
-    &[&plain::Plain]
+    &[&celery_once::CeleryOnce, &redbeat::RedBeat, &redis_py::RedisPy, &plain::Plain]
 }
