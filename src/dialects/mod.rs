@@ -6,6 +6,7 @@
 
 mod celery_once;
 mod plain;
+mod python_redis_lock;
 mod recogniser;
 mod redbeat;
 mod redis_py;
@@ -102,5 +103,11 @@ pub trait Dialect: Send + Sync {
 
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
-    &[&celery_once::CeleryOnce, &redbeat::RedBeat, &redis_py::RedisPy, &plain::Plain]
+    &[
+        &celery_once::CeleryOnce,
+        &redbeat::RedBeat,
+        &python_redis_lock::PythonRedisLock,
+        &redis_py::RedisPy,
+        &plain::Plain,
+    ]
 }
