@@ -5,12 +5,20 @@
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
 mod celery_once;
+mod node_redlock;
 mod plain;
+mod pottery;
 mod python_redis_lock;
 mod recogniser;
 mod redbeat;
 mod redis_py;
+mod redislock;
+mod redlock_net;
+mod redlock_py;
+mod redlock_rb;
+mod redsync;
 mod release;
+mod rslock;
 pub mod shape;
 mod sight;
 #[cfg(test)]
@@ -107,7 +115,15 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &celery_once::CeleryOnce,
         &redbeat::RedBeat,
         &python_redis_lock::PythonRedisLock,
+        &redlock_net::RedLockNet,
+        &pottery::Pottery,
         &redis_py::RedisPy,
+        &rslock::RsLock,
+        &redsync::Redsync,
+        &redislock::RedisLock,
+        &redlock_py::RedlockPy,
+        &node_redlock::NodeRedlock,
+        &redlock_rb::RedlockRb,
         &plain::Plain,
     ]
 }
