@@ -20,7 +20,9 @@ mod redsync;
 mod release;
 mod rslock;
 pub mod shape;
+mod shedlock;
 mod sight;
+mod spring;
 #[cfg(test)]
 mod trial;
 
@@ -114,6 +116,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
     &[
         &celery_once::CeleryOnce,
         &redbeat::RedBeat,
+        &shedlock::ShedLock,
         &python_redis_lock::PythonRedisLock,
         &redlock_net::RedLockNet,
         &pottery::Pottery,
@@ -123,6 +126,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redislock::RedisLock,
         &redlock_py::RedlockPy,
         &node_redlock::NodeRedlock,
+        &spring::Spring,
         &redlock_rb::RedlockRb,
         &plain::Plain,
     ]
