@@ -5,6 +5,7 @@
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
 mod celery_once;
+mod laravel;
 mod node_redlock;
 mod plain;
 mod pottery;
@@ -117,6 +118,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &celery_once::CeleryOnce,
         &redbeat::RedBeat,
         &shedlock::ShedLock,
+        &laravel::Laravel,
         &python_redis_lock::PythonRedisLock,
         &redlock_net::RedLockNet,
         &pottery::Pottery,
