@@ -5,7 +5,9 @@
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
 mod celery_once;
+mod hangfire;
 mod laravel;
+mod medallion;
 mod node_redlock;
 mod plain;
 mod pottery;
@@ -24,6 +26,7 @@ pub mod shape;
 mod shedlock;
 mod sight;
 mod spring;
+mod stackexchange;
 #[cfg(test)]
 mod trial;
 
@@ -116,8 +119,10 @@ pub trait Dialect: Send + Sync {
 pub fn all() -> &'static [&'static dyn Dialect] {
     &[
         &celery_once::CeleryOnce,
+        &hangfire::Hangfire,
         &redbeat::RedBeat,
         &shedlock::ShedLock,
+        &medallion::Medallion,
         &laravel::Laravel,
         &python_redis_lock::PythonRedisLock,
         &redlock_net::RedLockNet,
@@ -130,6 +135,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &node_redlock::NodeRedlock,
         &spring::Spring,
         &redlock_rb::RedlockRb,
+        &stackexchange::StackExchange,
         &plain::Plain,
     ]
 }
