@@ -4,7 +4,9 @@
 //! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
+mod bullmq;
 mod celery_once;
+mod celery_singleton;
 mod hangfire;
 mod laravel;
 mod medallion;
@@ -21,6 +23,7 @@ mod redlock_py;
 mod redlock_rb;
 mod redsync;
 mod release;
+mod resque_scheduler;
 mod rslock;
 pub mod shape;
 mod shedlock;
@@ -118,9 +121,12 @@ pub trait Dialect: Send + Sync {
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
     &[
+        &bullmq::BullMq,
         &celery_once::CeleryOnce,
+        &celery_singleton::CelerySingleton,
         &hangfire::Hangfire,
         &redbeat::RedBeat,
+        &resque_scheduler::ResqueScheduler,
         &shedlock::ShedLock,
         &medallion::Medallion,
         &laravel::Laravel,
