@@ -17,6 +17,7 @@ mod python_redis_lock;
 mod recogniser;
 mod redbeat;
 mod redis_py;
+mod redis_semaphore_npm;
 mod redislock;
 mod redlock_net;
 mod redlock_py;
@@ -131,6 +132,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &medallion::Medallion,
         &laravel::Laravel,
         &python_redis_lock::PythonRedisLock,
+        &redis_semaphore_npm::RedisSemaphoreNpm,
         &redlock_net::RedLockNet,
         &pottery::Pottery,
         &redis_py::RedisPy,
