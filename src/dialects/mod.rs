@@ -9,6 +9,7 @@ mod celery_once;
 mod celery_singleton;
 mod hangfire;
 mod laravel;
+mod marker;
 mod medallion;
 mod node_redlock;
 mod plain;
@@ -143,6 +144,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &node_redlock::NodeRedlock,
         &spring::Spring,
         &redlock_rb::RedlockRb,
+        &marker::Marker,
         &stackexchange::StackExchange,
         &plain::Plain,
     ]
