@@ -114,11 +114,10 @@ impl Recogniser {
         Some(Best { dialect, claim, second })
     }
 
-    /// Decodes once more a value that was read as a lock of `dialect` before.
+    /// Decodes once more a value that was read as a lock of this dialect before; what it was then, it is still, even if
+    /// the TTL that helped to tell has changed.
     pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {
-        let given = self.standing == Standing::Given;
-        let told = self.mapping(key).is_some();
-        dialect(id).read(&Sight { key, value, ttl, now, given, told })
+        dialect(id).read(&Sight { key, value, ttl, now, given: self.standing == Standing::Given, told: true })
     }
 }
 

@@ -58,6 +58,11 @@ pub enum Waiting {
 }
 
 impl Waiting {
+    /// Waiters try again about this often.
+    pub fn polls_each(millis: u64) -> Waiting {
+        Waiting::Polls { every: Some(Duration::from_millis(millis)) }
+    }
+
     /// In one sentence, for the detail view.
     pub fn describe(&self) -> String {
         match self {
@@ -206,6 +211,11 @@ impl Release {
     /// Compare the holder, delete the key: all that most libraries need.
     pub fn delete(key: &[u8]) -> Release {
         Release { steps: vec![Step::Delete(key.to_vec())], hazards: Vec::new() }
+    }
+
+    /// For the libraries that lock by majority: nothing on one server tells whether there are others.
+    pub fn warn_of_copies(self) -> Release {
+        self.warn("If the application locks on several independent servers, free the lock on each of them.")
     }
 
     pub fn and(mut self, step: Step) -> Release {
