@@ -1,4 +1,4 @@
-//! What the tests on real servers share: servers of their own, and the binary.
+//! What the tests on real servers share: servers of their own, real lock libraries, sample locks, and the binary.
 //!
 //! A test starts what it needs and owns it: a server lives as long as its [`Server`] value and never longer than the
 //! test process. Nothing here sleeps for a fixed time; [`wait_until`] waits for a condition.
@@ -6,7 +6,9 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod library;
 pub mod process;
+pub mod samples;
 pub mod server;
 pub mod tls;
 
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use library::{Library, Taken};
+pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;
 pub use tls::Certificates;
 

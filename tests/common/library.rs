@@ -1,0 +1,176 @@
+//! Real locks, taken by the real libraries through the scripts under `tests/libs`.
+//!
+//! `scripts/ensure-libs` installs the libraries. Where it could not (no Node on the machine, say) [`Library::python`] and
+//! [`Library::node`] are `None`, with a notice, and the test makes do with the library's exact commands
+//! ([`super::samples`]).
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::process;
+use super::server::{Server, target_directory};
+
+/// One script of a library, pointed at one server.
+pub struct Library {
+    interpreter: PathBuf,
+    script: PathBuf,
+    packages: PathBuf,
+    port: u16,
+}
+
+impl Library {
+    /// `Library::python("redis_py", &server)` runs `tests/libs/python/redis_py.py`.
+    pub fn python(script: &str, server: &Server) -> Option<Library> {
+        let packages = installed("py", script)?;
+        Some(Library {
+            interpreter: packages.join("bin/python"),
+            script: scripts().join("python").join(script).with_extension("py"),
+            packages,
+            port: server.port(),
+        })
+    }
+
+    /// `Library::node("redlock_v5", &server)` runs `tests/libs/node/redlock_v5.mjs`.
+    pub fn node(script: &str, server: &Server) -> Option<Library> {
+        let packages = installed("node", script)?;
+        Some(Library {
+            interpreter: "node".into(),
+            script: scripts().join("node").join(script).with_extension("mjs"),
+            packages,
+            port: server.port(),
+        })
+    }
+
+    /// Takes a lock that expires.
+    pub fn acquire(&self, name: &str, ttl: Duration) -> Taken {
+        self.attempt("ttl", name, ttl).taken()
+    }
+
+    /// Takes a lock that never expires, where the library allows it.
+    pub fn acquire_forever(&self, name: &str) -> Taken {
+        self.attempt("forever", name, Duration::ZERO).taken()
+    }
+
+    /// Takes a lock that the library itself keeps alive, where it has a watchdog.
+    pub fn acquire_renewing(&self, name: &str, ttl: Duration) -> Taken {
+        self.attempt("renew", name, ttl).taken()
+    }
+
+    /// Begins to take a lock and does not wait for it: a waiter, as long as somebody else holds it. The scenarios are
+    /// `ttl`, `forever` and `renew`.
+    pub fn attempt(&self, scenario: &str, name: &str, ttl: Duration) -> Attempt {
+        let mut command = Command::new(&self.interpreter);
+        command.arg(&self.script).arg(self.port.to_string()).args([scenario, name]).arg(ttl.as_millis().to_string());
+        command.env("NODE_LIBS", &self.packages).env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = process::spawn(command).unwrap_or_else(|error| panic!("{:?}: {error}", self.script));
+        let input = child.stdin.take().expect("a piped input");
+        let output = BufReader::new(child.stdout.take().expect("a piped output"));
+        Attempt { script: Script { child, input, output, path: self.script.clone() } }
+    }
+}
+
+/// A holder that does not have its lock yet. Dropped, it is killed.
+pub struct Attempt {
+    script: Script,
+}
+
+impl Attempt {
+    /// Waits until it has the lock.
+    pub fn taken(mut self) -> Taken {
+        let line = self.script.line();
+        let text = |field: &str| line[field].as_str().map(str::to_owned);
+        Taken {
+            key: text("key").expect("the script names the key"),
+            token: text("token"),
+            ttl: line["ttl_ms"].as_u64().map(Duration::from_millis),
+            script: self.script,
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.script.child.id()
+    }
+}
+
+/// A lock that a real library holds. Dropped, its holder is killed and the lock stays.
+pub struct Taken {
+    pub key: String,
+    /// What the library itself calls its token, where it has one.
+    pub token: Option<String>,
+    pub ttl: Option<Duration>,
+    script: Script,
+}
+
+impl Taken {
+    /// Renews the lock as the library does.
+    pub fn extend(&mut self) {
+        self.script.tell("extend");
+    }
+
+    /// Releases the lock as the library does, and waits until it is done.
+    pub fn release(mut self) {
+        self.script.tell("release");
+    }
+
+    /// Ends the holder without a release.
+    pub fn crash(self) {}
+
+    /// Stops the holder in its tracks, its watchdog too.
+    pub fn pause(&self) {
+        process::signal(&self.script.child, libc::SIGSTOP);
+    }
+
+    pub fn resume(&self) {
+        process::signal(&self.script.child, libc::SIGCONT);
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.script.child.id()
+    }
+}
+
+struct Script {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    path: PathBuf,
+}
+
+impl Script {
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line from the script");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{:?} ended, see its message above", self.path))
+    }
+
+    fn tell(&mut self, word: &str) {
+        writeln!(self.input, "{word}").unwrap_or_else(|error| panic!("{:?} is gone: {error}", self.path));
+        assert_eq!(self.line()["done"], word, "{:?}", self.path);
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/libs")
+}
+
+/// Where the libraries of a language are, if `scripts/ensure-libs` got them.
+fn installed(language: &str, script: &str) -> Option<PathBuf> {
+    let directory = target_directory().join("libs").join(language);
+    if directory.join("stamp").is_file() {
+        return Some(directory);
+    }
+    eprintln!("the library behind {script} is not installed (scripts/ensure-libs does it): its exact commands instead");
+    None
+}

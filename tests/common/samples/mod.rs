@@ -1,0 +1,204 @@
+//! Sample locks: for each library and each of its kinds of locks, what it leaves on the server.
+//!
+//! Made with the commands that the library itself sends, so that libraries of every language can be tested without
+//! them. [`ALL`] lists them; no two share a key, so all of them can live on one server. `tests/libraries.rs` holds those
+//! whose library is at hand against the real thing.
+
+pub mod others;
+pub mod redisson;
+pub mod strings;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use redis::Connection;
+
+pub use others::HUEY_ONE;
+
+/// A lock that was created, and what there is to say of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    pub dialect: &'static str,
+    pub key: Vec<u8>,
+    pub mode: &'static str,
+    pub holders: Vec<ExpectedHolder>,
+    /// Keys that the library keeps beside the lock, and that are no locks.
+    pub helpers: Vec<Vec<u8>>,
+    /// Nothing on the server tells it from the locks of another library: the user has to say what it is.
+    pub told: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct ExpectedHolder {
+    pub token: Vec<u8>,
+    pub host: Option<String>,
+    pub pid: Option<u64>,
+    pub thread: Option<String>,
+    pub count: Option<i64>,
+}
+
+impl Sample {
+    /// A lock without holders so far.
+    fn new(dialect: &'static str, mode: &'static str, key: impl AsRef<[u8]>) -> Sample {
+        let key = key.as_ref().to_vec();
+        Sample { dialect, key, mode, holders: Vec::new(), helpers: Vec::new(), told: false }
+    }
+
+    /// A lock of one holder of which only the token is known.
+    fn exclusive(dialect: &'static str, key: impl AsRef<[u8]>, token: impl AsRef<[u8]>) -> Sample {
+        Sample::new(dialect, "exclusive", key).held_by(ExpectedHolder::new(token))
+    }
+
+    fn held_by(mut self, holder: ExpectedHolder) -> Sample {
+        self.holders.push(holder);
+        self
+    }
+
+    fn beside(mut self, helper: impl AsRef<[u8]>) -> Sample {
+        self.helpers.push(helper.as_ref().to_vec());
+        self
+    }
+
+    fn told(self) -> Sample {
+        Sample { told: true, ..self }
+    }
+}
+
+impl ExpectedHolder {
+    fn new(token: impl AsRef<[u8]>) -> ExpectedHolder {
+        ExpectedHolder { token: token.as_ref().to_vec(), ..ExpectedHolder::default() }
+    }
+}
+
+/// Creates a lock and describes it.
+pub type Create = fn(&mut Connection) -> Sample;
+
+/// All of them, each with a name to speak of it.
+pub const ALL: &[(&str, Create)] = &[
+    ("redisson lock", redisson::lock),
+    ("redisson fair lock", redisson::fair),
+    ("redisson read lock", redisson::read),
+    ("redisson write lock", redisson::write),
+    ("redisson spin lock", redisson::spin),
+    ("redisson fenced lock", redisson::fenced),
+    ("redisson lock of a map's entry", redisson::map_entry),
+    ("redisson group lock", redisson::group),
+    ("redisson semaphore", redisson::semaphore),
+    ("redisson permits", redisson::permits),
+    ("redis-py", strings::redis_py),
+    ("redis-py without a TTL", strings::redis_py_forever),
+    ("django-redis", strings::django_redis),
+    ("celery-once", strings::celery_once),
+    ("redbeat", strings::redbeat),
+    ("python-redis-lock", strings::python_redis_lock),
+    ("python-redis-lock without a TTL", strings::python_redis_lock_forever),
+    ("node-redlock", strings::redlock),
+    ("redsync", strings::redsync),
+    ("bsm/redislock", strings::redislock),
+    ("bsm/redislock with metadata", strings::redislock_with_metadata),
+    ("rslock", strings::rslock),
+    ("pottery", strings::pottery),
+    ("RedLock.net", strings::redlock_net),
+    ("redlock-py", strings::redlock_py),
+    ("redlock-rb", strings::redlock_rb),
+    ("activejob-uniqueness", strings::activejob_uniqueness),
+    ("spring", strings::spring),
+    ("shedlock", strings::shedlock),
+    ("shedlock before 6.7", strings::shedlock_old),
+    ("laravel lock", strings::laravel),
+    ("laravel schedule", strings::laravel_schedule),
+    ("laravel on one server", strings::laravel_on_one_server),
+    ("laravel unique job", strings::laravel_unique_job),
+    ("laravel overlap", strings::laravel_overlap),
+    ("medallion", strings::medallion),
+    ("medallion readers", others::medallion_readers),
+    ("medallion writer", others::medallion_writer),
+    ("medallion waiting writer", others::medallion_waiting_writer),
+    ("medallion semaphore", others::medallion_semaphore),
+    ("stackexchange", strings::stackexchange),
+    ("hangfire", strings::hangfire),
+    ("hangfire state", strings::hangfire_state),
+    ("celery-singleton", strings::celery_singleton),
+    ("resque-scheduler", strings::resque_scheduler),
+    ("bullmq", strings::bullmq),
+    ("redis-semaphore of npm, mutex", strings::npm_mutex),
+    ("redis-semaphore of npm, semaphore", others::npm_semaphore),
+    ("marker", strings::marker),
+    ("plain", strings::plain),
+    ("plain without a TTL", strings::plain_forever),
+    ("plain with a binary key", strings::plain_binary),
+    ("reentrant", others::reentrant),
+    ("symfony", others::symfony),
+    ("symfony readers", others::symfony_readers),
+    ("sidekiq-unique-jobs", others::sidekiq),
+    ("sidekiq-unique-jobs while executing", others::sidekiq_run),
+    ("sidekiq-unique-jobs 9", others::sidekiq_9),
+    ("huey", others::huey),
+    ("huey with expiring results", others::huey_expire),
+    ("redis-semaphore of ruby", others::ruby_semaphore),
+];
+
+/// Runs one command on a connection: `run!(connection, "SET", key, token, "NX", "PX", 30_000)`.
+macro_rules! run {
+    ($connection:expr, $($argument:expr),+ $(,)?) => {
+        redis::Cmd::new()$(.arg($argument))+.exec($connection).expect("a sample's command works")
+    };
+}
+use run;
+
+/// Bytes without any order in them, always the same for the same name: samples can be told apart and repeated.
+fn random(name: &str, len: usize) -> Vec<u8> {
+    let block = |number: usize| {
+        let mut hasher = DefaultHasher::new();
+        (name, number).hash(&mut hasher);
+        hasher.finish().to_be_bytes()
+    };
+    (0..).flat_map(block).take(len).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn base64_url(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn alphanumeric(name: &str, len: usize) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    random(name, len).iter().map(|byte| LETTERS[*byte as usize % LETTERS.len()] as char).collect()
+}
+
+fn uuid4(name: &str) -> String {
+    let mut bytes = random(name, 16);
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    dashed(&hex(&bytes))
+}
+
+/// A UUIDv1 of this moment, as Python's `uuid1().hex` writes it.
+fn uuid1_hex(name: &str) -> String {
+    // In steps of 100 ns since 1582-10-15.
+    let ticks = now_ms() as u64 * 10_000 + 0x01b2_1dd2_1381_4000;
+    let clock = hex(&random(name, 7)).split_off(1);
+    format!("{:08x}{:04x}1{:03x}8{clock}02", ticks & 0xffff_ffff, ticks >> 32 & 0xffff, ticks >> 48)
+}
+
+fn dashed(hex: &str) -> String {
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_millis() as i64
+}
+
+/// As Ruby's `Time.now.to_f` is stored.
+fn epoch_seconds() -> String {
+    format!("{:.6}", now_ms() as f64 / 1000.0)
+}
