@@ -3,4 +3,5 @@
 pub mod dialects;
 pub mod glob;
 pub mod model;
+pub mod servers;
 pub mod text;
