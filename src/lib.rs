@@ -3,5 +3,6 @@
 pub mod dialects;
 pub mod glob;
 pub mod model;
+pub mod permissions;
 pub mod servers;
 pub mod text;
