@@ -1,5 +1,6 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
+pub mod commands;
 pub mod dialects;
 pub mod glob;
 pub mod model;

@@ -69,8 +69,10 @@ impl Permissions {
         self.of(command) == Some(&Permission::Allowed)
     }
 
-    fn all_unknown(user: Fact<String>, asked: &[Question<'_>], why: &str) -> Permissions {
-        Permissions::sorted(user, asked, asked.iter().map(|_| Permission::Unknown(why.into())))
+    /// What can be said without asking: nothing.
+    pub fn unknown(user: Fact<String>, scope: &Scope, why: &str) -> Permissions {
+        let questions = questions(scope, None);
+        Permissions::sorted(user, &questions, questions.iter().map(|_| Permission::Unknown(why.into())))
     }
 
     fn sorted(user: Fact<String>, asked: &[Question<'_>], answers: impl Iterator<Item = Permission>) -> Permissions {
@@ -93,25 +95,21 @@ enum Question<'a> {
     Key(Party, &'a str, Vec<u8>),
 }
 
-/// Asks in one round trip (and one for the user's name, where `user` is not known). An error means that the connection
-/// is lost.
+/// Asks in one round trip, as `user`. An error means that the connection is lost.
 pub async fn ask(
     conn: &mut impl ConnectionLike,
     scope: &Scope,
     user: Fact<String>,
     product: Option<&Product>,
 ) -> RedisResult<Permissions> {
-    let questions = questions(scope, product);
-    let name = match &user {
-        Fact::Known(name) => name.clone(),
-        Fact::Unknown(why) => {
-            let why = format!("which user we are is not known: {why}");
-            return Ok(Permissions::all_unknown(user, &questions, &why));
-        }
+    let Fact::Known(name) = &user else {
+        let why = format!("which user we are is not known, since {}", user.why().unwrap_or_default());
+        return Ok(Permissions::unknown(user, scope, &why));
     };
+    let questions = questions(scope, product);
     let mut pipe = redis::pipe();
     for question in &questions {
-        pipe.cmd("ACL").arg("DRYRUN").arg(&name);
+        pipe.cmd("ACL").arg("DRYRUN").arg(name);
         put(&mut pipe, question, scope);
     }
     let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
@@ -213,7 +211,7 @@ mod tests {
     fn without_a_name_nothing_is_claimed() {
         let scope = Scope::new(Globs::new(vec![Glob::new("lock:*").unwrap()]), 0);
         let user = Fact::Unknown("this user may not run ACL WHOAMI".into());
-        let permissions = Permissions::all_unknown(user, &questions(&scope, None), "not known");
+        let permissions = Permissions::unknown(user, &scope, "not known");
         assert!(permissions.observer.len() > 30 && permissions.readable.len() == 1);
         assert!(!permissions.allows("get") && permissions.of("get").is_some() && permissions.of("keys").is_none());
     }
