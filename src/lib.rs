@@ -1,6 +1,7 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
 pub mod clock;
+pub mod commands;
 pub mod dialects;
 pub mod glob;
 pub mod look;
@@ -8,6 +9,7 @@ pub mod model;
 pub mod monitor;
 pub mod notify;
 pub mod pace;
+pub mod permissions;
 pub mod scan;
 pub mod servers;
 pub mod text;

@@ -44,7 +44,7 @@ fn after<'a>(key: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
 
 /// `HHMM`.
 fn is_time_of_day(text: &[u8]) -> bool {
-    text.len() == 4 && shape::is_decimal(text) && &text[..2] < b"24" && &text[2..] < b"60"
+    text.len() == 4 && shape::is_decimal(text) && text[..2] < b"24"[..] && text[2..] < b"60"[..]
 }
 
 /// A serializer or a compressor may have wrapped the owner, so any short value will do; but no document.
