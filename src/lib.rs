@@ -2,8 +2,12 @@
 
 pub mod dialects;
 pub mod fault;
+pub mod filter;
 pub mod glob;
 pub mod model;
+pub mod nearest;
+#[cfg(test)]
+mod sample;
 pub mod secret;
 pub mod server_url;
 pub mod text;

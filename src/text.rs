@@ -102,6 +102,11 @@ fn is_hidden(c: char) -> bool {
 
 /// The text cut to `width` terminal columns, with an ellipsis where something is missing.
 pub fn fit(text: &str, width: usize) -> String {
+    fit_marked(text, width, '…')
+}
+
+/// The same, with another mark of one column for what is missing.
+pub fn fit_marked(text: &str, width: usize, mark: char) -> String {
     use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
     if text.width() <= width {
         return text.to_string();
@@ -119,7 +124,24 @@ pub fn fit(text: &str, width: usize) -> String {
         used += w;
         out.push(c);
     }
-    out.push('…');
+    out.push(mark);
+    out
+}
+
+/// The text in ASCII alone: our own signs get a likeness, everything else is escaped as [`visible`] does it.
+pub fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '…' => out.push_str(".."),
+            '≥' => out.push_str(">="),
+            '—' => out.push('-'),
+            c if c.is_ascii() => out.push(c),
+            c => {
+                let _ = write!(out, "\\u{{{:x}}}", c as u32);
+            }
+        }
+    }
     out
 }
 
@@ -216,5 +238,11 @@ mod tests {
     fn wide_characters_count_two_columns() {
         assert_eq!(fit("锁锁锁", 5), "锁锁…");
         assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit_marked("abcd", 3, '~'), "ab~");
+    }
+
+    #[test]
+    fn ascii_mode_has_nothing_else() {
+        assert_eq!(ascii("≥3s 锁 a…b"), ">=3s \\u{9501} a..b");
     }
 }

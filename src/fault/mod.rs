@@ -52,6 +52,11 @@ impl Fault {
         Fault { detail: Some(detail.into()), ..self }
     }
 
+    /// The same, with where it comes from in front: a variable, a line of a file.
+    pub fn at(self, place: &str) -> Fault {
+        Fault { sentence: format!("{place}: {}", self.sentence), ..self }
+    }
+
     pub fn exit_code(&self) -> u8 {
         self.exit as u8
     }
