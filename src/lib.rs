@@ -6,6 +6,7 @@ pub mod filter;
 pub mod glob;
 pub mod model;
 pub mod nearest;
+pub mod output;
 #[cfg(test)]
 mod sample;
 pub mod secret;
