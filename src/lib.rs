@@ -1,5 +1,7 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
+pub mod cli;
+pub mod config;
 pub mod dialects;
 pub mod fault;
 pub mod filter;
@@ -11,4 +13,5 @@ pub mod output;
 mod sample;
 pub mod secret;
 pub mod server_url;
+pub mod settings;
 pub mod text;
