@@ -2,7 +2,11 @@
 
 pub mod clock;
 pub mod commands;
+pub mod cli;
+pub mod config;
 pub mod dialects;
+pub mod fault;
+pub mod filter;
 pub mod glob;
 pub mod look;
 pub mod model;
@@ -12,5 +16,12 @@ pub mod pace;
 pub mod permissions;
 pub mod scan;
 pub mod servers;
+pub mod nearest;
+pub mod output;
+#[cfg(test)]
+mod sample;
+pub mod secret;
+pub mod server_url;
+pub mod settings;
 pub mod text;
 pub mod topology;
