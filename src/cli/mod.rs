@@ -105,9 +105,6 @@ pub enum Command {
     /// One line for each change of a lock, as it happens
     #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json")]
     Watch(Watch),
-    /// Find keyspaces that look like locks, with the patterns to use
-    #[command(after_help = "Example: lockscope discover --sample 100000")]
-    Discover(Discover),
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
@@ -160,6 +157,9 @@ pub struct Ls {
 pub struct Show {
     /// The lock's key
     pub key: String,
+    /// Watch that long before printing, so that its age, renewals and past holds are known
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub observe: Option<Duration>,
     /// One JSON document
     #[arg(long)]
     pub json: bool,
@@ -174,16 +174,6 @@ pub struct Watch {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// One JSON object a line
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Discover {
-    /// Look at so many keys at most [default: all]
-    #[arg(long, value_name = "N")]
-    pub sample: Option<u64>,
-    /// One JSON document
     #[arg(long)]
     pub json: bool,
 }

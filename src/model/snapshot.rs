@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::table::Table;
-use super::{HeldIs, Key, Kind, Lock, LockView, RenewalView, Snapshot, Source, State, Time, Verdict};
+use super::{HeldIs, Key, Kind, Lock, LockView, Mode, RawValue, RenewalView, Snapshot, Source, State, Time, Verdict};
 use crate::dialects::{self, Claim, Renewal};
 
 /// How long a lock must have been watched before "no renewals" means anything.
@@ -27,6 +27,9 @@ impl Table {
         let verdict = match (lock.is_held(), reading.kind) {
             (false, _) => Verdict { state: State::Free, evidence: Vec::new(), confidence: 1.0 },
             (true, Kind::Marker) => Verdict { state: State::Done, evidence: Vec::new(), confidence: 1.0 },
+            (true, Kind::Lock) if holders.is_empty() && !counts_permits(lock) => {
+                Verdict { state: State::Free, evidence: vec!["nobody holds it right now".into()], confidence: 1.0 }
+            }
             (true, Kind::Lock) => Verdict::of_held(ttl, no_lease, 1.0),
         };
         // Seen once only, its age is not known at all.
@@ -57,6 +60,11 @@ impl Table {
             source: self.source(lock.node).unwrap_or(Source::Scan),
         })
     }
+}
+
+/// A bare counter of permits names nobody.
+fn counts_permits(lock: &Lock) -> bool {
+    matches!(lock.value, RawValue::Str { .. }) && lock.reading.is_some_and(|reading| reading.mode == Mode::Permit)
 }
 
 fn renewals(lock: &Lock, renewal: Renewal, now: Time) -> Option<RenewalView> {
