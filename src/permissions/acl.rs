@@ -5,6 +5,7 @@
 use super::needs::{Party, WAKE_CHANNELS};
 use super::pattern::{acl_safe, sample_key};
 use crate::glob::{Glob, Globs};
+use crate::notify;
 use crate::servers::{Product, Version};
 
 /// Where we look: the patterns, the database, and what keyspace events are subscribed with.
@@ -19,7 +20,7 @@ pub struct Scope {
 impl Scope {
     /// One subscription for each pattern, to the events by key of one database.
     pub fn new(patterns: Globs, db: i64) -> Scope {
-        let subscriptions = patterns.iter().map(|glob| format!("__keyspace@{db}__:{}", glob.as_str())).collect();
+        let subscriptions = notify::channels(db, &patterns);
         Scope { patterns, db, subscriptions }
     }
 
