@@ -22,7 +22,7 @@ use crate::model::{EventBatch, Key, Source, Time};
 use crate::servers::{self, Coverage, Gap};
 use crate::topology::Node;
 
-pub use keyspace::channels;
+pub use keyspace::{channels, wider_channels};
 pub use prefixes::Prefixes;
 
 /// What a source says.
