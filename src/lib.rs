@@ -1,8 +1,8 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
+pub mod cli;
 pub mod clock;
 pub mod commands;
-pub mod cli;
 pub mod config;
 pub mod dialects;
 pub mod fault;
@@ -11,17 +11,17 @@ pub mod glob;
 pub mod look;
 pub mod model;
 pub mod monitor;
+pub mod nearest;
 pub mod notify;
+pub mod output;
 pub mod pace;
 pub mod permissions;
-pub mod scan;
-pub mod servers;
-pub mod nearest;
-pub mod output;
 #[cfg(test)]
 mod sample;
+pub mod scan;
 pub mod secret;
 pub mod server_url;
+pub mod servers;
 pub mod settings;
 pub mod text;
 pub mod topology;

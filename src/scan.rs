@@ -111,7 +111,6 @@ impl Pass {
         !self.ranges.is_empty() && self.ranges.iter().all(|range| range.done)
     }
 
-
     /// Walks on to the end. After an error the same pass can be walked on with a new connection.
     pub async fn walk(&mut self, walk: &Walk<'_>) -> RedisResult<()> {
         let looker = walk.node.connect().await?;

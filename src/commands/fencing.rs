@@ -32,7 +32,8 @@ pub async fn fill(session: &Session, locks: &mut [LockView]) -> Result<(), Fault
                 pipe.ignore_errors().query_async(&mut conn).await.map_err(|error| session.fault(&error))?;
             for ((index, _), answer) in batch.iter().zip(answers) {
                 if let redis::Value::BulkString(digits) = answer {
-                    locks[*index].fencing_token = std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
+                    locks[*index].fencing_token =
+                        std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
                 }
             }
         }

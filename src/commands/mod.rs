@@ -27,7 +27,9 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
             let mut text = Vec::new();
             match cli::write_man(page, &mut text) {
                 Some(written) => written?,
-                None => return Err(Fault::usage(format!("there is no command {name:?}; 'lockscope --help' lists them"))),
+                None => {
+                    return Err(Fault::usage(format!("there is no command {name:?}; 'lockscope --help' lists them")));
+                }
             }
             print(|out| out.write_all(&text))
         }

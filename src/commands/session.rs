@@ -48,7 +48,8 @@ impl Session {
     pub async fn monitor_key(&self, key: &Key, follow: bool) -> Result<Monitor, Fault> {
         let only = glob::escape(key.as_bytes());
         // A key that is no text can't be written as a pattern; all of its kind are looked at, and only it is kept.
-        let only = Glob::new(&String::from_utf8(only).unwrap_or("*".into())).map_err(|bad| Fault::usage(bad.to_string()))?;
+        let only =
+            Glob::new(&String::from_utf8(only).unwrap_or("*".into())).map_err(|bad| Fault::usage(bad.to_string()))?;
         let recogniser = Arc::new(Recogniser::new(vec![only], Vec::new(), self.settings.mappings.clone()));
         let inventory = Inventory::Keys(vec![key.clone()]);
         let pace = self.pace(Pace::Fast);

@@ -12,11 +12,14 @@ use crate::output::{self, Notes};
 use crate::text;
 
 pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
-    let bytes = text::unescape(&options.key).map_err(|bad| Fault::usage(format!("the key {:?}: {bad}", options.key)))?;
+    let bytes =
+        text::unescape(&options.key).map_err(|bad| Fault::usage(format!("the key {:?}: {bad}", options.key)))?;
     let key = Key::from(bytes);
     let mut monitor = session.monitor_key(&key, options.observe.is_some()).await?;
     monitor.run_until_inventory().await;
-    if let Some(error) = monitor.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref())) {
+    if let Some(error) =
+        monitor.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()))
+    {
         return Err(session.fault(error));
     }
     monitor.run_for(options.observe.unwrap_or(Duration::ZERO)).await;

@@ -122,7 +122,8 @@ impl Talker {
         }
         let lost: u64 = monitor.nodes().iter().map(|node| node.lost).sum();
         if lost > self.lost {
-            session.say(&format!("{} events came too fast and were lost; looking at everything again", lost - self.lost));
+            session
+                .say(&format!("{} events came too fast and were lost; looking at everything again", lost - self.lost));
             self.lost = lost;
         }
     }

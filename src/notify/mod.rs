@@ -165,7 +165,7 @@ impl Follower {
 }
 
 fn missing(coverage: &Coverage, wanted: &str) -> String {
-    let fix = format!("turn it on with: CONFIG SET notify-keyspace-events {wanted}");
+    let fix = format!("turn it on with: CONFIG SET notify-keyspace-events '{wanted}'");
     match coverage {
         Coverage::Partial(gaps) => {
             let lost: Vec<&str> = gaps.iter().map(|gap: &Gap| gap.lost).collect();

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use redis::{ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, TlsCertificates};
+use redis::{
+    ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, TlsCertificates,
+};
 
 use crate::fault::Fault;
 use crate::server_url::Address;
@@ -38,7 +40,8 @@ impl Endpoint {
         if let Some(password) = &settings.password {
             login = login.set_password(password.reveal());
         }
-        let info = addr.into_connection_info().map_err(|error| Fault::from_redis(&error, &shown))?.set_redis_settings(login);
+        let info =
+            addr.into_connection_info().map_err(|error| Fault::from_redis(&error, &shown))?.set_redis_settings(login);
         let tls = if server.tls { Some(certificates(&settings.tls)?) } else { None };
         if server.tls {
             // Where another part of the process has chosen one already, that one stays.
@@ -58,5 +61,6 @@ fn certificates(tls: &Tls) -> Result<TlsCertificates, Fault> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Fault> {
-    std::fs::read(path).map_err(|why| Fault::usage(format!("could not read the certificate file {}: {why}", path.display())))
+    std::fs::read(path)
+        .map_err(|why| Fault::usage(format!("could not read the certificate file {}: {why}", path.display())))
 }
