@@ -68,13 +68,14 @@ impl Table {
         };
         let after = found.holders(&before);
         let look = found.look(was_held, &before, &after);
-        let eventful = self.is_eventful(node);
+        let (eventful, swept) = (self.is_eventful(node), self.is_swept(node));
         let Some(lock) = self.at(place) else { return };
         let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
         let extended = matches!((lock.expires, expires), (Some(old), Some(new)) if new.0 > old.0 + JUMP_MS);
         let question = Question {
             held: was_held,
             known: lock.phase != Phase::Unread,
+            swept,
             expires: lock.expires,
             extended,
             events: lock.pending.as_ref().map_or(&[], |pending| &pending.events),

@@ -33,7 +33,8 @@ impl Table {
             (true, Kind::Lock) => Verdict::of_held(ttl, no_lease, 1.0),
         };
         // Seen once only, its age is not known at all.
-        let age_known = lock.is_held() && !(lock.since_is == HeldIs::AtLeast && lock.confirmed == lock.since);
+        let known_until = self.known_until(lock, now);
+        let age_known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || known_until > lock.since);
         let (name, second) = (dialect.name(), reading.second.filter(|_| reading.confidence < Claim::SURE));
         Some(LockView {
             node: lock.node,
@@ -50,7 +51,7 @@ impl Table {
             lease_ms: lock.lease_ms.map(u64::from),
             held_ms: age_known.then(|| now.since(lock.since).as_millis() as u64),
             held_is: age_known.then_some(lock.since_is),
-            renewals: renewals(lock, dialect.renewal(), now),
+            renewals: renewals(lock, dialect.renewal(), known_until, now),
             fencing_token: None,
             related: None,
             value: lock.value.clone(),
@@ -67,9 +68,9 @@ fn counts_permits(lock: &Lock) -> bool {
     matches!(lock.value, RawValue::Str { .. }) && lock.reading.is_some_and(|reading| reading.mode == Mode::Permit)
 }
 
-fn renewals(lock: &Lock, renewal: Renewal, now: Time) -> Option<RenewalView> {
+fn renewals(lock: &Lock, renewal: Renewal, known_until: Time, now: Time) -> Option<RenewalView> {
     let beats = lock.beats();
-    let watched = lock.confirmed.since(lock.first_seen).as_millis() as u64;
+    let watched = known_until.since(lock.first_seen).as_millis() as u64;
     if !lock.is_held() || (beats.is_none() && watched < WATCHED_MS) {
         return None;
     }

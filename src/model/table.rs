@@ -345,6 +345,19 @@ impl Table {
         self.nodes.get(node.0 as usize).is_some_and(|node| node.eventful && node.gap.is_none())
     }
 
+    /// The node's keyspace was walked, and nothing went missing since.
+    pub(super) fn is_swept(&self, node: NodeId) -> bool {
+        self.nodes.get(node.0 as usize).is_some_and(|node| node.swept.is_some() && node.gap.is_none())
+    }
+
+    /// Until when a lock is known to be as it is shown: now, where changes would be told.
+    pub(super) fn known_until(&self, lock: &Lock, now: Time) -> Time {
+        let told = |node: &NodeState| {
+            matches!(node.source, Some(Source::Notification | Source::Tracking)) && node.gap.is_none()
+        };
+        if self.nodes.get(lock.node.0 as usize).is_some_and(told) { now } else { lock.confirmed }
+    }
+
     fn node(&mut self, node: NodeId) -> &mut NodeState {
         let index = node.0 as usize;
         if self.nodes.len() <= index {
