@@ -4,10 +4,44 @@
 //! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
 //! [`Recogniser`] asks all of them and keeps the best reading and the second.
 
+mod bullmq;
+mod celery_once;
+mod celery_singleton;
+mod hangfire;
+mod huey;
+mod laravel;
+mod marker;
+mod medallion;
+mod node_redlock;
 mod plain;
+mod pottery;
+mod python_redis_lock;
 mod recogniser;
+mod redbeat;
+mod redis_py;
+mod redis_semaphore;
+mod redis_semaphore_npm;
+mod redislock;
+mod redisson;
+mod redlock_net;
+mod redlock_py;
+mod redlock_rb;
+mod redsync;
+mod reentrant;
 mod release;
+mod resque_scheduler;
+mod rslock;
 pub mod shape;
+mod shedlock;
+mod sidekiq;
+mod sight;
+mod spring;
+mod stackexchange;
+mod symfony;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod trial;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
 pub use release::{Release, Renewal, Step, Waiting};
@@ -80,8 +114,18 @@ pub trait Dialect: Send + Sync {
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 
-    /// What freeing it takes beyond deleting the key, and what may go wrong.
+    /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
     fn release(&self, sight: &Sight<'_>) -> Release;
+
+    /// The same for the share of one holder, where the library lets holders go one by one.
+    fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {
+        self.release(sight)
+    }
+
+    /// For hashes that hold other things beside locks and may be huge: a glob of the fields that matter.
+    fn field_hint(&self, _key: &[u8]) -> Option<&'static str> {
+        None
+    }
 
     /// The key of the fencing counter, where the library has one.
     fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
@@ -91,5 +135,38 @@ pub trait Dialect: Send + Sync {
 
 /// All dialects, the most specific first: on equal confidence the earlier one wins.
 pub fn all() -> &'static [&'static dyn Dialect] {
-    &[&plain::Plain]
+    &[
+        &redisson::Redisson,
+        &redisson::Permits,
+        &redisson::Semaphore,
+        &sidekiq::UniqueJobs,
+        &redis_semaphore::RedisSemaphore,
+        &huey::Huey,
+        &symfony::Symfony,
+        &bullmq::BullMq,
+        &celery_once::CeleryOnce,
+        &celery_singleton::CelerySingleton,
+        &hangfire::Hangfire,
+        &redbeat::RedBeat,
+        &resque_scheduler::ResqueScheduler,
+        &shedlock::ShedLock,
+        &medallion::Medallion,
+        &laravel::Laravel,
+        &python_redis_lock::PythonRedisLock,
+        &redis_semaphore_npm::RedisSemaphoreNpm,
+        &redlock_net::RedLockNet,
+        &pottery::Pottery,
+        &redis_py::RedisPy,
+        &rslock::RsLock,
+        &redsync::Redsync,
+        &redislock::RedisLock,
+        &redlock_py::RedlockPy,
+        &node_redlock::NodeRedlock,
+        &spring::Spring,
+        &redlock_rb::RedlockRb,
+        &marker::Marker,
+        &stackexchange::StackExchange,
+        &reentrant::Reentrant,
+        &plain::Plain,
+    ]
 }

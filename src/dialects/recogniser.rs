@@ -72,6 +72,11 @@ impl Recogniser {
         self.mapping(key).is_none() && all().iter().any(|dialect| dialect.is_helper(key))
     }
 
+    /// For a hash that holds other things too: which of its fields can be locks.
+    pub fn field_hint(&self, key: &[u8]) -> Option<&'static str> {
+        all().iter().find_map(|dialect| dialect.field_hint(key))
+    }
+
     fn mapping(&self, key: &[u8]) -> Option<&Mapping> {
         self.mappings.iter().find(|mapping| mapping.glob.matches(key))
     }
@@ -109,11 +114,10 @@ impl Recogniser {
         Some(Best { dialect, claim, second })
     }
 
-    /// Decodes once more a value that was read as a lock of `dialect` before.
+    /// Decodes once more a value that was read as a lock of this dialect before; what it was then, it is still, even if
+    /// the TTL that helped to tell has changed.
     pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {
-        let given = self.standing == Standing::Given;
-        let told = self.mapping(key).is_some();
-        dialect(id).read(&Sight { key, value, ttl, now, given, told })
+        dialect(id).read(&Sight { key, value, ttl, now, given: self.standing == Standing::Given, told: true })
     }
 }
 

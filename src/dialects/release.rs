@@ -1,6 +1,12 @@
 //! The vocabulary in which a dialect says how its locks are renewed, waited for and freed.
+//!
+//! A dialect only names the steps. The actions turn them into one script, run after the holders the operator saw were
+//! compared; the views print them with [`Step::describe`] before anybody confirms.
 
 use std::time::Duration;
+
+use crate::model::RawValue;
+use crate::text;
 
 /// What keeps a lock of a dialect alive.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -15,6 +21,24 @@ pub enum Renewal {
     NoLease,
 }
 
+impl Renewal {
+    /// In one sentence, for the detail view.
+    pub fn describe(&self) -> String {
+        match self {
+            Renewal::Manual => "The lease runs out unless the application extends it by hand.".into(),
+            Renewal::Watchdog { share } => format!("A watchdog renews it after {} of the lease.", percent(*share)),
+            Renewal::Optional { share } => {
+                format!("A watchdog renews it after {} of the lease, if the application uses one.", percent(*share))
+            }
+            Renewal::NoLease => "The key has no lease: it stays until it is freed.".into(),
+        }
+    }
+}
+
+fn percent(share: f32) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// Who waits for a lock, and where that can be seen on the server.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Waiting {
@@ -24,12 +48,42 @@ pub enum Waiting {
     Channel(Vec<u8>),
     /// Waiters are subscribed to a pattern that covers this channel.
     ChannelPattern(Vec<u8>),
-    /// An ordered queue: a list of waiter ids, a sorted set of their deadlines, and the prefix of each waiter's channel.
-    Queue { list: Vec<u8>, deadlines: Vec<u8>, channel_prefix: Vec<u8> },
+    /// Where the list exists, an ordered queue: a list of waiter ids, a sorted set of their deadlines, and the prefix
+    /// of each waiter's own channel. Where it doesn't, the lock is not a fair one and waiters share `channel`.
+    Queue { channel: Vec<u8>, list: Vec<u8>, deadlines: Vec<u8>, channel_prefix: Vec<u8> },
     /// Waiters are blocked in a list pop on this key.
     BlockedOn(Vec<u8>),
     /// Nobody waits: a refused attempt gives up.
     Nobody,
+}
+
+impl Waiting {
+    /// Waiters try again about this often.
+    pub fn polls_each(millis: u64) -> Waiting {
+        Waiting::Polls { every: Some(Duration::from_millis(millis)) }
+    }
+
+    /// In one sentence, for the detail view.
+    pub fn describe(&self) -> String {
+        match self {
+            Waiting::Polls { every: Some(every) } => {
+                let every = text::short_duration(every.as_millis() as u64);
+                format!("Waiters try again every {every}; nothing on the server shows them.")
+            }
+            Waiting::Polls { every: None } => "Waiters try again and again; nothing on the server shows them.".into(),
+            Waiting::Channel(channel) => format!("Waiters are subscribed to {}.", word(channel)),
+            Waiting::ChannelPattern(channel) => {
+                format!("Waiters are subscribed to a pattern that covers {}.", word(channel))
+            }
+            Waiting::Queue { channel, list, .. } => format!(
+                "Waiters are subscribed to {}; those of a fair lock stand in order in the list {}.",
+                word(channel),
+                word(list)
+            ),
+            Waiting::BlockedOn(list) => format!("Waiters are blocked on the list {}.", word(list)),
+            Waiting::Nobody => "Nobody waits: a refused attempt gives up.".into(),
+        }
+    }
 }
 
 /// One step of freeing a lock. All steps run in one script, after the holder was compared.
@@ -56,11 +110,18 @@ pub enum Step {
         channel: Vec<u8>,
         message: Vec<u8>,
     },
-    /// Wake the one waiter at the head of a fair queue, after dropping dead heads.
+    /// Wake the one waiter at the head of a fair queue, after dropping dead heads: those whose deadline has passed. Does
+    /// nothing where there is no queue.
     PublishToHead {
         queue: Vec<u8>,
         deadlines: Vec<u8>,
         channel_prefix: Vec<u8>,
+    },
+    /// Take one waiter that nobody hears any more out of a fair queue.
+    DropWaiter {
+        queue: Vec<u8>,
+        deadlines: Vec<u8>,
+        waiter: Vec<u8>,
     },
     /// Wake one client blocked on a list: leave one item there for a while.
     Signal {
@@ -72,13 +133,70 @@ pub enum Step {
         list: Vec<u8>,
         token: Vec<u8>,
     },
-    /// Give a permit back to a counter, and tell the waiters its new value.
-    ReturnPermit {
+    /// Give permits back to a counter, and tell the waiters its new value. To be refused where there is no counter.
+    ReturnPermits {
         counter: Vec<u8>,
         channel: Vec<u8>,
+        permits: u64,
+    },
+    /// Steps for the case that the last holder has just been taken out: the hash is gone, or nothing but the field
+    /// `besides` is left of it.
+    WhenEmptied {
+        key: Vec<u8>,
+        besides: Option<Vec<u8>>,
+        then: Vec<Step>,
     },
     /// Delete every key that matches.
     DeleteMatching(Vec<u8>),
+}
+
+impl Step {
+    /// The commands that an operator would have to type, as they are shown before a release.
+    pub fn describe(&self) -> String {
+        match self {
+            Step::Delete(key) => format!("DEL {}", word(key)),
+            Step::DeleteField { key, field } => format!("HDEL {} {}", word(key), word(field)),
+            Step::RemoveScored { key, member } => format!("ZREM {} {}", word(key), word(member)),
+            Step::RemoveMember { key, member } => format!("SREM {} {}", word(key), word(member)),
+            Step::Publish { channel, message } => format!("PUBLISH {} {}", word(channel), word(message)),
+            Step::PublishToHead { queue, deadlines, channel_prefix } => format!(
+                "LPOP {} and ZREM {} while the first waiter's deadline has passed; PUBLISH {}<first waiter> 0",
+                word(queue),
+                word(deadlines),
+                word(channel_prefix)
+            ),
+            Step::DropWaiter { queue, deadlines, waiter } => {
+                let waiter = word(waiter);
+                format!("LREM {} 0 {waiter}; ZREM {} {waiter}", word(queue), word(deadlines))
+            }
+            Step::Signal { list, expires } => {
+                let list = word(list);
+                format!("DEL {list}; LPUSH {list} 1; PEXPIRE {list} {}", expires.as_millis())
+            }
+            Step::PushBack { list, token } => format!("LPUSH {} {}", word(list), word(token)),
+            Step::ReturnPermits { counter, channel, permits } => {
+                format!("INCRBY {} {permits}; PUBLISH {} <new value>", word(counter), word(channel))
+            }
+            Step::WhenEmptied { key, besides, then } => {
+                let then: Vec<String> = then.iter().map(Step::describe).collect();
+                let condition = match besides {
+                    Some(field) => format!("nothing but {} is left in {}", word(field), word(key)),
+                    None => format!("nothing is left in {}", word(key)),
+                };
+                format!("if {condition}: {}", then.join("; "))
+            }
+            Step::DeleteMatching(pattern) => format!("DEL every key that matches {}", word(pattern)),
+        }
+    }
+}
+
+/// Bytes as one word of a command line: quoted where they would fall apart otherwise.
+fn word(bytes: &[u8]) -> String {
+    let visible = text::visible(bytes);
+    if !visible.is_empty() && !visible.contains([' ', '"', '\'', '\\']) {
+        return visible;
+    }
+    format!("\"{}\"", visible.replace('"', "\\\""))
 }
 
 /// What freeing a lock takes.
@@ -95,6 +213,11 @@ impl Release {
         Release { steps: vec![Step::Delete(key.to_vec())], hazards: Vec::new() }
     }
 
+    /// For the libraries that lock by majority: nothing on one server tells whether there are others.
+    pub fn warn_of_copies(self) -> Release {
+        self.warn("If the application locks on several independent servers, free the lock on each of them.")
+    }
+
     pub fn and(mut self, step: Step) -> Release {
         self.steps.push(step);
         self
@@ -103,5 +226,91 @@ impl Release {
     pub fn warn(mut self, hazard: &'static str) -> Release {
         self.hazards.push(hazard);
         self
+    }
+
+    /// Warns where the key has holders that were not read: deleting it takes the lock from them too.
+    pub fn warn_of_unread(self, value: &RawValue) -> Release {
+        if value.is_whole() {
+            return self;
+        }
+        self.warn("There are more holders than were read: all of them lose the lock.")
+    }
+
+    /// The same release that also takes these waiters, whom nobody hears any more, out of the fair queue, so that the
+    /// first living one is woken.
+    pub fn dropping(mut self, dead: &[Vec<u8>]) -> Release {
+        let head = self.steps.iter().enumerate().find_map(|(at, step)| match step {
+            Step::PublishToHead { queue, deadlines, .. } => Some((at, queue.clone(), deadlines.clone())),
+            _ => None,
+        });
+        if let Some((at, queue, deadlines)) = head {
+            let drops = dead.iter().map(|waiter| Step::DropWaiter {
+                queue: queue.clone(),
+                deadlines: deadlines.clone(),
+                waiter: waiter.clone(),
+            });
+            self.steps.splice(at..at, drops);
+        }
+        self
+    }
+
+    /// The steps as commands, one line each.
+    pub fn describe(&self) -> Vec<String> {
+        self.steps.iter().map(Step::describe).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_read_as_commands() {
+        let release = Release::delete(b"lock:a")
+            .and(Step::Publish { channel: b"redisson_lock__channel:{lock:a}".to_vec(), message: b"0".to_vec() })
+            .and(Step::Signal { list: b"lock-signal:a".to_vec(), expires: Duration::from_secs(1) })
+            .and(Step::ReturnPermits { counter: b"s".to_vec(), channel: b"redisson_sc:{s}".to_vec(), permits: 2 });
+        assert_eq!(
+            release.describe(),
+            [
+                "DEL lock:a",
+                "PUBLISH redisson_lock__channel:{lock:a} 0",
+                "DEL lock-signal:a; LPUSH lock-signal:a 1; PEXPIRE lock-signal:a 1000",
+                "INCRBY s 2; PUBLISH redisson_sc:{s} <new value>",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_with_a_space_or_raw_bytes_stays_one_word() {
+        assert_eq!(Step::Delete(b"my lock".to_vec()).describe(), "DEL \"my lock\"");
+        assert_eq!(Step::Delete(b"a\xff\x1b".to_vec()).describe(), "DEL \"a\\xff\\u{1b}\"");
+        assert_eq!(Step::Delete(b"say \"hi\"".to_vec()).describe(), "DEL \"say \\\"hi\\\"\"");
+        assert_eq!(Step::Delete(Vec::new()).describe(), "DEL \"\"");
+    }
+
+    #[test]
+    fn dead_waiters_leave_the_queue_before_its_head_is_woken() {
+        let (queue, deadlines) = (b"q".to_vec(), b"t".to_vec());
+        let release = Release::delete(b"a")
+            .and(Step::PublishToHead { queue, deadlines, channel_prefix: b"c:".to_vec() })
+            .dropping(&[b"w1".to_vec(), b"w2".to_vec()]);
+        let lines = release.describe();
+        assert_eq!(lines[..3], ["DEL a", "LREM q 0 w1; ZREM t w1", "LREM q 0 w2; ZREM t w2"]);
+        assert!(lines[3].ends_with("PUBLISH c:<first waiter> 0"));
+        assert_eq!(
+            Release::delete(b"a").dropping(&[b"w1".to_vec()]),
+            Release::delete(b"a"),
+            "no queue, nothing to drop"
+        );
+    }
+
+    #[test]
+    fn waiting_and_renewal_are_told_in_sentences() {
+        let polls = Waiting::Polls { every: Some(Duration::from_millis(100)) };
+        assert_eq!(polls.describe(), "Waiters try again every 100ms; nothing on the server shows them.");
+        assert_eq!(Waiting::Channel(b"c".to_vec()).describe(), "Waiters are subscribed to c.");
+        let renewal = Renewal::Watchdog { share: 1.0 / 3.0 };
+        assert_eq!(renewal.describe(), "A watchdog renews it after 33 % of the lease.");
     }
 }

@@ -53,6 +53,16 @@ pub fn is_base64_url(text: &[u8], len: usize) -> bool {
     text.len() == len && text.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
+/// Whether the first 22 characters can be 16 bytes in base64, standard or URL-safe: the last one carries only two bits.
+pub fn ends_as_16_bytes(text: &[u8]) -> bool {
+    text.len() >= 22 && matches!(text[21], b'A' | b'Q' | b'g' | b'w')
+}
+
+/// Upper and lower case letters both occur, as in nearly every random token and in few names.
+pub fn is_mixed_case(bytes: &[u8]) -> bool {
+    bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase)
+}
+
 /// The time inside a UUIDv1 written as 32 hex digits, if it is one: Python's `uuid1().hex`.
 pub fn uuid1_hex_time(hex: &[u8]) -> Option<Time> {
     if !is_hex(hex, 32) || hex[12] != b'1' || !matches!(hex[16], b'8' | b'9' | b'a' | b'b') {
@@ -77,6 +87,26 @@ pub fn iso_time(text: &str) -> Option<Time> {
 pub fn epoch_seconds(text: &[u8]) -> Option<Time> {
     let seconds: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
     (seconds.is_finite() && seconds > 1e8 && seconds < 1e11).then_some(Time((seconds * 1000.0) as i64))
+}
+
+/// A Unix time in seconds (with or without a fraction) or milliseconds that lies within ten years before `now` and one
+/// after it; other numbers are just numbers.
+pub fn plausible_epoch(text: &[u8], now: Time) -> Option<Time> {
+    const YEAR_MS: i64 = 366 * 86_400_000;
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let fraction = &text[digits..];
+    let fine = fraction.is_empty() || (fraction[0] == b'.' && digits == 10 && is_decimal(&fraction[1..]));
+    if !fine {
+        return None;
+    }
+    let number = |bytes| std::str::from_utf8(bytes).ok()?.parse::<i64>().ok();
+    let at = match digits {
+        10 => epoch_seconds(text)?,
+        13 => Time(number(text)?),
+        _ => return None,
+    };
+    let range = now.0.saturating_sub(10 * YEAR_MS)..=now.0.saturating_add(YEAR_MS);
+    range.contains(&at.0).then_some(at)
 }
 
 /// The words of a name: split at everything that is neither a letter nor a digit, and inside camelCase; lower case.

@@ -47,6 +47,25 @@ impl Beats {
     }
 }
 
+/// The last holds that are over, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct Past(VecDeque<Hold>);
+
+impl Past {
+    const KEPT: usize = 8;
+
+    pub fn push(&mut self, hold: Hold) {
+        if self.0.len() == Self::KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(hold);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Hold> {
+        self.0.iter()
+    }
+}
+
 /// A hold that is over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hold {

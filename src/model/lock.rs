@@ -1,9 +1,7 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
-use std::collections::VecDeque;
-
-use super::history::{Beats, Hold};
-use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Source, Time};
+use super::history::{Beats, Hold, Past};
+use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time};
 use crate::dialects::DialectId;
 
 /// Whether somebody holds it, as far as we know.
@@ -57,12 +55,10 @@ pub struct Lock {
     /// When the key's time is up; `None`: it has no TTL.
     pub(super) expires: Option<Time>,
     pub(super) lease_ms: Option<u32>,
+    pub(super) first_seen: Time,
     /// When the current hold began, or was first seen.
     pub(super) since: Time,
     pub(super) since_is: HeldIs,
-    pub(super) since_source: Source,
-    /// Order-free digest of the holders' tokens.
-    pub(super) holders_digest: u64,
     /// When the question was sent whose answer is stored here.
     pub(super) asked: Time,
     pub(super) confirmed: Time,
@@ -70,7 +66,7 @@ pub struct Lock {
     pub(super) event_seq: u64,
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
-    pub(super) past: Option<Box<VecDeque<Hold>>>,
+    pub(super) past: Option<Box<Past>>,
     /// A look that no event explains was put off once, to let its event arrive.
     pub(super) surprised: bool,
     /// Waits in the queue of keys to look at.
@@ -80,13 +76,13 @@ pub struct Lock {
     /// How often in a row an answer was set aside because events overtook it.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
+    /// How often it was left by its holder.
+    pub(super) left: u32,
     /// Bumped whenever the slot gets another lock, so that old tickets miss.
     pub(super) generation: u32,
 }
 
 impl Lock {
-    pub(super) const PAST_KEPT: usize = 8;
-
     pub(super) fn new(node: NodeId, key: Key, at: Time, generation: u32) -> Lock {
         Lock {
             node,
@@ -96,10 +92,9 @@ impl Lock {
             value: RawValue::Other("none".into()),
             expires: None,
             lease_ms: None,
+            first_seen: at,
             since: at,
             since_is: HeldIs::AtLeast,
-            since_source: Source::Scan,
-            holders_digest: 0,
             asked: Time(i64::MIN),
             confirmed: Time(i64::MIN),
             event_seq: 0,
@@ -111,6 +106,7 @@ impl Lock {
             scheduled: false,
             overtaken: 0,
             flushed: false,
+            left: 0,
             generation,
         }
     }
@@ -135,13 +131,5 @@ impl Lock {
     /// The renewals of the current hold.
     pub fn beats(&self) -> Option<&Beats> {
         self.beats.as_deref()
-    }
-
-    pub(super) fn remember(&mut self, hold: Hold) {
-        let past = self.past.get_or_insert_default();
-        if past.len() == Self::PAST_KEPT {
-            past.pop_front();
-        }
-        past.push_back(hold);
     }
 }

@@ -8,13 +8,20 @@ mod history;
 mod holder;
 mod key;
 mod lock;
+mod narrate;
 mod observation;
 mod raw;
-//mod table;
+mod resolve;
+mod settle;
+mod snapshot;
+mod table;
 mod time;
 mod transition;
 mod verdict;
 mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use event::{EventBatch, KeyEvent};
 pub use history::{Beats, Hold};
@@ -22,8 +29,8 @@ pub use holder::{Holder, Kind, Mode, Token};
 pub use key::{Key, NodeId};
 pub use lock::Lock;
 pub use observation::{Observation, Seen, Source};
-pub use raw::RawValue;
-//pub use table::{Limits, Table, Ticket};
+pub use raw::{Bytes, Pair, RawValue};
+pub use table::{Limits, Table, Ticket};
 pub use time::{Time, Ttl};
 pub use transition::{Change, Ending, Transition};
 pub use verdict::{State, Verdict};

@@ -1,5 +1,10 @@
 //! What was read of a key's value: bounded, whatever the key holds.
 
+/// Some bytes of a value.
+pub type Bytes = Box<[u8]>;
+/// A field or member and what belongs to it.
+pub type Pair<T> = (Bytes, T);
+
 /// A key's type and as much of its value as we are willing to fetch. `len` is the true size; when it exceeds what is
 /// kept here the value was cut.
 #[derive(Clone, PartialEq, Debug)]
@@ -9,11 +14,11 @@ pub enum RawValue {
         len: u64,
     },
     Hash {
-        fields: Box<[(Box<[u8]>, Box<[u8]>)]>,
+        fields: Box<[Pair<Bytes>]>,
         len: u64,
     },
     Zset {
-        members: Box<[(Box<[u8]>, f64)]>,
+        members: Box<[Pair<f64>]>,
         len: u64,
     },
     Set {
@@ -69,6 +74,17 @@ impl RawValue {
         }
     }
 
+    /// Whether nothing of the value was left out.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            RawValue::Str { head, len } => head.len() as u64 == *len,
+            RawValue::Hash { fields, len } => fields.len() as u64 == *len,
+            RawValue::Zset { members, len } => members.len() as u64 == *len,
+            RawValue::Set { members, len } => members.len() as u64 == *len,
+            RawValue::List { .. } | RawValue::Other(_) | RawValue::Unread { .. } => false,
+        }
+    }
+
     /// The bytes of a string that was fetched whole.
     pub fn as_string(&self) -> Option<&[u8]> {
         match self {
@@ -78,7 +94,7 @@ impl RawValue {
     }
 
     /// The fields of a hash that was fetched whole.
-    pub fn as_hash(&self) -> Option<&[(Box<[u8]>, Box<[u8]>)]> {
+    pub fn as_hash(&self) -> Option<&[Pair<Bytes>]> {
         match self {
             RawValue::Hash { fields, len } if fields.len() as u64 == *len => Some(fields),
             _ => None,
@@ -86,7 +102,7 @@ impl RawValue {
     }
 
     /// The members of a sorted set that was fetched whole.
-    pub fn as_zset(&self) -> Option<&[(Box<[u8]>, f64)]> {
+    pub fn as_zset(&self) -> Option<&[Pair<f64>]> {
         match self {
             RawValue::Zset { members, len } if members.len() as u64 == *len => Some(members),
             _ => None,

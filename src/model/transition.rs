@@ -27,6 +27,8 @@ pub enum Ending {
     Renamed,
     /// Gone while we were not looking: nobody can say how.
     Unseen,
+    /// Somebody else took it over while it was held.
+    Taken,
     /// Freed by an operator.
     Forced,
 }
@@ -40,6 +42,7 @@ impl Ending {
             Ending::Flushed => "flushed",
             Ending::Renamed => "renamed away",
             Ending::Unseen => "gone unseen",
+            Ending::Taken => "taken over",
             Ending::Forced => "forced",
         }
     }

@@ -1,0 +1,136 @@
+//! The doctor's report as text for people and as a JSON document. Any `Write` will do.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{Check, Report, Status};
+use crate::servers::{Mode, Role};
+
+/// How text is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Look {
+    /// Words instead of signs.
+    pub ascii: bool,
+    /// Findings are wrapped at this many columns; commands never are, since they are there to be pasted.
+    pub width: Option<usize>,
+}
+
+impl Look {
+    fn sign(self, status: Status) -> &'static str {
+        match (status, self.ascii) {
+            (Status::Ok, false) => "✓",
+            (Status::Warn, false) => "!",
+            (Status::Bad, false) => "✗",
+            (Status::Unknown, _) => "?",
+            (Status::Ok, true) => "ok",
+            (Status::Warn, true) => "warn",
+            (Status::Bad, true) => "BAD",
+        }
+    }
+}
+
+/// Writes the report for people.
+pub fn text(report: &Report, look: Look, out: &mut impl Write) -> io::Result<()> {
+    let sign_width = if look.ascii { 4 } else { 1 };
+    let name_width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let indent = " ".repeat(sign_width + name_width + 4);
+    for check in &report.checks {
+        let sign = look.sign(check.status);
+        let lines = wrap(&check.finding, look.width.map(|width| width.saturating_sub(indent.len())));
+        let mut lines = lines.iter();
+        let first = lines.next().map_or("", String::as_str);
+        writeln!(out, "{sign:<sign_width$}  {:<name_width$}  {first}", check.name)?;
+        for line in lines {
+            writeln!(out, "{indent}{line}")?;
+        }
+        if let Some(fix) = &check.fix {
+            writeln!(out, "{indent}fix: {fix}")?;
+        }
+    }
+    writeln!(out, "\n{}", summary(&report.checks))?;
+    writeln!(out, "\nThe least a user needs who only looks; paste it into redis-cli with a password of your own:")?;
+    writeln!(out, "{}", report.observer_acl)?;
+    writeln!(out, "\nAnd one who also frees, extends and takes locks:")?;
+    writeln!(out, "{}", report.operator_acl)
+}
+
+/// Writes the report as one JSON document.
+pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let facts = &report.facts;
+    let product = facts.product.known();
+    let document = Document {
+        schema: "lockscope/1",
+        server: ServerLine {
+            flavor: product.map(|product| product.flavor.name()),
+            version: product.map(|product| product.version.to_string()),
+            mode: facts.mode.known().copied().map(Mode::name),
+            role: facts.role.known().map(Role::name),
+            user: facts.user.known(),
+            keys: facts.keys.known().copied(),
+        },
+        checks: &report.checks,
+        acl: AclLines { observer: &report.observer_acl, operator: &report.operator_acl },
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    server: ServerLine<'a>,
+    checks: &'a [Check],
+    acl: AclLines<'a>,
+}
+
+/// The server in a few words; null where it did not say.
+#[derive(Serialize)]
+struct ServerLine<'a> {
+    flavor: Option<&'static str>,
+    version: Option<String>,
+    mode: Option<&'static str>,
+    role: Option<&'static str>,
+    user: Option<&'a String>,
+    keys: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct AclLines<'a> {
+    observer: &'a str,
+    operator: &'a str,
+}
+
+/// How many of each, in words.
+fn summary(checks: &[Check]) -> String {
+    let count = |status| checks.iter().filter(|check| check.status == status).count();
+    let parts: Vec<String> = [(Status::Bad, "bad"), (Status::Warn, "to look at"), (Status::Unknown, "not known")]
+        .into_iter()
+        .map(|(status, word)| (count(status), word))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
+    match parts.is_empty() {
+        true => format!("All {} checks are fine.", checks.len()),
+        false => format!("Of {} checks: {}; the rest is fine.", checks.len(), parts.join(", ")),
+    }
+}
+
+/// The text in lines of at most `width` columns, broken at spaces.
+fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr;
+    let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.into()] };
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.width() + 1 + word.width() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.into());
+        }
+    }
+    lines
+}

@@ -1,0 +1,67 @@
+//! RedBeat: the one lock by which only one Celery beat schedules, `redbeat::lock`.
+//!
+//! A redis-py lock. The beat that holds it puts it back to its full length on every tick, at least five times within
+//! it; the others ask again once per longest tick. A beat that finds its lock gone dies.
+
+use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py, shape};
+use crate::model::Mode;
+
+pub struct RedBeat;
+
+impl Dialect for RedBeat {
+    fn name(&self) -> &'static str {
+        "redbeat"
+    }
+
+    fn patterns(&self) -> &'static [&'static str] {
+        &["redbeat*:lock"]
+    }
+
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
+        let token = sight.token()?;
+        let confidence = sight.told_or(|| {
+            if !sight.key.starts_with(b"redbeat") || !sight.key.ends_with(b":lock") {
+                None
+            } else if redis_py::token_time(token, sight.now).is_some() {
+                Some(0.95)
+            } else {
+                shape::could_be_token(token).then_some(0.8)
+            }
+        })?;
+        Some(Claim::lock(confidence, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::Watchdog { share: 0.2 }
+    }
+
+    fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
+        Waiting::polls_each(300_000)
+    }
+
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key)
+            .warn(
+                "A beat that still holds it dies at its next tick: see that it is restarted, or another one stands by.",
+            )
+            .warn("A beat that stands by asks only every few minutes: until then nothing is scheduled.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::trial::*;
+
+    #[test]
+    fn the_lock_of_the_beat_is_not_just_any_redis_py_lock() {
+        assert!(surely(&found("redbeat::lock", UUID1_HEX, seconds(1500)), "redbeat"));
+        assert!(surely(&found("redbeat-eu:lock", UUID1_HEX, seconds(1500)), "redbeat"));
+        assert!(surely(&found("beat:lock", UUID1_HEX, seconds(1500)), "redis-py"));
+    }
+
+    #[test]
+    fn the_schedule_beside_it_is_no_lock() {
+        assert_eq!(names(&found("redbeat::schedule", "x", seconds(5))), ("", ""));
+        assert_no_garbage("redbeat", "redbeat::lock");
+    }
+}

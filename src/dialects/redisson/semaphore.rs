@@ -1,0 +1,62 @@
+//! RSemaphore: a bare counter of the permits that are left.
+//!
+//! It stores no holders, and nothing tells it from any other number: it is read only where the user says so, with
+//! `--dialect redisson-semaphore=GLOB`.
+
+use super::permits;
+use crate::dialects::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting};
+use crate::model::Mode;
+
+pub struct Semaphore;
+
+impl Dialect for Semaphore {
+    fn name(&self) -> &'static str {
+        "redisson-semaphore"
+    }
+
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
+        let left = sight.value.as_string().filter(|_| sight.told)?;
+        std::str::from_utf8(left).ok()?.parse::<i64>().ok()?;
+        Some(Claim::lock(1.0, Mode::Permit, Vec::new()))
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::NoLease
+    }
+
+    fn waiting(&self, sight: &Sight<'_>) -> Waiting {
+        Waiting::Channel(permits::channel(sight.key))
+    }
+
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        let channel = permits::channel(sight.key);
+        Release::default().and(Step::ReturnPermits { counter: sight.key.to_vec(), channel, permits: 1 }).warn(
+            "The semaphore does not store who has its permits: returning one that is in use lets one too many in.",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::testing::{recognised, sight, told};
+    use crate::model::RawValue;
+
+    #[test]
+    fn a_number_is_a_semaphore_only_where_the_user_says_so() {
+        let value = RawValue::string(b"5");
+        assert_eq!(Semaphore.read(&sight(b"uploads-semaphore", &value)), None);
+        assert_ne!(recognised(b"uploads-lock", &value).unwrap().0, "redisson-semaphore");
+        let claim = Semaphore.read(&told(b"uploads", &value)).unwrap();
+        assert_eq!((claim.mode, claim.holders.len()), (Mode::Permit, 0));
+        assert_eq!(Semaphore.read(&told(b"uploads", &RawValue::string(b"five"))), None);
+        assert_eq!(Semaphore.read(&told(b"uploads", &RawValue::hash([]))), None);
+    }
+
+    #[test]
+    fn a_leaked_permit_is_returned_aloud() {
+        let value = RawValue::string(b"0");
+        let release = Semaphore.release(&told(b"uploads", &value));
+        assert_eq!(release.describe(), ["INCRBY uploads 1; PUBLISH redisson_sc:{uploads} <new value>"]);
+    }
+}

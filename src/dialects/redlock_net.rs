@@ -1,0 +1,69 @@
+//! RedLock.net: string `redlock:RESOURCE` with a GUID, kept alive at half of its lease.
+//!
+//! Its extend creates a missing key again: while the holder lives, deleting the key frees nothing for long. pottery
+//! writes the same keys with shorter leases, so this is a guess, told apart by the TTL.
+
+use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, pottery, shape};
+
+pub struct RedLockNet;
+
+impl Dialect for RedLockNet {
+    fn name(&self) -> &'static str {
+        "redlock-net"
+    }
+
+    fn patterns(&self) -> &'static [&'static str] {
+        &["redlock:*"]
+    }
+
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
+        let token = sight.token()?;
+        let confidence = sight.told_or(|| {
+            if !sight.key.starts_with(b"redlock:") || !shape::is_uuid4(token) || !sight.has_ttl() {
+                return None;
+            }
+            Some(if sight.ttl_within(pottery::LEASE) { 0.55 } else { 0.75 })
+        })?;
+        Some(Claim::exclusive(confidence, token))
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::Watchdog { share: 0.5 }
+    }
+
+    fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
+        Waiting::Polls { every: None }
+    }
+
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key)
+            .warn("A holder that lives creates the key again within half of its lease: stop the holder first.")
+            .warn_of_copies()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::trial::*;
+    use crate::model::{RawValue, Ttl};
+
+    #[test]
+    fn beyond_ten_seconds_it_is_redlock_net_or_else_pottery() {
+        let best = found("redlock:printer", UUID4, seconds(25));
+        assert!(perhaps(&best, "redlock-net"));
+        assert_eq!(names(&best), ("redlock-net", "pottery"));
+    }
+
+    #[test]
+    fn its_holder_may_undo_a_release_and_the_operator_is_told() {
+        let release = release("redlock-net", "redlock:printer", &RawValue::string(UUID4.as_bytes()));
+        assert!(release.hazards.iter().any(|hazard| hazard.contains("creates the key again")));
+    }
+
+    #[test]
+    fn other_values_under_the_prefix_are_not_taken() {
+        assert_ne!(names(&found("redlock:printer", UUID4, Ttl::Never)).0, "redlock-net");
+        assert_ne!(names(&found("redlock:printer", "1", seconds(25))).0, "redlock-net");
+        assert_no_garbage("redlock-net", "redlock:printer");
+    }
+}

@@ -1,0 +1,97 @@
+//! A hash with one field, the holder, whose value counts how often it entered.
+//!
+//! The dialect of everybody who wrote a reentrant lock by hand, and the last choice for hashes no library is recognised
+//! in. Hashes of counters look alike, so the name must speak of a lock and there must be one holder.
+
+use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use crate::model::{Holder, Mode};
+
+/// Nobody enters a lock more often without leaving it; counters of other things pass it soon.
+const MOST_ENTRIES: i64 = 1_000;
+
+pub struct Reentrant;
+
+impl Dialect for Reentrant {
+    fn name(&self) -> &'static str {
+        "reentrant"
+    }
+
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
+        let fields = sight.value.as_hash()?;
+        let holders: Option<Vec<Holder>> = fields.iter().map(|(field, value)| holder(field, value)).collect();
+        let holders = holders.filter(|holders| !holders.is_empty())?;
+        let confidence = match holders.len() {
+            1 if shape::names_a_lock(sight.key) => 0.5,
+            1 if sight.given => 0.3,
+            _ if sight.told => 0.3,
+            _ => return None,
+        };
+        Some(Claim::lock(confidence, Mode::Exclusive, holders))
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::Optional { share: 1.0 / 3.0 }
+    }
+
+    fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
+        Waiting::Polls { every: None }
+    }
+
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key)
+    }
+}
+
+fn holder(field: &[u8], value: &[u8]) -> Option<Holder> {
+    let count: i64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+    let fits = shape::is_decimal(value) && (1..=MOST_ENTRIES).contains(&count) && shape::could_be_token(field);
+    fits.then(|| Holder { count: Some(count), ..Holder::new(field) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::testing::{hash, recognised, sight, told};
+    use crate::model::RawValue;
+
+    #[test]
+    fn one_holder_that_entered_twice() {
+        let (dialect, claim) = recognised(b"lock:import", &hash(&[("worker-7", "2")])).unwrap();
+        assert_eq!(dialect, "reentrant");
+        assert!(claim.confidence < Claim::SURE, "it is a guess");
+        assert_eq!(claim.holders[0].token.as_bytes(), b"worker-7");
+        assert_eq!(claim.holders[0].count, Some(2));
+    }
+
+    #[test]
+    fn a_hash_of_counters_is_no_lock() {
+        for (key, fields) in [
+            (&b"stats:orders"[..], &[("open", "3")][..]),
+            (b"clock:ticks", &[("node-1", "3")]),
+            (b"lock:stats", &[("acquired", "512"), ("failed", "3")]),
+            (b"lock:stats", &[("acquired", "51200")]),
+            (b"lock:a", &[("holder", "-1")]),
+            (b"lock:a", &[("holder", "+1")]),
+            (b"lock:a", &[("owner", "worker-7")]),
+        ] {
+            assert_eq!(recognised(key, &hash(fields)), None, "{fields:?}");
+        }
+        assert_eq!(recognised(b"lock:a", &RawValue::hash([])), None);
+    }
+
+    #[test]
+    fn what_the_user_names_is_taken_with_less_evidence() {
+        let one = hash(&[("worker-7", "1")]);
+        let given = Sight { given: true, ..sight(b"import", &one) };
+        assert!(Reentrant.read(&given).is_some());
+        let two = hash(&[("worker-7", "1"), ("worker-8", "1")]);
+        assert_eq!(Reentrant.read(&Sight { given: true, ..sight(b"import", &two) }), None);
+        assert_eq!(Reentrant.read(&told(b"import", &two)).unwrap().holders.len(), 2);
+    }
+
+    #[test]
+    fn a_hash_that_was_cut_is_no_lock() {
+        let RawValue::Hash { fields, .. } = hash(&[("worker-7", "1")]) else { unreachable!() };
+        assert_eq!(recognised(b"lock:a", &RawValue::Hash { fields, len: 900 }), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! ShedLock: string `job-lock:<env>:<name>` with `ADDED:<time>@<host>[:<uuid>]`, so host and time are readable.
+//!
+//! The scheduled job that comes second is skipped, nobody waits. With `lockAtLeastFor` the key stays on purpose after
+//! the job has ended; that is not a stuck lock.
+
+use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
+use crate::model::{Holder, Mode, Time};
+
+pub struct ShedLock;
+
+fn added(value: &[u8]) -> Option<(Time, &[u8])> {
+    let rest = value.strip_prefix(b"ADDED:")?;
+    let at = rest.iter().position(|byte| *byte == b'@')?;
+    let time = shape::iso_time(std::str::from_utf8(&rest[..at]).ok()?)?;
+    Some((time, without_uuid(&rest[at + 1..])))
+}
+
+/// Since 6.7.0 a UUID follows the host name.
+fn without_uuid(host: &[u8]) -> &[u8] {
+    match host.len().checked_sub(37) {
+        Some(end) if host[end] == b':' && shape::is_uuid(&host[end + 1..]) => &host[..end],
+        _ => host,
+    }
+}
+
+impl Dialect for ShedLock {
+    fn name(&self) -> &'static str {
+        "shedlock"
+    }
+
+    fn patterns(&self) -> &'static [&'static str] {
+        &["job-lock:*"]
+    }
+
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
+        let value = sight.token()?;
+        let parsed = added(value);
+        // The value is so much its own that the prefix may be anything.
+        let confidence = sight.told_or(|| (parsed.is_some() && value.len() <= 400).then_some(0.95))?;
+        let mut holder = Holder::new(value);
+        if let Some((since, host)) = parsed {
+            holder.since = Some(since);
+            holder.host = sight::name(host);
+        }
+        Some(Claim::lock(confidence, Mode::Exclusive, vec![holder]))
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::Optional { share: 0.5 }
+    }
+
+    fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
+        Waiting::Nobody
+    }
+
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key)
+            .warn("With lockAtLeastFor the key stays on purpose after the job: freed early, the job may run once more.")
+            .warn("Without safeUpdate, a job that still runs will delete the lock of the next one when it ends.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dialects::trial::*;
+    use crate::model::{RawValue, Time};
+
+    const VALUE: &str = "ADDED:2025-10-09T08:50:00.125Z@batch-3";
+
+    #[test]
+    fn the_value_tells_host_and_time() {
+        let best = found("job-lock:default:Nightly", format!("{VALUE}:{UUID4}"), seconds(600));
+        assert!(surely(&best, "shedlock"));
+        let holder = holder(best);
+        assert_eq!(holder.host.as_deref(), Some("batch-3"));
+        assert_eq!(holder.since, Some(Time(1_759_999_800_125)));
+    }
+
+    #[test]
+    fn values_from_before_the_uuid_are_read_too() {
+        assert_eq!(holder(found("job-lock:default:Nightly", VALUE, seconds(600))).host.as_deref(), Some("batch-3"));
+    }
+
+    #[test]
+    fn the_prefix_alone_is_not_shedlock() {
+        for value in ["1", UUID4, "ADDED:yesterday@batch-3", "ADDED:2025-10-09T08:50:00.125Z"] {
+            assert_ne!(names(&found("job-lock:default:Nightly", value, seconds(600))).0, "shedlock", "{value}");
+        }
+        assert_no_garbage("shedlock", "job-lock:default:Nightly");
+    }
+
+    #[test]
+    fn the_operator_hears_that_a_lock_may_stay_on_purpose() {
+        let release = release("shedlock", "job-lock:default:Nightly", &RawValue::string(VALUE.as_bytes()));
+        assert!(release.hazards.iter().any(|hazard| hazard.contains("on purpose")));
+    }
+}

@@ -1,0 +1,124 @@
+//! Symfony Lock (PHP, since 5.2): a sorted set of tokens, base64 of 32 random bytes, scored by when they run out.
+//!
+//! The member `__write__` marks the lock as exclusive; without it all members are readers. Members past their time stay
+//! until the next attempt removes them. Before 5.2 it was a plain string, and reads as one.
+
+use std::time::Duration;
+
+use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use crate::model::{Holder, Mode, RawValue, Time};
+
+const EXCLUSIVE: &[u8] = b"__write__";
+const NOT_TOLD: &str = "The holder is not told: it learns of the loss only when it refreshes the lock.";
+
+pub struct Symfony;
+
+impl Dialect for Symfony {
+    fn name(&self) -> &'static str {
+        "symfony"
+    }
+
+    fn is_helper(&self, key: &[u8]) -> bool {
+        key.ends_with(b"symfony_check_support_time")
+    }
+
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
+        let RawValue::Zset { members, .. } = sight.value else { return None };
+        let exclusive = is_exclusive(members);
+        let is_token = |(member, score): &(Box<[u8]>, f64)| {
+            (shape::is_base64(member, 32) || sight.told) && (1e12..1e14).contains(score)
+        };
+        let tokens: Vec<_> = members.iter().filter(|(member, _)| **member != *EXCLUSIVE).collect();
+        if tokens.is_empty() || !tokens.iter().all(|token| is_token(token)) {
+            return None;
+        }
+        let (confidence, mode) = if exclusive { (0.95, Mode::Exclusive) } else { (0.8, Mode::Read) };
+        let holders = tokens
+            .into_iter()
+            .map(|(member, score)| Holder { until: Some(Time(*score as i64)), ..Holder::new(member) })
+            .collect();
+        Some(Claim::lock(confidence, mode, holders))
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::Manual
+    }
+
+    fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
+        Waiting::Polls { every: Some(Duration::from_millis(100)) }
+    }
+
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key).warn(NOT_TOLD).warn_of_unread(sight.value)
+    }
+
+    fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
+        match sight.value {
+            RawValue::Zset { members, .. } if !is_exclusive(members) => {
+                let step = Step::RemoveScored { key: sight.key.to_vec(), member: token.to_vec() };
+                Release::default().and(step).warn(NOT_TOLD)
+            }
+            _ => self.release(sight),
+        }
+    }
+}
+
+fn is_exclusive(members: &[(Box<[u8]>, f64)]) -> bool {
+    members.iter().any(|(member, _)| **member == *EXCLUSIVE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::testing::{recognised, sight, told};
+
+    const ONE: &[u8] = b"q6bGZ0cQ1m3yq8Vb0h9s5kXo2n7Jr4tLw1eUzPaYdcA=";
+    const TWO: &[u8] = b"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    const END: f64 = 1_750_000_300_000.0;
+
+    #[test]
+    fn a_writer_is_one_holder_and_its_mark_is_none() {
+        let value = RawValue::zset([(ONE, END), (EXCLUSIVE, END)]);
+        let (dialect, claim) = recognised(b"invoice-lock", &value).unwrap();
+        assert_eq!((dialect, claim.mode), ("symfony", Mode::Exclusive));
+        assert!(claim.confidence >= Claim::SURE);
+        assert_eq!(claim.holders, [Holder { until: Some(Time(1_750_000_300_000)), ..Holder::new(ONE) }]);
+    }
+
+    #[test]
+    fn readers_go_one_by_one() {
+        let value = RawValue::zset([(ONE, END), (TWO, END)]);
+        let sight = sight(b"invoice", &value);
+        let claim = Symfony.read(&sight).unwrap();
+        assert_eq!((claim.mode, claim.holders.len()), (Mode::Read, 2));
+        let expected = format!("ZREM invoice {}", String::from_utf8_lossy(TWO));
+        assert_eq!(Symfony.release_holder(&sight, TWO).describe(), [expected]);
+        assert_eq!(Symfony.release(&sight).describe(), ["DEL invoice"]);
+    }
+
+    #[test]
+    fn a_writer_goes_with_its_mark() {
+        let value = RawValue::zset([(ONE, END), (EXCLUSIVE, END)]);
+        assert_eq!(Symfony.release_holder(&sight(b"invoice", &value), ONE).describe(), ["DEL invoice"]);
+    }
+
+    #[test]
+    fn other_sorted_sets_are_not_taken() {
+        let ranking = RawValue::zset([(ONE, 17.0)]);
+        let names = RawValue::zset([(&b"alice"[..], END)]);
+        let mark = RawValue::zset([(EXCLUSIVE, END)]);
+        let mixed = RawValue::zset([(ONE, END), (&b"alice"[..], END)]);
+        for value in [ranking, names.clone(), mark, mixed, RawValue::zset([]), RawValue::string(ONE)] {
+            assert_eq!(Symfony.read(&sight(b"lock:a", &value)), None);
+        }
+        assert!(Symfony.read(&told(b"lock:a", &names)).is_some());
+    }
+
+    #[test]
+    fn readers_beyond_those_read_are_warned_of() {
+        let RawValue::Zset { members, .. } = RawValue::zset([(ONE, END)]) else { unreachable!() };
+        let value = RawValue::Zset { members, len: 500 };
+        let hazards = Symfony.release(&sight(b"a", &value)).hazards;
+        assert!(hazards.iter().any(|hazard| hazard.contains("more holders than were read")));
+    }
+}

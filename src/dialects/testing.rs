@@ -1,0 +1,31 @@
+//! Sights and readings for the tests of the dialects.
+
+use std::time::Duration;
+
+use super::{Best, Claim, Recogniser, Sight, dialect};
+use crate::model::{RawValue, Time, Ttl};
+
+/// The moment at which all of these tests happen.
+pub const NOW: Time = Time(1_750_000_000_000);
+
+/// A key with a TTL, found under the default patterns.
+pub fn sight<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
+    Sight { key, value, ttl: Ttl::In(Duration::from_secs(30)), now: NOW, given: false, told: false }
+}
+
+/// The same key in a keyspace that the user said is of the dialect asked.
+pub fn told<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
+    Sight { told: true, ..sight(key, value) }
+}
+
+/// What the default recogniser, with all dialects competing, makes of a key.
+pub fn recognised(key: &[u8], value: &RawValue) -> Option<(&'static str, Claim)> {
+    let recogniser = Recogniser::new(Vec::new(), Vec::new(), Vec::new());
+    let Best { dialect: id, claim, .. } = recogniser.read(key, value, Ttl::In(Duration::from_secs(30)), NOW)?;
+    Some((dialect(id).name(), claim))
+}
+
+/// A whole hash, from text.
+pub fn hash(fields: &[(&str, &str)]) -> RawValue {
+    RawValue::hash(fields.iter().map(|(field, value)| (field.as_bytes(), value.as_bytes())))
+}

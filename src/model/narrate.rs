@@ -1,0 +1,99 @@
+//! Turns the steps that were worked out for a lock into transitions, and keeps the lock's history in step with them.
+
+use super::history::Hold;
+use super::resolve::Step;
+use super::{Change, Ending, HeldIs, Holder, Lock, Source, Time, Token, Transition};
+
+pub(super) struct Narrator<'a> {
+    lock: &'a mut Lock,
+    source: Source,
+    /// Who holds it at this point of the story.
+    holding: Option<Token>,
+    /// Who holds it at the end.
+    finally: Option<Token>,
+    out: Vec<Transition>,
+}
+
+impl<'a> Narrator<'a> {
+    pub fn new(lock: &'a mut Lock, source: Source, before: &[Holder], after: &[Holder]) -> Narrator<'a> {
+        let first = |holders: &[Holder]| holders.first().map(|holder| holder.token.clone());
+        Narrator { lock, source, holding: first(before), finally: first(after), out: Vec::new() }
+    }
+
+    /// Tells the steps in order. Only the last hold can be the one that was looked at; holds that came and went before
+    /// it had holders nobody saw.
+    pub fn tell(mut self, steps: &[Step]) -> Vec<Transition> {
+        let last_start =
+            steps.iter().rposition(|step| matches!(step, Step::Begin { .. } | Step::Take { .. } | Step::Find));
+        for (index, step) in steps.iter().enumerate() {
+            let looked_at = Some(index) == last_start;
+            match *step {
+                Step::Find => {
+                    self.start(None, looked_at);
+                    self.say(self.lock.confirmed, Change::Found, None);
+                }
+                Step::Begin { at, exact } => {
+                    self.start(Some(at).filter(|_| exact), looked_at);
+                    self.say(at, Change::Acquired, None);
+                }
+                Step::Take { at } => {
+                    self.finish(at, Ending::Taken);
+                    let previous = self.holding.take();
+                    self.start(Some(at), looked_at);
+                    self.say(at, Change::Taken, previous);
+                }
+                Step::Renew { at } => {
+                    if self.lock.beats.get_or_insert_default().push(at) {
+                        self.say(at, Change::Renewed, None);
+                    }
+                }
+                Step::End { at, ending } => {
+                    self.finish(at, ending);
+                    let previous = self.holding.take();
+                    self.say(at, Change::Ended(ending), previous);
+                }
+            }
+        }
+        self.out
+    }
+
+    /// Tells who joined and who left a lock that several hold.
+    pub fn tell_shared(mut self, before: &[Holder], after: &[Holder], at: Time) -> Vec<Transition> {
+        let among = |holders: &[Holder], token: &Token| holders.iter().any(|holder| holder.token == *token);
+        for holder in before.iter().filter(|holder| !among(after, &holder.token)) {
+            self.holding = None;
+            self.say(at, Change::Ended(Ending::Released), Some(holder.token.clone()));
+        }
+        for holder in after.iter().filter(|holder| !among(before, &holder.token)) {
+            self.holding = Some(holder.token.clone());
+            self.say(at, Change::Acquired, None);
+        }
+        self.out
+    }
+
+    fn start(&mut self, at: Option<Time>, looked_at: bool) {
+        self.holding = self.finally.clone().filter(|_| looked_at);
+        self.lock.beats = None;
+        self.lock.lease_ms = None;
+        self.lock.since = at.unwrap_or(self.lock.confirmed);
+        self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };
+    }
+
+    fn finish(&mut self, at: Time, ending: Ending) {
+        let hold = Hold {
+            holder: self.holding.clone(),
+            since: self.lock.since,
+            exact: self.lock.since_is == HeldIs::Exact,
+            until: at,
+            ending,
+            renewals: self.lock.beats.as_ref().map_or(0, |beats| beats.count),
+        };
+        self.lock.past.get_or_insert_default().push(hold);
+    }
+
+    fn say(&mut self, at: Time, change: Change, previous: Option<Token>) {
+        let holder = if matches!(change, Change::Ended(_)) { None } else { self.holding.clone() };
+        let (node, key, source) = (self.lock.node, self.lock.key.clone(), self.source);
+        self.out.push(Transition { at, node, key, change, holder, previous, source });
+    }
+}

@@ -1,0 +1,233 @@
+//! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
+
+use super::lock::{Phase, Reading};
+use super::narrate::Narrator;
+use super::resolve::{Look, Question, Step, resolve};
+use super::table::{Place, Table, Ticket};
+use super::{Ending, HeldIs, Holder, Key, Kind, Lock, NodeId, RawValue, Seen, Source, Time, Ttl};
+use crate::dialects::Best;
+
+/// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
+const OVERTAKEN_MOST: u8 = 3;
+/// A deadline that moved by less than this was not renewed; it is the grain of our clock.
+const JUMP_MS: i64 = 250;
+
+impl Table {
+    /// The answer to a ticket. One that events have overtaken is set aside, and the key looked at again.
+    pub fn answer(&mut self, ticket: Ticket, asked: Time, answered: Time, seen: Seen) {
+        let source = self.source(ticket.node).unwrap_or(Source::Scan);
+        let Some(lock) = self.at(ticket.place) else { return };
+        if lock.event_seq > ticket.seq && lock.overtaken < OVERTAKEN_MOST {
+            lock.overtaken += 1;
+            return self.enqueue(ticket.place);
+        }
+        lock.overtaken = 0;
+        self.settle(ticket.place, asked, answered, seen, source);
+    }
+
+    /// The ticket could not be answered: the key goes back into the queue.
+    pub fn ask_again(&mut self, ticket: &Ticket) {
+        self.enqueue(ticket.place);
+    }
+
+    /// A look that nobody asked the table for, as a walk of the keyspace makes them. Where events wait to be understood
+    /// it is left out: the look they cause is newer.
+    pub(super) fn take_look(
+        &mut self,
+        node: NodeId,
+        key: Key,
+        asked: Time,
+        answered: Time,
+        seen: Seen,
+        source: Source,
+    ) {
+        let Some(place) = self.place_of(node, &key, answered, seen != Seen::Absent) else { return };
+        let Some(lock) = self.at(place) else { return };
+        if lock.pending.is_none() && asked >= lock.asked {
+            self.settle(place, asked, answered, seen, source);
+        }
+    }
+
+    fn settle(&mut self, place: Place, asked: Time, answered: Time, seen: Seen, source: Source) {
+        let recogniser = self.recogniser.clone();
+        let Some(lock) = self.at(place) else { return };
+        let (node, was_held) = (lock.node, lock.is_held());
+        let decode_before = |lock: &Lock| {
+            let reading = lock.reading?;
+            recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(answered), answered)
+        };
+        let before =
+            if was_held { decode_before(lock).map(|claim| claim.holders).unwrap_or_default() } else { Vec::new() };
+        let found = match seen {
+            Seen::Absent => Found::Nothing,
+            Seen::Present { value, ttl } if was_held && lock.value == value => Found::Unchanged { ttl },
+            Seen::Present { value, ttl } => match recogniser.read(lock.key.as_bytes(), &value, ttl, answered) {
+                Some(best) => Found::Lock { value, ttl, best: Box::new(best) },
+                None => return self.not_a_lock(place, &before, answered, source),
+            },
+        };
+        let after = found.holders(&before);
+        let look = found.look(was_held, &before, &after);
+        let (eventful, swept) = (self.is_eventful(node), self.is_swept(node));
+        let Some(lock) = self.at(place) else { return };
+        let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
+        let extended = matches!((lock.expires, expires), (Some(old), Some(new)) if new.0 > old.0 + JUMP_MS);
+        let question = Question {
+            held: was_held,
+            known: lock.phase != Phase::Unread,
+            swept,
+            expires: lock.expires,
+            extended,
+            events: lock.pending.as_ref().map_or(&[], |pending| &pending.events),
+            look,
+            eventful,
+            surprised: lock.surprised,
+            flushed: lock.flushed,
+            at: answered,
+        };
+        let Some(steps) = resolve(&question) else {
+            lock.surprised = true;
+            return self.put_off(place, answered);
+        };
+
+        lock.pending = None;
+        lock.surprised = false;
+        lock.flushed = false;
+        lock.asked = asked;
+        lock.confirmed = answered;
+        let mut told = Narrator::new(lock, source, &before, &after).tell(&steps);
+        if look == Look::Same && was_held {
+            told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
+        }
+        if let Some(ttl) = found.ttl() {
+            lock.learn_lease(ttl, answered, &steps, extended);
+            lock.learn_age(&after);
+            lock.expires = expires;
+            lock.phase = Phase::Held;
+        }
+        let is_held = found.ttl().is_some();
+        if let Found::Lock { value, best, .. } = found {
+            lock.reading = Some(Reading::of(&best));
+            lock.value = value;
+        }
+        self.held = self.held + is_held as usize - was_held as usize;
+        for transition in told {
+            self.report(transition);
+        }
+        if is_held { self.schedule(place) } else { self.leave(place) }
+    }
+
+    /// The key is there but reads as no lock; where it was one, somebody wrote something else over it.
+    fn not_a_lock(&mut self, place: Place, before: &[Holder], at: Time, source: Source) {
+        let Some(lock) = self.at(place) else { return };
+        if lock.is_held() {
+            let told = Narrator::new(lock, source, before, &[]).tell(&[Step::End { at, ending: Ending::Unseen }]);
+            self.held -= 1;
+            for transition in told {
+                self.report(transition);
+            }
+        }
+        self.ignore(place, at);
+    }
+}
+
+/// What a look found.
+enum Found {
+    Nothing,
+    /// The value we knew.
+    Unchanged {
+        ttl: Ttl,
+    },
+    Lock {
+        value: RawValue,
+        ttl: Ttl,
+        best: Box<Best>,
+    },
+}
+
+impl Found {
+    fn ttl(&self) -> Option<Ttl> {
+        match self {
+            Found::Nothing => None,
+            Found::Unchanged { ttl } | Found::Lock { ttl, .. } => Some(*ttl),
+        }
+    }
+
+    fn holders(&self, before: &[Holder]) -> Vec<Holder> {
+        match self {
+            Found::Nothing => Vec::new(),
+            Found::Unchanged { .. } => before.to_vec(),
+            Found::Lock { best, .. } => best.claim.holders.clone(),
+        }
+    }
+
+    fn look(&self, was_held: bool, before: &[Holder], after: &[Holder]) -> Look {
+        match self {
+            Found::Nothing => Look::Absent,
+            Found::Unchanged { .. } => Look::Same,
+            Found::Lock { .. } if !was_held => Look::Other,
+            // A marker has no holder that could change.
+            Found::Lock { best, .. } if best.claim.kind == Kind::Marker => Look::Same,
+            Found::Lock { .. } => {
+                let shared = |holder: &Holder| after.iter().any(|other| other.token == holder.token);
+                let same = before.is_empty() && after.is_empty() || before.iter().any(shared);
+                if same { Look::Same } else { Look::Other }
+            }
+        }
+    }
+}
+
+impl Reading {
+    fn of(best: &Best) -> Reading {
+        Reading {
+            dialect: best.dialect,
+            kind: best.claim.kind,
+            mode: best.claim.mode,
+            confidence: best.claim.confidence,
+            second: best.second,
+        }
+    }
+}
+
+impl Lock {
+    /// What is left of the lease at `now`, by our own deadline.
+    pub fn ttl(&self, now: Time) -> Ttl {
+        self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
+    }
+
+    /// The full lease shows right after it was given: what is left then, plus the little that has passed.
+    fn learn_lease(&mut self, ttl: Ttl, answered: Time, steps: &[Step], extended: bool) {
+        let given_at = steps.iter().rev().find_map(|step| match step {
+            Step::Begin { at, exact: true } | Step::Renew { at } | Step::Take { at } => Some(*at),
+            _ => None,
+        });
+        let Some(left) = ttl.remaining() else {
+            self.lease_ms = None;
+            return;
+        };
+        let left = left.as_millis() as u64;
+        if let Some(at) = given_at {
+            let full = left + answered.since(at).as_millis() as u64;
+            self.lease_ms = u32::try_from(rounded(full)).ok();
+        } else if extended {
+            self.lease_ms = u32::try_from(rounded(left).max(self.lease_ms.unwrap_or(0) as u64)).ok();
+        }
+    }
+
+    /// Some values say when they were written.
+    fn learn_age(&mut self, holders: &[Holder]) {
+        if self.since_is == HeldIs::Exact {
+            return;
+        }
+        if let Some(since) = holders.iter().filter_map(|holder| holder.since).min() {
+            self.since = since;
+            self.since_is = HeldIs::Estimated;
+        }
+    }
+}
+
+/// Leases are round numbers; the few milliseconds until we looked are not part of them.
+fn rounded(ms: u64) -> u64 {
+    let near = (ms + 50) / 100 * 100;
+    if near.abs_diff(ms) <= 30 && near > 0 { near } else { ms }
+}

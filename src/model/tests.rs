@@ -1,0 +1,252 @@
+//! The table against a simulated server: whatever is late, repeated or out of order, it ends up with the truth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::dialects::Recogniser;
+use crate::glob::Glob;
+
+const NODE: NodeId = NodeId(0);
+
+fn table(limits: Limits) -> Table {
+    let recogniser = Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]);
+    let mut table = Table::new(Arc::new(recogniser), limits);
+    table.watch_by(NODE, Source::Notification);
+    table
+}
+
+fn seen(token: &str, ttl_ms: u64) -> Seen {
+    Seen::Present { value: RawValue::string(token.as_bytes()), ttl: Ttl::In(Duration::from_millis(ttl_ms)) }
+}
+
+fn events(table: &mut Table, at: i64, events: &[(&str, KeyEvent)]) {
+    let mut batch = EventBatch::new(Time(at));
+    for (key, event) in events {
+        batch.push(key.as_bytes(), *event);
+    }
+    table.apply(Observation::Events { node: NODE, batch });
+}
+
+/// Answers every ticket that is due at `now` with what `server` says.
+fn settle_all(table: &mut Table, now: i64, server: impl Fn(&[u8]) -> Seen) {
+    for _ in 0..20 {
+        let tickets = table.to_read(NODE, 100, Time(now));
+        for ticket in tickets {
+            let answer = server(ticket.key.as_bytes());
+            table.answer(ticket, Time(now), Time(now), answer);
+        }
+    }
+}
+
+fn story(table: &mut Table) -> Vec<(&'static str, Option<String>, Option<String>)> {
+    let text = |token: Option<Token>| token.map(|token| token.to_string());
+    table.take_transitions().0.into_iter().map(|t| (t.change.name(), text(t.holder), text(t.previous))).collect()
+}
+
+#[test]
+fn a_life_of_a_lock_is_told_in_order() {
+    let mut table = table(Limits::default());
+    let a = Some("tok-a".to_string());
+    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)]);
+    settle_all(&mut table, 1001, |_| seen("tok-a", 29_999));
+    events(&mut table, 11_000, &[("lock:a", KeyEvent::Expire)]);
+    settle_all(&mut table, 11_001, |_| seen("tok-a", 29_999));
+    let view = table.view(table.lock_named(NODE, b"lock:a").unwrap(), Time(12_000)).unwrap();
+    assert_eq!(view.lease_ms, Some(30_000));
+    assert_eq!((view.held_ms, view.held_is), (Some(11_000), Some(HeldIs::Exact)));
+    assert_eq!(view.renewals.unwrap().count, 1);
+    events(&mut table, 15_000, &[("lock:a", KeyEvent::Del)]);
+    settle_all(&mut table, 15_001, |_| Seen::Absent);
+    assert_eq!(
+        story(&mut table),
+        [("acquired", a.clone(), None), ("renewed", a.clone(), None), ("released", None, a.clone())]
+    );
+    assert_eq!(table.held(), 0);
+    let past = table.lock_named(NODE, b"lock:a").unwrap().past().next().unwrap().clone();
+    assert_eq!((past.since, past.until, past.renewals), (Time(1000), Time(15_000), 1));
+}
+
+#[test]
+fn a_deadline_that_passes_without_an_event_is_asked_about() {
+    let mut table = table(Limits::default());
+    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)]);
+    settle_all(&mut table, 1000, |_| seen("t", 500));
+    assert_eq!(table.to_read(NODE, 10, Time(1400)).len(), 0);
+    settle_all(&mut table, 1600, |_| Seen::Absent);
+    // The server deletes it when asked, and then the event is on its way: it is waited for.
+    settle_all(&mut table, 1700, |_| Seen::Absent);
+    assert_eq!(story(&mut table).last().unwrap().0, "expired");
+}
+
+#[test]
+fn a_key_that_is_no_lock_is_left_alone_for_a_while() {
+    let recogniser = Recogniser::new(vec![], vec![], vec![]);
+    let mut table = Table::new(Arc::new(recogniser), Limits::default());
+    let looks = |table: &mut Table, at| {
+        events(table, at, &[("clock:lock", KeyEvent::Set)]);
+        let tickets = table.to_read(NODE, 10, Time(at));
+        let count = tickets.len();
+        for ticket in tickets {
+            let document = RawValue::Str { head: b"{".as_slice().into(), len: 100_000 };
+            table.answer(ticket, Time(at), Time(at), Seen::Present { value: document, ttl: Ttl::Never });
+        }
+        count
+    };
+    assert_eq!(looks(&mut table, 1000), 1);
+    assert_eq!(looks(&mut table, 2000), 0);
+    assert_eq!(looks(&mut table, 12_000), 1);
+    assert_eq!(table.held(), 0);
+}
+
+#[test]
+fn a_flush_ends_every_lock_and_says_so() {
+    let mut table = table(Limits::default());
+    for key in ["lock:a", "lock:b"] {
+        events(&mut table, 1000, &[(key, KeyEvent::New), (key, KeyEvent::Set)]);
+    }
+    settle_all(&mut table, 1000, |_| seen("t", 60_000));
+    table.apply(Observation::Flushed { node: NODE, at: Time(2000) });
+    settle_all(&mut table, 2000, |_| Seen::Absent);
+    assert_eq!(table.held(), 0);
+    assert_eq!(story(&mut table).iter().filter(|line| line.0 == "lost").count(), 2);
+}
+
+#[test]
+fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
+    let mut table = table(Limits::default());
+    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
+    settle_all(&mut table, 1000, |_| seen("t", 60_000));
+    table.apply(Observation::Swept { node: NODE, started: Time(900), at: Time(1000) });
+    assert!(table.is_complete());
+    table.apply(Observation::Gap { node: NODE, at: Time(2000) });
+    assert!(table.view(table.lock_named(NODE, b"lock:a").unwrap(), Time(2000)).unwrap().stale);
+    assert!(!table.is_complete());
+    // A walk that began before the gap proves nothing.
+    table.apply(Observation::Swept { node: NODE, started: Time(1500), at: Time(2500) });
+    assert!(!table.is_complete());
+    table.apply(Observation::Swept { node: NODE, started: Time(2600), at: Time(2700) });
+    settle_all(&mut table, 2700, |_| Seen::Absent);
+    settle_all(&mut table, 2800, |_| Seen::Absent);
+    assert!(table.is_complete());
+    assert_eq!(table.held(), 0, "no ghost is left");
+}
+
+#[test]
+fn a_full_table_says_what_it_left_out() {
+    let mut table = table(Limits { locks: 2, gone: 10, transitions: 10 });
+    for key in ["lock:a", "lock:b", "lock:c"] {
+        let read = Observation::Read {
+            node: NODE,
+            key: Key::from(key),
+            asked: Time(1),
+            answered: Time(1),
+            seen: seen("t", 1000),
+            source: Source::Scan,
+        };
+        table.apply(read);
+    }
+    assert_eq!((table.held(), table.locks_dropped()), (2, 1));
+    assert!(!table.snapshot(Time(2)).complete);
+}
+
+/// What a simulated client does to one of a few locks.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Acquire(u8),
+    Renew(u8),
+    SetAgain(u8),
+    Release(u8),
+    Expire(u8),
+    /// The observer looks at whatever the table asks for; the answer takes this long.
+    Look(u8),
+    Deliver(u8),
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let deed = prop_oneof![
+        (0..4u8).prop_map(Deed::Acquire),
+        (0..4u8).prop_map(Deed::Renew),
+        (0..4u8).prop_map(Deed::SetAgain),
+        (0..4u8).prop_map(Deed::Release),
+        (0..4u8).prop_map(Deed::Expire),
+        (0..4u8).prop_map(Deed::Look),
+        (0..8u8).prop_map(Deed::Deliver),
+    ];
+    prop::collection::vec(deed, 0..120)
+}
+
+proptest! {
+    #[test]
+    fn late_repeated_and_disordered_events_never_corrupt_the_table(deeds in deeds(), disorder in any::<bool>(), repeat in any::<bool>()) {
+        let mut table = table(Limits { locks: 64, gone: 2, transitions: 50 });
+        let mut server: HashMap<Vec<u8>, (String, u64)> = HashMap::new();
+        let mut wire: Vec<(String, KeyEvent)> = Vec::new();
+        let mut in_flight: Vec<(Ticket, i64, Seen)> = Vec::new();
+        let (mut now, mut tokens) = (1_000i64, 0);
+        let look_at = |server: &HashMap<Vec<u8>, (String, u64)>, key: &[u8]| {
+            server.get(key).map_or(Seen::Absent, |(token, ttl)| seen(token, *ttl))
+        };
+        for deed in deeds {
+            now += 7;
+            let key = |n: u8| format!("lock:{n}");
+            match deed {
+                Deed::Acquire(n) if !server.contains_key(key(n).as_bytes()) => {
+                    tokens += 1;
+                    server.insert(key(n).into_bytes(), (format!("token-{tokens}"), 30_000));
+                    wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
+                }
+                Deed::Renew(n) if server.contains_key(key(n).as_bytes()) => wire.push((key(n), KeyEvent::Expire)),
+                Deed::SetAgain(n) if server.contains_key(key(n).as_bytes()) => {
+                    wire.extend([(key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
+                }
+                Deed::Release(n) if server.remove(key(n).as_bytes()).is_some() => wire.push((key(n), KeyEvent::Del)),
+                Deed::Expire(n) if server.remove(key(n).as_bytes()).is_some() => wire.push((key(n), KeyEvent::Expired)),
+                Deed::Look(n) => {
+                    for (ticket, asked, answer) in in_flight.drain(..) {
+                        table.answer(ticket, Time(asked), Time(now), answer);
+                    }
+                    for ticket in table.to_read(NODE, n as usize, Time(now)) {
+                        let answer = look_at(&server, ticket.key.as_bytes());
+                        in_flight.push((ticket, now, answer));
+                    }
+                }
+                Deed::Deliver(n) => {
+                    let count = (n as usize).min(wire.len());
+                    let mut batch: Vec<_> = wire.drain(..count).collect();
+                    if disorder {
+                        batch.reverse();
+                    }
+                    if repeat && let Some(first) = batch.first().cloned() {
+                        batch.push(first);
+                    }
+                    let batch: Vec<(&str, KeyEvent)> = batch.iter().map(|(key, event)| (key.as_str(), *event)).collect();
+                    events(&mut table, now, &batch);
+                }
+                _ => {}
+            }
+        }
+        for (ticket, asked, answer) in in_flight.drain(..) {
+            table.answer(ticket, Time(asked), Time(now), answer);
+        }
+        let rest: Vec<(String, KeyEvent)> = std::mem::take(&mut wire);
+        let rest: Vec<(&str, KeyEvent)> = rest.iter().map(|(key, event)| (key.as_str(), *event)).collect();
+        events(&mut table, now, &rest);
+        for _ in 0..6 {
+            now += 100;
+            settle_all(&mut table, now, |key| look_at(&server, key));
+        }
+        let mut held: Vec<(Vec<u8>, String)> = table
+            .locks()
+            .map(|lock| (lock.key.as_bytes().to_vec(), table.holders(lock, Time(now))[0].token.to_string()))
+            .collect();
+        held.sort();
+        let mut truth: Vec<(Vec<u8>, String)> = server.into_iter().map(|(key, (token, _))| (key, token)).collect();
+        truth.sort();
+        prop_assert_eq!(table.held(), truth.len());
+        prop_assert_eq!(held, truth);
+    }
+}

@@ -1,0 +1,430 @@
+//! The engine: starts the sources, owns the table, and asks for the looks that the table wants.
+//!
+//! Every reader, the console and each headless command alike, holds a [`Monitor`] and calls [`Monitor::next`] in its own
+//! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
+//! monitor through one bounded channel. A source that panics is fatal, and told.
+
+mod looker;
+mod scanner;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisResult;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::dialects::Recogniser;
+use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
+use crate::notify::{self, Follower, Prefixes, Signal};
+use crate::pace::{Budget, Pace};
+use crate::scan::Progress;
+use crate::servers::{self, Flavor, Mode, ServerFacts};
+use crate::topology::{Node, Topology};
+
+pub use scanner::ScanReport;
+
+/// What the sources say that waits to be taken in.
+const INBOX: usize = 256;
+/// Looks asked for at once.
+const LOOKS: usize = 256;
+/// Whole walks of the keyspace, while events are told and while they are not.
+const RESCAN_LIVE: Duration = Duration::from_secs(60);
+const RESCAN_BLIND: Duration = Duration::from_secs(10);
+/// How often each lock is looked at where nothing tells of changes.
+const POLL: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(250);
+
+/// What to do at a target.
+pub struct Options {
+    pub recogniser: Arc<Recogniser>,
+    pub pace: Pace,
+    pub limits: Limits,
+    /// Follow changes, or only take the inventory once.
+    pub follow: bool,
+    pub inventory: Inventory,
+}
+
+/// How locks are found.
+#[derive(Clone, Debug)]
+pub enum Inventory {
+    /// The keyspace is walked.
+    Walk,
+    /// These are looked at, and no others.
+    Keys(Vec<Key>),
+}
+
+/// One node, and how its changes are learnt right now.
+pub struct NodeStatus {
+    pub name: String,
+    pub db: i64,
+    pub facts: ServerFacts,
+    pub stream: Stream,
+    /// What the source can't tell, and how to get it.
+    pub note: Option<String>,
+    pub events: u64,
+    pub lost: u64,
+    pub reconnects: u64,
+    /// How the last walk of the keyspace went.
+    pub scan: Option<ScanReport>,
+    /// How far the walk under way has come.
+    pub progress: Arc<Progress>,
+    /// What our looks and scans took of the server's time at most.
+    pub spent: Duration,
+}
+
+/// The state of a node's event stream.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stream {
+    /// Nothing is followed: only the inventory was asked for.
+    Off,
+    Starting,
+    Live(Source),
+    Reconnecting {
+        why: String,
+        since: Time,
+    },
+}
+
+impl Stream {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Stream::Off => "off",
+            Stream::Starting => "starting",
+            Stream::Live(Source::Notification) => "notifications",
+            Stream::Live(Source::Tracking) => "tracking",
+            Stream::Live(_) => "polling",
+            Stream::Reconnecting { .. } => "reconnecting",
+        }
+    }
+}
+
+/// What a task says to the monitor.
+enum Incoming {
+    Signal(NodeId, Signal),
+    Observed(Vec<Observation>),
+    Scanned(NodeId, ScanReport),
+    Looked { node: NodeId, asked: Time, answered: Time, looks: Vec<(Ticket, Option<Seen>)> },
+}
+
+struct NodeTasks {
+    budget: Arc<Budget>,
+    looks: mpsc::Sender<Vec<Ticket>>,
+    looking: bool,
+    scans: mpsc::Sender<Time>,
+    scanning: bool,
+    /// The walk under way began before the connection was lost: another one must follow it.
+    scan_again: bool,
+    rescan_at: Option<Instant>,
+    known: watch::Sender<Prefixes>,
+}
+
+/// The engine of one target.
+pub struct Monitor {
+    pub clock: Clock,
+    table: Table,
+    status: Vec<NodeStatus>,
+    tasks: Vec<NodeTasks>,
+    inbox: mpsc::Receiver<Incoming>,
+    running: JoinSet<()>,
+    tick: tokio::time::Interval,
+}
+
+impl Monitor {
+    /// Connects to every node, learns what it is, and starts the sources.
+    pub async fn start(topology: &Topology, options: Options) -> RedisResult<Monitor> {
+        let clock = Clock::start();
+        let (out, inbox) = mpsc::channel(INBOX);
+        let mut monitor = Monitor {
+            clock,
+            table: Table::new(options.recogniser.clone(), options.limits),
+            status: Vec::new(),
+            tasks: Vec::new(),
+            inbox,
+            running: JoinSet::new(),
+            tick: tokio::time::interval(TICK),
+        };
+        for node in topology.nodes() {
+            monitor.add(node, &options, out.clone()).await?;
+        }
+        Ok(monitor)
+    }
+
+    async fn add(&mut self, node: &Node, options: &Options, out: mpsc::Sender<Incoming>) -> RedisResult<()> {
+        let mut conn = node.connect().await?;
+        let facts = servers::ask(&mut conn, node.db).await?;
+        let budget = Arc::new(Budget::new(options.pace));
+        let (looks, to_look) = mpsc::channel(1);
+        let (scans, to_scan) = mpsc::channel(1);
+        let (known, known_here) = watch::channel(Prefixes::default());
+        let looker = looker::Looker {
+            node: node.clone(),
+            recogniser: options.recogniser.clone(),
+            budget: budget.clone(),
+            clock: self.clock,
+        };
+        self.running.spawn(looker.run(to_look, out.clone()));
+        let progress = Arc::new(Progress::default());
+        let scanner = scanner::Scanner {
+            node: node.clone(),
+            recogniser: options.recogniser.clone(),
+            budget: budget.clone(),
+            clock: self.clock,
+            splittable: splittable(&facts),
+            inventory: options.inventory.clone(),
+            progress: progress.clone(),
+            keep_trying: options.follow,
+        };
+        self.running.spawn(scanner.run(to_scan, out.clone()));
+        let stream = if options.follow { Stream::Starting } else { Stream::Off };
+        self.status.push(NodeStatus {
+            name: node.name.clone(),
+            db: node.db,
+            facts,
+            stream,
+            note: None,
+            events: 0,
+            lost: 0,
+            reconnects: 0,
+            scan: None,
+            progress: progress.clone(),
+            spent: Duration::ZERO,
+        });
+        self.tasks.push(NodeTasks {
+            budget,
+            looks,
+            looking: false,
+            scans,
+            scanning: false,
+            scan_again: false,
+            rescan_at: None,
+            known,
+        });
+        if options.follow {
+            let (signals, mut heard) = mpsc::channel(INBOX);
+            let follower = Follower {
+                node: node.clone(),
+                recogniser: options.recogniser.clone(),
+                clock: self.clock,
+                out: signals,
+                known: known_here,
+            };
+            self.running.spawn(notify::follow(follower));
+            let id = node.id;
+            self.running.spawn(async move {
+                while let Some(signal) = heard.recv().await {
+                    if out.send(Incoming::Signal(id, signal)).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        } else {
+            self.scan(node.id);
+        }
+        Ok(())
+    }
+
+    /// Waits for the next thing to happen and takes it in. Afterwards the table has changed, or time has passed.
+    pub async fn next(&mut self) {
+        self.ask_for_looks();
+        let due = self.table.next_due().map(|at| at.since(self.clock.now()));
+        tokio::select! {
+            biased;
+            Some(ended) = self.running.join_next() => {
+                if let Err(failed) = ended
+                    && failed.is_panic()
+                {
+                    std::panic::resume_unwind(failed.into_panic());
+                }
+            }
+            Some(incoming) = self.inbox.recv() => {
+                self.take(incoming);
+                // What has come in meanwhile is taken in one go, up to a limit: the reader wants its turn.
+                for _ in 0..INBOX {
+                    match self.inbox.try_recv() {
+                        Ok(incoming) => self.take(incoming),
+                        Err(_) => break,
+                    }
+                }
+            }
+            _ = tokio::time::sleep(due.unwrap_or(TICK)) => {}
+            _ = self.tick.tick() => self.every_tick(),
+        }
+    }
+
+    /// Takes in whatever happens for `how_long`.
+    pub async fn run_for(&mut self, how_long: Duration) {
+        let _ = tokio::time::timeout(how_long, async {
+            loop {
+                self.next().await;
+            }
+        })
+        .await;
+    }
+
+    /// Runs until every node's keyspace has been walked and every lock met was looked at.
+    pub async fn run_until_inventory(&mut self) {
+        while !self.has_inventory() {
+            self.next().await;
+        }
+    }
+
+    /// Every keyspace was walked, or could not be.
+    pub fn has_inventory(&self) -> bool {
+        self.status.iter().all(|status| status.scan.is_some())
+    }
+
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub fn nodes(&self) -> &[NodeStatus] {
+        &self.status
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        self.table.snapshot(self.clock.now())
+    }
+
+    pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
+        self.table.take_transitions()
+    }
+
+    /// Walks the node's keyspace anew; once more, where it is being walked already.
+    pub fn scan(&mut self, node: NodeId) {
+        let now = self.clock.now();
+        let tasks = &mut self.tasks[node.0 as usize];
+        if tasks.scanning {
+            tasks.scan_again = true;
+        } else if tasks.scans.try_send(now).is_ok() {
+            tasks.scanning = true;
+            tasks.rescan_at = None;
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Signal(node, signal) => self.take_signal(node, signal),
+            Incoming::Observed(observations) => {
+                for observation in observations {
+                    self.table.apply(observation);
+                }
+            }
+            Incoming::Scanned(node, report) => self.take_scan(node, report),
+            Incoming::Looked { node, asked, answered, looks } => {
+                self.tasks[node.0 as usize].looking = false;
+                for (ticket, seen) in looks {
+                    match seen {
+                        Some(seen) => self.table.answer(ticket, asked, answered, seen),
+                        None => self.table.ask_again(&ticket),
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_signal(&mut self, node: NodeId, signal: Signal) {
+        let status = &mut self.status[node.0 as usize];
+        match signal {
+            Signal::Up { source, note } => {
+                status.stream = Stream::Live(source);
+                status.note = note;
+                self.table.watch_by(node, source);
+                self.scan(node);
+            }
+            Signal::Events(batch) => {
+                status.events += batch.len() as u64;
+                self.table.apply(Observation::Events { node, batch });
+            }
+            Signal::Touched { keys, at } => {
+                status.events += keys.len() as u64;
+                self.table.apply(Observation::Touched { node, keys, at });
+            }
+            Signal::Flushed { at } => {
+                self.table.apply(Observation::Flushed { node, at });
+                self.scan(node);
+            }
+            Signal::Overflow { at, lost } => {
+                status.lost += lost;
+                self.table.apply(Observation::Gap { node, at });
+                self.scan(node);
+            }
+            Signal::Down { why, retry_in: _, at } => {
+                if !matches!(status.stream, Stream::Reconnecting { .. }) {
+                    status.reconnects += 1;
+                    status.stream = Stream::Reconnecting { why, since: at };
+                }
+                self.table.apply(Observation::Gap { node, at });
+            }
+        }
+    }
+
+    fn take_scan(&mut self, node: NodeId, report: ScanReport) {
+        let tasks = &mut self.tasks[node.0 as usize];
+        tasks.scanning = false;
+        let status = &mut self.status[node.0 as usize];
+        let live = status.stream == Stream::Live(Source::Notification);
+        tasks.rescan_at = Some(Instant::now() + if live { RESCAN_LIVE } else { RESCAN_BLIND });
+        if report.failed.is_none() {
+            self.table.apply(Observation::Swept { node, started: report.started, at: report.finished });
+            self.tell_prefixes(node);
+        }
+        self.status[node.0 as usize].scan = Some(report);
+        if std::mem::take(&mut self.tasks[node.0 as usize].scan_again) {
+            self.scan(node);
+        }
+    }
+
+    /// Lets tracking know under which names locks were found.
+    fn tell_prefixes(&self, node: NodeId) {
+        let mut prefixes = Prefixes::default();
+        for lock in self.table.locks().filter(|lock| lock.node == node) {
+            prefixes.add_of_key(lock.key.as_bytes());
+        }
+        self.tasks[node.0 as usize].known.send_if_modified(|known| {
+            let new = *known != prefixes;
+            *known = prefixes;
+            new
+        });
+    }
+
+    fn ask_for_looks(&mut self) {
+        let now = self.clock.now();
+        for (index, tasks) in self.tasks.iter_mut().enumerate() {
+            if tasks.looking || matches!(self.status[index].stream, Stream::Reconnecting { .. }) {
+                continue;
+            }
+            let tickets = self.table.to_read(NodeId(index as u16), LOOKS, now);
+            if !tickets.is_empty() {
+                tasks.looking = tasks.looks.try_send(tickets).is_ok();
+            }
+        }
+    }
+
+    fn every_tick(&mut self) {
+        let now = self.clock.now();
+        for index in 0..self.tasks.len() {
+            let node = NodeId(index as u16);
+            self.status[index].spent = self.tasks[index].budget.spent();
+            match self.status[index].stream {
+                Stream::Live(Source::Notification) => {}
+                Stream::Live(_) => {
+                    self.table.poll(node, LOOKS * 8, now - POLL);
+                }
+                _ => continue,
+            }
+            let due = self.tasks[index].rescan_at.is_some_and(|at| at <= Instant::now());
+            if due && !self.tasks[index].scanning {
+                self.scan(node);
+            }
+        }
+    }
+}
+
+/// Only servers known to number cursors by reversed bits, and only outside a cluster.
+fn splittable(facts: &ServerFacts) -> bool {
+    let known = facts.product.known().is_some_and(|product| matches!(product.flavor, Flavor::Redis | Flavor::Valkey));
+    known && facts.mode.known() == Some(&Mode::Standalone)
+}

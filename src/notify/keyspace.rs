@@ -1,0 +1,99 @@
+//! Keyspace notifications: subscribed as narrowly as the patterns and the ACL allow.
+
+use futures_util::StreamExt;
+use redis::aio::{MultiplexedConnection, PubSub};
+use redis::{Msg, RedisResult};
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::{Ended, Follower, Signal, guard};
+use crate::clock::Clock;
+use crate::glob::Globs;
+use crate::model::{EventBatch, KeyEvent, Source};
+use crate::topology::Node;
+
+/// As many events as are handed on at once.
+const BATCH: usize = 1024;
+
+/// The channels to subscribe to: one per pattern.
+pub fn channels(db: i64, patterns: &Globs) -> Vec<String> {
+    patterns.iter().map(|glob| format!("__keyspace@{db}__:{}", glob.as_str())).collect()
+}
+
+/// What is tried, one after the other, where those are refused: an ACL compares the text of a pattern, not what it
+/// matches, so these are the common ways to permit all of them.
+pub fn wider_channels(db: i64) -> [String; 3] {
+    [format!("__keyspace@{db}__:*"), "__keyspace@*".into(), "__key*".into()]
+}
+
+/// Subscribes to the patterns' channels, or to wider ones.
+pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {
+    let mut subscriber = node.subscriber().await?;
+    let narrow = channels(node.db, patterns);
+    let wider = wider_channels(node.db).map(|channel| vec![channel]);
+    let mut refused = None;
+    for attempt in std::iter::once(narrow).chain(wider) {
+        match subscriber.psubscribe(&attempt).await {
+            Ok(()) => return Ok(subscriber),
+            Err(error) if error.code() == Some("NOPERM") => {
+                // A connection that was refused in the middle of a list may be subscribed to a part of it.
+                subscriber = node.subscriber().await?;
+                refused = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused.expect("every attempt was refused"))
+}
+
+impl Follower {
+    pub(super) async fn by_notifications(
+        &mut self,
+        subscriber: PubSub,
+        control: MultiplexedConnection,
+        note: Option<String>,
+    ) -> RedisResult<Ended> {
+        if self.out.send(Signal::Up { source: Source::Notification, note }).await.is_err() {
+            return Ok(Ended::Unheard);
+        }
+        tokio::select! {
+            ended = self.forward(subscriber) => ended,
+            ended = guard::watch(control, self.clock, self.out.clone()) => ended,
+        }
+    }
+
+    /// Hands events on in batches. It never waits for the listener: what can't be taken in is counted and told, so that
+    /// nothing piles up in memory.
+    async fn forward(&self, subscriber: PubSub) -> RedisResult<Ended> {
+        let prefix = format!("__keyspace@{}__:", self.node.db).into_bytes();
+        let (_sink, stream) = subscriber.split();
+        let mut chunks = stream.ready_chunks(BATCH);
+        let mut lost = 0u64;
+        while let Some(messages) = chunks.next().await {
+            let batch = batch_of(&messages, &prefix, self.clock);
+            if lost > 0 && self.out.try_send(Signal::Overflow { at: batch.at, lost }).is_ok() {
+                lost = 0;
+            }
+            match self.out.try_send(Signal::Events(batch)) {
+                Ok(()) => {}
+                Err(TrySendError::Full(_)) => lost += messages.len() as u64,
+                Err(TrySendError::Closed(_)) => return Ok(Ended::Unheard),
+            }
+            // A flood must not keep the listener, who may share our thread, from its turn.
+            tokio::task::yield_now().await;
+        }
+        let closed = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "the server closed the event stream");
+        Err(closed.into())
+    }
+}
+
+fn batch_of(messages: &[Msg], prefix: &[u8], clock: Clock) -> EventBatch {
+    let mut batch = EventBatch::new(clock.now());
+    for message in messages {
+        // Wider subscriptions bring other databases and event channels too: those have another prefix.
+        let Ok(channel) = message.get_channel::<Vec<u8>>() else { continue };
+        if let Some(key) = channel.strip_prefix(prefix) {
+            batch.push(key, KeyEvent::from_name(message.get_payload_bytes()));
+        }
+    }
+    batch
+}

@@ -1,0 +1,212 @@
+//! How much of the server's time we take.
+//!
+//! A [`Budget`] is shared by everything that looks at keys of one node: work is done in turns, and after each turn the
+//! server is left alone so that our share holds. The share is counted by the time answers take, so on a busy server,
+//! where answers queue, we take less. [`CallSize`] finds the COUNT at which one SCAN call stays short.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::Instant;
+
+/// The share of the server's time that looking may take.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Pace {
+    /// No pauses; each call short.
+    Fast,
+    /// A share from 0 to 1, in short calls with pauses between them.
+    Share(f64),
+}
+
+impl Pace {
+    pub const POLITE: Pace = Pace::Share(0.10);
+
+    /// The server time that one call may take.
+    fn call_us(self) -> f64 {
+        match self {
+            Pace::Fast => 900.0,
+            Pace::Share(_) => 120.0,
+        }
+    }
+}
+
+/// Turns at one node.
+pub struct Budget {
+    pace: Pace,
+    /// When the server has had its rest.
+    free_at: Mutex<Instant>,
+    spent_us: AtomicU64,
+}
+
+/// One turn: ends when dropped, and the rest that follows is as long as the turn asks for.
+pub struct Turn<'a> {
+    budget: &'a Budget,
+    began: Instant,
+    free_at: Option<MutexGuard<'a, Instant>>,
+}
+
+impl Budget {
+    pub fn new(pace: Pace) -> Budget {
+        Budget { pace, free_at: Mutex::new(Instant::now()), spent_us: AtomicU64::new(0) }
+    }
+
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// Waits until it is our turn.
+    pub async fn turn(&self) -> Turn<'_> {
+        let free_at = match self.pace {
+            Pace::Fast => None,
+            Pace::Share(_) => {
+                let free_at = self.free_at.lock().await;
+                tokio::time::sleep_until(*free_at).await;
+                Some(free_at)
+            }
+        };
+        Turn { budget: self, began: Instant::now(), free_at }
+    }
+
+    /// The time all turns took together, waiting included: no less than what they cost the server.
+    pub fn spent(&self) -> Duration {
+        Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let busy = self.began.elapsed();
+        self.budget.spent_us.fetch_add(busy.as_micros() as u64, Ordering::Relaxed);
+        if let (Pace::Share(share), Some(free_at)) = (self.budget.pace, &mut self.free_at) {
+            **free_at = Instant::now() + busy.mul_f64((1.0 / share.clamp(0.001, 1.0) - 1.0).min(1000.0));
+        }
+    }
+}
+
+/// The COUNT of the next SCAN call, by what the server says its calls cost.
+#[derive(Clone, Debug)]
+pub struct CallSize {
+    target_us: f64,
+    count: usize,
+    /// Server time of one key, smoothed.
+    key_us: Option<f64>,
+    /// What the server counted when we last asked: calls of SCAN by anybody, and their time.
+    counted: Option<(u64, u64)>,
+    /// Our own calls since then, and the keys they walked over.
+    calls: u64,
+    walked: u64,
+    fastest: Option<Duration>,
+}
+
+impl CallSize {
+    pub const LEAST: usize = 10;
+    pub const MOST: usize = 20_000;
+    const FIRST: usize = 100;
+
+    pub fn new(pace: Pace) -> CallSize {
+        let target_us = pace.call_us();
+        CallSize { target_us, count: Self::FIRST, key_us: None, counted: None, calls: 0, walked: 0, fastest: None }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Notes one call of ours. The time it took on our side is all we have where the server does not tell.
+    pub fn called(&mut self, took: Duration) {
+        self.calls += 1;
+        self.walked += self.count as u64;
+        self.fastest = Some(self.fastest.map_or(took, |fastest| fastest.min(took)));
+    }
+
+    /// Whether it is time to ask the server what SCAN has cost it: often at first, rarely later.
+    pub fn wants_figures(&self) -> bool {
+        let enough = if self.key_us.is_none() { 4 } else { 128 };
+        self.counted.is_none() || self.calls >= enough
+    }
+
+    /// The server's own count of SCAN calls and their microseconds, `None` where it does not tell.
+    pub fn figures(&mut self, now: Option<(u64, u64)>) {
+        let key_us = match (self.counted, now) {
+            (Some((calls, us)), Some((calls_now, us_now))) if self.calls > 0 && calls_now > calls => {
+                let of_others = (calls_now - calls).saturating_sub(self.calls);
+                // Somebody else scans too: then only our own fastest answer says anything of our calls.
+                if of_others * 10 > self.calls {
+                    self.by_fastest()
+                } else {
+                    Some((us_now - us) as f64 / self.walked as f64)
+                }
+            }
+            (None, Some(_)) => None,
+            _ => self.by_fastest(),
+        };
+        if now.is_some() || self.counted.is_none() {
+            self.counted = Some(now.unwrap_or((0, 0)));
+        }
+        if let Some(key_us) = key_us.filter(|us| us.is_finite() && *us > 0.0) {
+            let smoothed = self.key_us.map_or(key_us, |before| before * 0.5 + key_us * 0.5);
+            self.key_us = Some(smoothed);
+            let fitting = (self.target_us / smoothed) as usize;
+            // At most doubled at a time: a small sample must not lead to a long call.
+            self.count = fitting.clamp(Self::LEAST, (self.count * 4).min(Self::MOST));
+        }
+        (self.calls, self.walked, self.fastest) = (0, 0, None);
+    }
+
+    fn by_fastest(&self) -> Option<f64> {
+        self.fastest.map(|took| took.as_micros() as f64 / self.count as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_grow_to_the_target_and_no_further() {
+        let mut size = CallSize::new(Pace::Fast);
+        let (mut calls, mut us) = (0, 0);
+        size.figures(Some((0, 0)));
+        for _ in 0..20 {
+            size.called(Duration::from_micros(300));
+            calls += 1;
+            us += size.count() as u64 * 6 / 10;
+            size.figures(Some((calls, us)));
+        }
+        assert!((1300..=1600).contains(&size.count()), "{}", size.count());
+    }
+
+    #[test]
+    fn a_slow_server_gets_small_calls() {
+        let mut size = CallSize::new(Pace::POLITE);
+        size.figures(None);
+        for _ in 0..10 {
+            size.called(Duration::from_millis(5));
+            size.figures(None);
+        }
+        assert_eq!(size.count(), CallSize::LEAST);
+    }
+
+    #[test]
+    fn another_scanner_does_not_mislead_us() {
+        let mut size = CallSize::new(Pace::Fast);
+        size.figures(Some((0, 0)));
+        size.called(Duration::from_micros(100));
+        // A thousand tiny calls of somebody else: the mean says nothing of ours.
+        size.figures(Some((1001, 2000)));
+        assert!(size.count() <= 900, "{}", size.count());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_turn_the_server_rests() {
+        let budget = Budget::new(Pace::Share(0.1));
+        let began = Instant::now();
+        {
+            let _turn = budget.turn().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let _turn = budget.turn().await;
+        assert_eq!(began.elapsed().as_millis(), 100);
+    }
+}

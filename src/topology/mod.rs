@@ -1,0 +1,87 @@
+//! Which nodes there are, and the one way to connect to them.
+//!
+//! Everything that speaks to Redis asks here for its nodes, even where there is only one, and opens its own connection
+//! for its own purpose: a scan must never queue behind an event stream, nor an action behind a scan.
+
+mod endpoint;
+mod standalone;
+
+use std::time::Duration;
+
+use redis::aio::{AsyncPushSender, MultiplexedConnection, PubSub};
+use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisResult};
+
+use crate::model::NodeId;
+
+pub use endpoint::Endpoint;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take. A server that is busy for longer than this is treated as lost.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// One server that holds keys.
+#[derive(Clone)]
+pub struct Node {
+    pub id: NodeId,
+    /// `host:port`, or the path of the socket.
+    pub name: String,
+    pub db: i64,
+    client: Client,
+}
+
+/// All nodes of a target.
+#[derive(Clone)]
+pub struct Topology {
+    nodes: Vec<Node>,
+}
+
+impl Topology {
+    /// Learns the nodes of the target behind `endpoint`.
+    pub async fn open(endpoint: &Endpoint) -> RedisResult<Topology> {
+        Ok(Topology { nodes: vec![standalone::node(endpoint)?] })
+    }
+
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
+impl Node {
+    /// A connection for questions and answers.
+    pub async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        let mut conn = self.client.get_multiplexed_async_connection_with_config(&config()).await?;
+        introduce(&mut conn).await;
+        Ok(conn)
+    }
+
+    /// A RESP3 connection whose pushes go to `pushes`.
+    pub async fn connect_with_pushes(&self, pushes: impl AsyncPushSender) -> RedisResult<MultiplexedConnection> {
+        let info = self.client.get_connection_info().clone();
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let client = Client::open(info.set_redis_settings(settings).into_connection_info()?)?;
+        let mut conn = client.get_multiplexed_async_connection_with_config(&config().set_push_sender(pushes)).await?;
+        introduce(&mut conn).await;
+        Ok(conn)
+    }
+
+    /// A connection for subscriptions.
+    pub async fn subscriber(&self) -> RedisResult<PubSub> {
+        match tokio::time::timeout(CONNECT, self.client.get_async_pubsub()).await {
+            Ok(subscriber) => subscriber,
+            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        }
+    }
+}
+
+fn config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT)).set_response_timeout(Some(ANSWER))
+}
+
+/// Says who we are, and asks that our looks do not count as use of a key. Servers that know neither, or do not permit
+/// them, are no worse for it.
+async fn introduce(conn: &mut MultiplexedConnection) {
+    let mut greetings = redis::pipe();
+    greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope").cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore_errors();
+    let _ = greetings.query_async::<Vec<redis::Value>>(conn).await;
+}
