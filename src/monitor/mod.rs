@@ -332,6 +332,8 @@ impl Monitor {
                 status.stream = Stream::Live(source);
                 status.note = note;
                 self.table.watch_by(node, source);
+                // What happened before this source stood, nobody told.
+                self.table.apply(Observation::Gap { node, at: self.clock.now() });
                 self.scan(node);
             }
             Signal::Events(batch) => {
@@ -368,7 +370,7 @@ impl Monitor {
         let live = status.stream == Stream::Live(Source::Notification);
         tasks.rescan_at = Some(Instant::now() + if live { RESCAN_LIVE } else { RESCAN_BLIND });
         if report.failed.is_none() {
-            self.table.apply(Observation::Swept { node, started: report.started, at: report.finished });
+            self.table.apply(Observation::Swept { node, started: report.started });
             self.tell_prefixes(node);
         }
         self.status[node.0 as usize].scan = Some(report);
