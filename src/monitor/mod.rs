@@ -10,7 +10,7 @@ mod scanner;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::RedisResult;
+use redis::{RedisResult, cmd};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -33,6 +33,8 @@ const LOOKS: usize = 256;
 /// Whole walks of the keyspace, while events are told and while they are not.
 const RESCAN_LIVE: Duration = Duration::from_secs(60);
 const RESCAN_BLIND: Duration = Duration::from_secs(10);
+/// After a walk that failed.
+const RESCAN_FAILED: Duration = Duration::from_secs(2);
 /// How often each lock is looked at where nothing tells of changes.
 const POLL: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(250);
@@ -155,6 +157,10 @@ impl Monitor {
     async fn add(&mut self, node: &Node, options: &Options, out: mpsc::Sender<Incoming>) -> RedisResult<()> {
         let mut conn = node.connect().await?;
         let facts = servers::ask(&mut conn, node.db).await?;
+        if let Inventory::Walk = options.inventory {
+            // Where this is refused, there is nothing to show: better said at once than after a blind start.
+            cmd("SCAN").arg(0).arg("COUNT").arg(1).query_async::<redis::Value>(&mut conn).await?;
+        }
         let budget = Arc::new(Budget::new(options.pace));
         let (looks, to_look) = mpsc::channel(1);
         let (scans, to_scan) = mpsc::channel(1);
@@ -367,8 +373,12 @@ impl Monitor {
         let tasks = &mut self.tasks[node.0 as usize];
         tasks.scanning = false;
         let status = &mut self.status[node.0 as usize];
-        let live = status.stream == Stream::Live(Source::Notification);
-        tasks.rescan_at = Some(Instant::now() + if live { RESCAN_LIVE } else { RESCAN_BLIND });
+        let pause = match status.stream {
+            _ if report.failed.is_some() => RESCAN_FAILED,
+            Stream::Live(Source::Notification) => RESCAN_LIVE,
+            _ => RESCAN_BLIND,
+        };
+        tasks.rescan_at = Some(Instant::now() + pause);
         if report.failed.is_none() {
             self.table.apply(Observation::Swept { node, started: report.started });
             self.tell_prefixes(node);
@@ -379,16 +389,14 @@ impl Monitor {
         }
     }
 
-    /// Lets tracking know under which names locks were found.
+    /// Lets tracking know under which names locks were found, now or earlier: they will be taken again.
     fn tell_prefixes(&self, node: NodeId) {
-        let mut prefixes = Prefixes::default();
-        for lock in self.table.locks().filter(|lock| lock.node == node) {
-            prefixes.add_of_key(lock.key.as_bytes());
-        }
         self.tasks[node.0 as usize].known.send_if_modified(|known| {
-            let new = *known != prefixes;
-            *known = prefixes;
-            new
+            let before = known.clone();
+            for lock in self.table.locks().filter(|lock| lock.node == node) {
+                known.add_of_key(lock.key.as_bytes());
+            }
+            *known != before
         });
     }
 
