@@ -360,10 +360,14 @@ impl Monitor {
                 self.scan(node);
             }
             Signal::Down { why, retry_in: _, at } => {
-                if !matches!(status.stream, Stream::Reconnecting { .. }) {
-                    status.reconnects += 1;
-                    status.stream = Stream::Reconnecting { why, since: at };
-                }
+                let since = match status.stream {
+                    Stream::Reconnecting { since, .. } => since,
+                    _ => {
+                        status.reconnects += 1;
+                        at
+                    }
+                };
+                status.stream = Stream::Reconnecting { why, since };
                 self.table.apply(Observation::Gap { node, at });
             }
         }
