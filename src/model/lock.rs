@@ -85,8 +85,8 @@ pub struct Lock {
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
     pub(super) past: Option<Box<Past>>,
-    /// A look that no event explains was put off once, to let its event arrive.
-    pub(super) surprised: bool,
+    /// When a look was put off that no event explains, to let its event arrive.
+    pub(super) surprised: Option<Time>,
     /// Waits in the queue of keys to look at.
     pub(super) queued: bool,
     /// When its entry in the deadline heap is due.
@@ -119,7 +119,7 @@ impl Lock {
             pending: None,
             beats: None,
             past: None,
-            surprised: false,
+            surprised: None,
             queued: false,
             scheduled: None,
             overtaken: 0,

@@ -59,7 +59,7 @@ pub(super) struct Question<'a> {
     pub eventful: bool,
     /// Changes since the last look may have gone by unseen.
     pub missed: bool,
-    /// The same odd look was put off once already.
+    /// An odd look was put off already, and no event has come since.
     pub surprised: bool,
     pub flushed: bool,
     /// When the answer came.
@@ -91,9 +91,8 @@ pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
             steps.push(Step::End { at, ending });
         }
         (_, Now::Somebody) => {}
-        (_, Now::Nobody) if !q.known => {
-            let first = if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find };
-            steps.insert(0, first);
+        (_, Now::Nobody) if !q.known && steps.is_empty() => {
+            steps.push(if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find });
         }
         (_, Now::Nobody) => {
             if wait {
@@ -284,6 +283,15 @@ mod tests {
             steps,
             [Step::Begin { at: Time(5), exact: true }, Step::End { at: Time(7), ending: Ending::Released }]
         );
+    }
+
+    #[test]
+    fn a_lock_first_seen_between_two_holds_was_not_there_before_them() {
+        let events = [at(5, New), at(5, Set), at(7, Del)];
+        let early = Question { known: false, swept: false, ..ask(false, &events, Look::Other) };
+        assert_eq!(resolve(&early), None, "the events of the next hold are on their way");
+        let alone = Question { events: &[], ..early };
+        assert_eq!(resolve(&alone), Some(vec![Step::Find]));
     }
 
     #[test]

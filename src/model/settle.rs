@@ -3,7 +3,7 @@
 use super::lock::{Phase, Reading};
 use super::narrate::Narrator;
 use super::resolve::{Look, Question, Step, resolve};
-use super::table::{LockRef, Table, Ticket};
+use super::table::{GRACE, LockRef, Table, Ticket};
 use super::{Ending, HeldIs, Holder, Key, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
 use crate::dialects::Best;
 
@@ -86,17 +86,17 @@ impl Table {
             look,
             eventful,
             missed,
-            surprised: lock.surprised,
+            surprised: lock.surprised.is_some_and(|since| asked >= since + GRACE),
             flushed: lock.flushed,
             at: answered,
         };
         let Some(steps) = resolve(&question) else {
-            lock.surprised = true;
+            lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
 
         lock.pending.take_if(|pending| !pending.take(events));
-        lock.surprised = false;
+        lock.surprised = None;
         lock.flushed = false;
         lock.asked = asked;
         lock.confirmed = answered;

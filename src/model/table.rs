@@ -102,7 +102,7 @@ pub struct Table {
 }
 
 /// How long a look that no event explains waits for its event.
-const GRACE: Duration = Duration::from_millis(40);
+pub(super) const GRACE: Duration = Duration::from_millis(40);
 
 impl Table {
     pub fn new(recogniser: Arc<Recogniser>, limits: Limits) -> Table {
@@ -192,6 +192,8 @@ impl Table {
         let seq = self.seq;
         if let Some(lock) = self.at(place) {
             lock.event_seq = seq;
+            // It may be the one that an odd look waits for, and the next look be odd for another reason.
+            lock.surprised = None;
             lock.pending.get_or_insert_default().push(event, at, seq);
         }
         self.enqueue(place);
