@@ -2,6 +2,8 @@
 
 pub mod clock;
 pub mod commands;
+#[cfg(unix)]
+pub mod demo;
 pub mod dialects;
 pub mod glob;
 pub mod look;
