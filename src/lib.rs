@@ -1,18 +1,29 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
+pub mod cli;
 pub mod clock;
 pub mod commands;
+pub mod config;
 #[cfg(unix)]
 pub mod demo;
 pub mod dialects;
+pub mod fault;
+pub mod filter;
 pub mod glob;
 pub mod look;
 pub mod model;
 pub mod monitor;
+pub mod nearest;
 pub mod notify;
+pub mod output;
 pub mod pace;
 pub mod permissions;
+#[cfg(test)]
+mod sample;
 pub mod scan;
+pub mod secret;
+pub mod server_url;
 pub mod servers;
+pub mod settings;
 pub mod text;
 pub mod topology;

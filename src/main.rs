@@ -1,1 +1,33 @@
-fn main() {}
+//! The binary: reads the command line, runs the command, turns its result into an exit code.
+
+use std::process::ExitCode;
+
+use lockscope::cli::Cli;
+use lockscope::commands;
+
+fn main() -> ExitCode {
+    let cli = match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(early) if early.exit_code == 0 => {
+            print!("{}", early.text);
+            return ExitCode::SUCCESS;
+        }
+        Err(early) => {
+            eprint!("{}", early.text);
+            return ExitCode::from(early.exit_code);
+        }
+    };
+    // One thread: sources, table and output take turns, so that nothing needs a lock.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(commands::run(cli)),
+        Err(why) => Err(why.into()),
+    };
+    match ended {
+        Ok(code) => ExitCode::from(code),
+        Err(fault) => {
+            let _ = fault.print(&mut std::io::stderr());
+            ExitCode::from(fault.exit_code())
+        }
+    }
+}

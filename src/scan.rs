@@ -4,6 +4,7 @@
 //! matched here. Looks overlap with the next SCAN call. A [`Pass`] keeps its cursors, so that a walk cut short by a lost
 //! connection goes on where it was. Pauses and the size of calls come from [`pace`](crate::pace).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::{try_join, try_join_all};
@@ -34,7 +35,7 @@ const NAMES_WAITING: usize = 64;
 pub struct Pass {
     pub started: Time,
     ranges: Vec<Range>,
-    progress: Progress,
+    progress: Arc<Progress>,
 }
 
 /// How far a walk has come.
@@ -50,6 +51,14 @@ pub struct Progress {
     pub count: AtomicU64,
     /// Keys that were there but could not be read.
     pub unread: AtomicU64,
+}
+
+impl Progress {
+    fn reset(&self) {
+        for counter in [&self.walked, &self.matched, &self.calls, &self.count, &self.unread] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A part of the keyspace, by cursor. On a standalone server cursors count with their bits reversed, so that the upper
@@ -93,16 +102,13 @@ pub struct Walk<'a> {
 }
 
 impl Pass {
-    pub fn new(started: Time) -> Pass {
-        Pass { started, ranges: Vec::new(), progress: Progress::default() }
+    pub fn new(started: Time, progress: Arc<Progress>) -> Pass {
+        progress.reset();
+        Pass { started, ranges: Vec::new(), progress }
     }
 
     pub fn is_done(&self) -> bool {
         !self.ranges.is_empty() && self.ranges.iter().all(|range| range.done)
-    }
-
-    pub fn progress(&self) -> &Progress {
-        &self.progress
     }
 
     /// Walks on to the end. After an error the same pass can be walked on with a new connection.
@@ -112,7 +118,7 @@ impl Pass {
             self.ranges = self.plan(walk, looker.clone()).await?;
         }
         let Pass { ranges, progress, .. } = self;
-        let progress = &*progress;
+        let progress: &Progress = progress;
         let (names, waiting) = mpsc::channel(NAMES_WAITING);
         let walkers = ranges.iter_mut().filter(|range| !range.done).map(|range| {
             let names = names.clone();
@@ -125,6 +131,17 @@ impl Pass {
         drop(names);
         try_join(try_join_all(walkers), look_at_names(walk, looker, waiting, progress)).await?;
         Ok(())
+    }
+
+    /// Looks at these keys instead of walking the keyspace.
+    pub async fn visit(&mut self, walk: &Walk<'_>, keys: &[Key]) -> RedisResult<()> {
+        let conn = walk.node.connect().await?;
+        let (names, waiting) = mpsc::channel(1);
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+        self.progress.matched.store(keys.len() as u64, Ordering::Relaxed);
+        let _ = names.try_send(keys);
+        drop(names);
+        look_at_names(walk, conn, waiting, &self.progress).await
     }
 
     async fn plan(&self, walk: &Walk<'_>, mut conn: MultiplexedConnection) -> RedisResult<Vec<Range>> {

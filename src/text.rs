@@ -21,6 +21,58 @@ pub fn visible(bytes: &[u8]) -> String {
     out
 }
 
+/// Why a text is not what [`visible`] writes.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "the escape at character {column} is not complete or not known; write \\\\ for a backslash, \\xNN for a byte, \\n, \\r, \\t or \\u{{N}}"
+)]
+pub struct BadEscape {
+    /// The first character of the escape, counted from 1.
+    pub column: usize,
+}
+
+/// The bytes behind a text that was written by [`visible`], or typed in the same way.
+pub fn unescape(text: &str) -> Result<Vec<u8>, BadEscape> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.extend_from_slice(&rest.as_bytes()[..at]);
+        let tail = &rest[at + 1..];
+        let bad = || BadEscape { column: text[..text.len() - tail.len() - 1].chars().count() + 1 };
+        rest = unescape_one(tail, &mut out).ok_or_else(bad)?;
+    }
+    out.extend_from_slice(rest.as_bytes());
+    Ok(out)
+}
+
+/// Takes one escape, without its backslash, and returns what follows it.
+fn unescape_one<'a>(tail: &'a str, out: &mut Vec<u8>) -> Option<&'a str> {
+    let simple = match tail.as_bytes().first()? {
+        b'n' => Some(b'\n'),
+        b'r' => Some(b'\r'),
+        b't' => Some(b'\t'),
+        b'\\' => Some(b'\\'),
+        _ => None,
+    };
+    if let Some(byte) = simple {
+        out.push(byte);
+        return Some(&tail[1..]);
+    }
+    let hex = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
+    if let Some(tail) = tail.strip_prefix('x') {
+        let digits = tail.get(..2).filter(|digits| hex(digits))?;
+        out.push(u8::from_str_radix(digits, 16).ok()?);
+        return Some(&tail[2..]);
+    }
+    let (digits, tail) = tail.strip_prefix("u{")?.split_once('}')?;
+    if !(1..=6).contains(&digits.len()) || !hex(digits) {
+        return None;
+    }
+    let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    Some(tail)
+}
+
 /// Whether [`visible`] would change nothing but backslashes: the text can be shown and typed as it is.
 pub fn is_plain(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
@@ -50,6 +102,11 @@ fn is_hidden(c: char) -> bool {
 
 /// The text cut to `width` terminal columns, with an ellipsis where something is missing.
 pub fn fit(text: &str, width: usize) -> String {
+    fit_marked(text, width, '…')
+}
+
+/// The same, with another mark of one column for what is missing.
+pub fn fit_marked(text: &str, width: usize, mark: char) -> String {
     use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
     if text.width() <= width {
         return text.to_string();
@@ -67,7 +124,24 @@ pub fn fit(text: &str, width: usize) -> String {
         used += w;
         out.push(c);
     }
-    out.push('…');
+    out.push(mark);
+    out
+}
+
+/// The text in ASCII alone: our own signs get a likeness, everything else is escaped as [`visible`] does it.
+pub fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '…' => out.push_str(".."),
+            '≥' => out.push_str(">="),
+            '—' => out.push('-'),
+            c if c.is_ascii() => out.push(c),
+            c => {
+                let _ = write!(out, "\\u{{{:x}}}", c as u32);
+            }
+        }
+    }
     out
 }
 
@@ -107,7 +181,40 @@ mod tests {
         assert_eq!(visible("\u{202e}abc".as_bytes()), "\\u{202e}abc");
     }
 
+    #[test]
+    fn a_key_is_typed_as_it_was_shown() {
+        assert_eq!(unescape("lock:a").unwrap(), b"lock:a");
+        assert_eq!(unescape(r"a\x00\xFFb\n\r\t\\\u{1b}\u{202e}").unwrap(), b"a\x00\xffb\n\r\t\\\x1b\xe2\x80\xae");
+    }
+
+    #[test]
+    fn a_wrong_escape_names_its_place() {
+        for (text, column) in [
+            ("锁\\q", 2),
+            ("\\", 1),
+            ("ab\\x4", 3),
+            ("a\\x+1", 2),
+            ("\\u{110000}", 1),
+            ("\\u{}", 1),
+            ("\\u{12", 1),
+            ("\\\\\\xé", 3),
+        ] {
+            assert_eq!(unescape(text).unwrap_err().column, column, "{text}");
+        }
+        assert!(unescape("\\").unwrap_err().to_string().contains("character 1"));
+    }
+
     proptest! {
+        #[test]
+        fn every_key_can_be_typed_back(a in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(unescape(&visible(&a)).unwrap(), a);
+        }
+
+        #[test]
+        fn no_typed_key_panics(text in "\\\\?[a-z\\\\{}0-9é锁]{0,12}") {
+            let _ = unescape(&text);
+        }
+
         #[test]
         fn two_different_keys_never_look_the_same(a in prop::collection::vec(any::<u8>(), 0..12), b in prop::collection::vec(any::<u8>(), 0..12)) {
             prop_assert_eq!(a == b, visible(&a) == visible(&b));
@@ -131,5 +238,11 @@ mod tests {
     fn wide_characters_count_two_columns() {
         assert_eq!(fit("锁锁锁", 5), "锁锁…");
         assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit_marked("abcd", 3, '~'), "ab~");
+    }
+
+    #[test]
+    fn ascii_mode_has_nothing_else() {
+        assert_eq!(ascii("≥3s 锁 a…b"), ">=3s \\u{9501} a..b");
     }
 }

@@ -1,58 +1,24 @@
 //! The doctor on real servers: what it finds is true, and what it advises works.
 
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+mod common;
+
 use std::time::{Duration, Instant};
 
+use common::Server;
 use lockscope::commands::doctor::{self, Feed, Look, Report, Status};
 use lockscope::glob::{Glob, Globs};
 use lockscope::permissions::{Permission, Scope};
 use redis::aio::MultiplexedConnection;
 
-struct Server {
-    child: Child,
-    port: u16,
-    _dir: tempfile::TempDir,
+async fn connect_as(server: &Server, login: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(format!("redis://{login}127.0.0.1:{}", server.port())).unwrap();
+    let mut conn = client.get_multiplexed_async_connection().await.unwrap();
+    conn.set_response_timeout(Duration::from_secs(10));
+    conn
 }
 
-impl Server {
-    async fn start(args: &[&str]) -> Server {
-        let binary = std::env::var("LOCKSCOPE_TEST_SERVER").unwrap_or_else(|_| "redis-server".into());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let dir = tempfile::tempdir().unwrap();
-        let child = Command::new(binary)
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .current_dir(dir.path())
-            .args(args)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("a redis-server in the PATH, or LOCKSCOPE_TEST_SERVER");
-        let server = Server { child, port, _dir: dir };
-        let until = Instant::now() + Duration::from_secs(10);
-        while server.try_connect("").await.is_err() {
-            assert!(Instant::now() < until, "the server did not come up");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        server
-    }
-
-    async fn try_connect(&self, login: &str) -> redis::RedisResult<MultiplexedConnection> {
-        let client = redis::Client::open(format!("redis://{login}127.0.0.1:{}", self.port))?;
-        let mut conn = client.get_multiplexed_async_connection().await?;
-        conn.set_response_timeout(Duration::from_secs(10));
-        Ok(conn)
-    }
-
-    async fn connect(&self) -> MultiplexedConnection {
-        self.try_connect("").await.unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+async fn connect(server: &Server) -> MultiplexedConnection {
+    connect_as(server, "").await
 }
 
 fn scope(patterns: &[&str]) -> Scope {
@@ -84,12 +50,12 @@ async fn paste(conn: &mut MultiplexedConnection, line: &str) -> redis::RedisResu
 
 #[tokio::test]
 async fn notifications_that_are_off_are_turned_on_by_the_advice() {
-    let server = Server::start(&[]).await;
-    let mut conn = server.connect().await;
+    let server = Server::start();
+    let mut conn = connect(&server).await;
     let scope = scope(&["lock:*"]);
     let before = examine(&mut conn, &scope).await;
     assert_eq!(status(&before, "notifications"), Status::Warn);
-    assert_eq!(doctor::feed(&before.facts, &before.permissions, &scope), Feed::Tracking);
+    assert_eq!(doctor::feed(&before.facts, &before.permissions), Feed::Tracking);
     let asked = before.facts.product.known().unwrap().has_read_rules();
     for name in ["permissions", "writing"] {
         let expected = if asked { Status::Ok } else { Status::Unknown };
@@ -102,13 +68,13 @@ async fn notifications_that_are_off_are_turned_on_by_the_advice() {
     let after = examine(&mut conn, &scope).await;
     let check = after.check("notifications").unwrap();
     assert_eq!((check.status, &check.fix), (Status::Ok, &None), "{}", check.finding);
-    assert_eq!(doctor::feed(&after.facts, &after.permissions, &scope), Feed::Notifications);
+    assert_eq!(doctor::feed(&after.facts, &after.permissions), Feed::Notifications);
 }
 
 #[tokio::test]
 async fn the_advice_keeps_events_that_somebody_else_needs() {
-    let server = Server::start(&["--notify-keyspace-events", "Ex"]).await;
-    let mut conn = server.connect().await;
+    let server = Server::with(&["--notify-keyspace-events", "Ex"]);
+    let mut conn = connect(&server).await;
     let before = examine(&mut conn, &scope(&["lock:*"])).await;
     assert!(before.check("notifications").unwrap().finding.contains("without events by key"));
     paste(&mut conn, before.check("notifications").unwrap().fix.as_ref().unwrap()).await.unwrap();
@@ -120,20 +86,20 @@ async fn the_advice_keeps_events_that_somebody_else_needs() {
 
 #[tokio::test]
 async fn kea_is_enough_and_says_what_does_not_show() {
-    let server = Server::start(&["--notify-keyspace-events", "KEA"]).await;
-    let report = examine(&mut server.connect().await, &scope(&["*lock*"])).await;
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let report = examine(&mut connect(&server).await, &scope(&["*lock*"])).await;
     let check = report.check("notifications").unwrap();
     assert_eq!(check.status, Status::Ok);
     if report.facts.product.known().unwrap().sends_new_key_events() {
         assert!(check.finding.contains("does not show while A is set"), "{}", check.finding);
     }
-    assert_eq!(doctor::feed(&report.facts, &report.permissions, &scope(&["*lock*"])), Feed::Notifications);
+    assert_eq!(doctor::feed(&report.facts, &report.permissions), Feed::Notifications);
 }
 
 #[tokio::test]
 async fn a_cache_may_drop_locks() {
-    let server = Server::start(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]).await;
-    let mut conn = server.connect().await;
+    let server = Server::with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    let mut conn = connect(&server).await;
     let report = examine(&mut conn, &scope(&["lock:*"])).await;
     let check = report.check("eviction").unwrap();
     assert_eq!(check.status, Status::Warn, "{}", check.finding);
@@ -146,8 +112,8 @@ async fn a_cache_may_drop_locks() {
 
 #[tokio::test]
 async fn the_observers_line_allows_all_that_watching_takes_and_no_write() {
-    let server = Server::start(&[]).await;
-    let mut admin = server.connect().await;
+    let server = Server::start();
+    let mut admin = connect(&server).await;
     let scope = scope(&["lock:*", "uniquejobs:*", "{hangfire}:*:lock", "[Ll]ease?:*"]);
     let report = examine(&mut admin, &scope).await;
     paste(&mut admin, &report.observer_acl).await.unwrap();
@@ -155,7 +121,7 @@ async fn the_observers_line_allows_all_that_watching_takes_and_no_write() {
         let _: () = redis::cmd("SET").arg(key).arg("t").query_async(&mut admin).await.unwrap();
     }
 
-    let mut conn = server.try_connect("lockscope-observer:PASSWORD@").await.unwrap();
+    let mut conn = connect_as(&server, "lockscope-observer:PASSWORD@").await;
     let seen = examine(&mut conn, &scope).await;
     if seen.facts.product.known().unwrap().has_read_rules() {
         assert_eq!(status(&seen, "permissions"), Status::Ok, "{:?}", seen.check("permissions"));
@@ -171,7 +137,8 @@ async fn the_observers_line_allows_all_that_watching_takes_and_no_write() {
         let error = paste(&mut conn, line).await.expect_err(line);
         assert_eq!(error.code(), Some("NOPERM"), "{line}: {error}");
     }
-    let client = redis::Client::open(format!("redis://lockscope-observer:PASSWORD@127.0.0.1:{}", server.port)).unwrap();
+    let client =
+        redis::Client::open(format!("redis://lockscope-observer:PASSWORD@127.0.0.1:{}", server.port())).unwrap();
     let mut events = client.get_async_pubsub().await.unwrap();
     for pattern in &scope.subscriptions {
         events.psubscribe(pattern).await.unwrap_or_else(|error| panic!("{pattern}: {error}"));
@@ -181,12 +148,12 @@ async fn the_observers_line_allows_all_that_watching_takes_and_no_write() {
 
 #[tokio::test]
 async fn the_operators_line_allows_writes_under_the_patterns_only() {
-    let server = Server::start(&[]).await;
-    let mut admin = server.connect().await;
+    let server = Server::start();
+    let mut admin = connect(&server).await;
     let scope = scope(&["lock:*"]);
     let report = examine(&mut admin, &scope).await;
     paste(&mut admin, &report.operator_acl).await.unwrap();
-    let mut conn = server.try_connect("lockscope-operator:PASSWORD@").await.unwrap();
+    let mut conn = connect_as(&server, "lockscope-operator:PASSWORD@").await;
     let seen = examine(&mut conn, &scope).await;
     if seen.facts.product.known().unwrap().has_read_rules() {
         for name in ["permissions", "writing"] {
@@ -216,10 +183,10 @@ async fn the_operators_line_allows_writes_under_the_patterns_only() {
 
 #[tokio::test]
 async fn a_user_who_may_do_little_gets_unknowns_and_the_fix_for_them() {
-    let server = Server::start(&[]).await;
-    let mut admin = server.connect().await;
+    let server = Server::start();
+    let mut admin = connect(&server).await;
     paste(&mut admin, "ACL SETUSER poor on >pw ~* resetchannels +ping +get +acl|whoami +acl|dryrun").await.unwrap();
-    let mut conn = server.try_connect("poor:pw@").await.unwrap();
+    let mut conn = connect_as(&server, "poor:pw@").await;
     let scope = scope(&["lock:*"]);
     let report = examine(&mut conn, &scope).await;
     for name in ["version", "eviction", "persistence", "replication", "clock", "notifications", "connections"] {
@@ -237,18 +204,28 @@ async fn a_user_who_may_do_little_gets_unknowns_and_the_fix_for_them() {
     }
 
     paste(&mut admin, "ACL SETUSER poorest on >pw resetchannels +ping").await.unwrap();
-    let report = examine(&mut server.try_connect("poorest:pw@").await.unwrap(), &scope).await;
+    let report = examine(&mut connect_as(&server, "poorest:pw@").await, &scope).await;
     assert!(report.checks.iter().all(|check| check.status == Status::Unknown), "{:#?}", report.checks);
     assert_eq!(report.exit_code(), 0);
 }
 
 #[tokio::test]
+async fn a_user_with_all_event_channels_is_not_told_to_ask_for_narrower_ones() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let mut admin = connect(&server).await;
+    paste(&mut admin, "ACL SETUSER wide on >pw ~* resetchannels &__key* +@all").await.unwrap();
+    let report = examine(&mut connect_as(&server, "wide:pw@").await, &scope(&["lock:*"])).await;
+    assert_eq!(doctor::feed(&report.facts, &report.permissions), Feed::Notifications);
+    assert_eq!(status(&report, "notifications"), Status::Ok);
+}
+
+#[tokio::test]
 async fn a_replica_points_to_its_master() {
-    let master = Server::start(&["--repl-diskless-sync-delay", "0"]).await;
-    let port = master.port.to_string();
-    let replica = Server::start(&["--replicaof", "127.0.0.1", &port]).await;
+    let master = Server::with(&["--repl-diskless-sync-delay", "0"]);
+    let port = master.port().to_string();
+    let replica = Server::with(&["--replicaof", "127.0.0.1", &port]);
     let until = Instant::now() + Duration::from_secs(20);
-    let mut conn = replica.connect().await;
+    let mut conn = connect(&replica).await;
     let check = loop {
         let report = examine(&mut conn, &scope(&["lock:*"])).await;
         let check = report.check("replication").unwrap().clone();
@@ -260,18 +237,18 @@ async fn a_replica_points_to_its_master() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(check.fix.unwrap().contains(&format!("redis://127.0.0.1:{port}")));
-    let report = examine(&mut master.connect().await, &scope(&["lock:*"])).await;
+    let report = examine(&mut connect(&master).await, &scope(&["lock:*"])).await;
     assert!(report.check("replication").unwrap().finding.contains("a master with 1 replica, 1 online"));
 }
 
 #[tokio::test]
 async fn a_server_stuck_in_a_script_is_told_as_such() {
-    let server = Server::start(&["--lua-time-limit", "50"]).await;
-    let mut busy = server.connect().await;
+    let server = Server::with(&["--lua-time-limit", "50"]);
+    let mut busy = connect(&server).await;
     let endless = tokio::spawn(async move {
         let _: redis::RedisResult<()> = redis::cmd("EVAL").arg("while true do end").arg(0).query_async(&mut busy).await;
     });
-    let mut conn = server.connect().await;
+    let mut conn = connect(&server).await;
     let until = Instant::now() + Duration::from_secs(10);
     while redis::cmd("PING").query_async::<()>(&mut conn).await.is_ok() {
         assert!(Instant::now() < until, "the script did not start");

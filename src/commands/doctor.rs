@@ -15,6 +15,10 @@ pub use check::{Check, Status};
 pub use render::{Look, json, text};
 pub use watching::{Feed, feed};
 
+use super::print;
+use super::session::Session;
+use crate::cli;
+use crate::fault::Fault;
 use crate::permissions::{self, Party, Permissions, Scope};
 use crate::servers::{self, Mode, ServerFacts};
 
@@ -44,6 +48,17 @@ impl Report {
     pub fn check(&self, name: &str) -> Option<&Check> {
         self.checks.iter().find(|check| check.name == name)
     }
+}
+
+/// Examines the target and prints the report.
+pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> {
+    let node = &session.topology.nodes()[0];
+    let scope = Scope::new(session.recogniser().patterns().clone(), node.db);
+    let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
+    let report = examine(&mut conn, &scope).await.map_err(|error| session.fault(&error))?;
+    let look = Look { ascii: session.settings.ascii, width: session.look().width };
+    print(|out| if options.json { json(&report, out) } else { text(&report, look, out) })?;
+    Ok(report.exit_code())
 }
 
 /// Examines one node. An error means that the connection is lost; whatever else the server refuses is part of the

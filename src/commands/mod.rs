@@ -1,3 +1,50 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
 pub mod doctor;
+mod fencing;
+mod info;
+mod ls;
+mod session;
+mod show;
+mod watch;
+
+use std::io::{self, BufWriter, Write};
+
+use crate::cli::{self, Cli, Command, ConfigCommand};
+use crate::config;
+use crate::fault::{Fault, quiet_pipe};
+use crate::settings::Settings;
+use session::Session;
+
+/// Runs a command; the exit code comes back.
+pub async fn run(cli: Cli) -> Result<u8, Fault> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Completions { shell } => print(|out| cli::write_completions(shell, out)),
+        Command::Man { page } => {
+            let name = page.unwrap_or_default();
+            let page = Some(name.as_str()).filter(|name| !name.is_empty());
+            let mut text = Vec::new();
+            match cli::write_man(page, &mut text) {
+                Some(written) => written?,
+                None => {
+                    return Err(Fault::usage(format!("there is no command {name:?}; 'lockscope --help' lists them")));
+                }
+            }
+            print(|out| out.write_all(&text))
+        }
+        Command::Config { what: ConfigCommand::Template } => print(|out| out.write_all(config::TEMPLATE.as_bytes())),
+        Command::Info => info::run(&Settings::load(global)?),
+        Command::Ls(options) => ls::run(&Session::open(global).await?, &options).await,
+        Command::Show(options) => show::run(&Session::open(global).await?, &options).await,
+        Command::Watch(options) => watch::run(&Session::open(global).await?, &options).await,
+        Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
+    }
+}
+
+/// Writes to stdout, buffered; a reader that leaves early is no error.
+fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) -> Result<u8, Fault> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    quiet_pipe(write(&mut out).and_then(|()| out.flush()))?;
+    Ok(0)
+}

@@ -22,7 +22,7 @@ pub use summary::{Sighting, Summary};
 
 use crate::dialects::Recogniser;
 use crate::model::Limits;
-use crate::monitor::{self, Monitor};
+use crate::monitor::{self, Inventory, Monitor};
 use crate::pace::Pace;
 use crate::topology::Topology;
 
@@ -81,7 +81,13 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     let demo = Demo::open(options).await?;
     let topology = Topology::open(&demo.server.endpoint()).await?;
     let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
-    let watch = monitor::Options { recogniser, pace: Pace::POLITE, limits: Limits::default(), follow: true };
+    let watch = monitor::Options {
+        recogniser,
+        pace: Pace::POLITE,
+        limits: Limits::default(),
+        follow: true,
+        inventory: Inventory::Walk,
+    };
     let mut monitor = Monitor::start(&topology, watch).await?;
 
     let mut summary = Summary::new(options.seed);

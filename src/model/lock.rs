@@ -21,6 +21,8 @@ pub struct Reading {
     pub mode: Mode,
     pub confidence: f32,
     pub second: Option<(DialectId, f32)>,
+    /// The key is there, but nobody holds it: a semaphore with all permits back, a writer that only waits.
+    pub vacant: bool,
 }
 
 /// Events that wait for a look at the key to be understood.

@@ -45,6 +45,8 @@ pub(super) struct Question<'a> {
     pub held: bool,
     /// We have read it before.
     pub known: bool,
+    /// Everything was looked at before: what is first seen now was not there then.
+    pub swept: bool,
     /// When its time is up, by what we knew.
     pub expires: Option<Time>,
     /// Its time was moved ahead since the last look.
@@ -86,8 +88,8 @@ pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
         }
         (_, Now::Somebody) => {}
         (_, Now::Nobody) if !q.known => {
-            steps.retain(|step| !matches!(step, Step::End { .. }));
-            steps.insert(0, Step::Find);
+            let first = if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find };
+            steps.insert(0, first);
         }
         (_, Now::Nobody) => {
             if wait {
@@ -218,6 +220,7 @@ mod tests {
         Question {
             held,
             known: true,
+            swept: true,
             expires,
             extended: false,
             events,

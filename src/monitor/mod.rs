@@ -17,9 +17,10 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
-use crate::model::{Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
+use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
+use crate::scan::Progress;
 use crate::servers::{self, Flavor, Mode, ServerFacts};
 use crate::topology::{Node, Topology};
 
@@ -43,6 +44,16 @@ pub struct Options {
     pub limits: Limits,
     /// Follow changes, or only take the inventory once.
     pub follow: bool,
+    pub inventory: Inventory,
+}
+
+/// How locks are found.
+#[derive(Clone, Debug)]
+pub enum Inventory {
+    /// The keyspace is walked.
+    Walk,
+    /// These are looked at, and no others.
+    Keys(Vec<Key>),
 }
 
 /// One node, and how its changes are learnt right now.
@@ -56,7 +67,10 @@ pub struct NodeStatus {
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
+    /// How the last walk of the keyspace went.
     pub scan: Option<ScanReport>,
+    /// How far the walk under way has come.
+    pub progress: Arc<Progress>,
     /// What our looks and scans took of the server's time at most.
     pub spent: Duration,
 }
@@ -152,12 +166,15 @@ impl Monitor {
             clock: self.clock,
         };
         self.running.spawn(looker.run(to_look, out.clone()));
+        let progress = Arc::new(Progress::default());
         let scanner = scanner::Scanner {
             node: node.clone(),
             recogniser: options.recogniser.clone(),
             budget: budget.clone(),
             clock: self.clock,
             splittable: splittable(&facts),
+            inventory: options.inventory.clone(),
+            progress: progress.clone(),
             keep_trying: options.follow,
         };
         self.running.spawn(scanner.run(to_scan, out.clone()));
@@ -172,6 +189,7 @@ impl Monitor {
             lost: 0,
             reconnects: 0,
             scan: None,
+            progress: progress.clone(),
             spent: Duration::ZERO,
         });
         self.tasks.push(NodeTasks {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use redis::RedisError;
 use tokio::sync::mpsc;
 
-use super::Incoming;
+use super::{Incoming, Inventory};
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::model::Time;
 use crate::pace::Budget;
-use crate::scan::{Pass, Walk};
+use crate::scan::{Pass, Progress, Walk};
 use crate::topology::Node;
 
 const RETRY: Duration = Duration::from_millis(500);
@@ -39,6 +39,8 @@ pub(super) struct Scanner {
     pub budget: Arc<Budget>,
     pub clock: Clock,
     pub splittable: bool,
+    pub inventory: Inventory,
+    pub progress: Arc<Progress>,
     /// Whether a lost connection is waited out, or ends the walk.
     pub keep_trying: bool,
 }
@@ -62,7 +64,7 @@ impl Scanner {
                 }
             }
         };
-        let mut pass = Pass::new(started);
+        let mut pass = Pass::new(started, self.progress.clone());
         let walking = async {
             let walk = Walk {
                 node: &self.node,
@@ -74,7 +76,11 @@ impl Scanner {
             };
             let mut tries = 0;
             loop {
-                match pass.walk(&walk).await {
+                let walked = match &self.inventory {
+                    Inventory::Walk => pass.walk(&walk).await,
+                    Inventory::Keys(keys) => pass.visit(&walk, keys).await,
+                };
+                match walked {
                     Ok(()) => return None,
                     Err(error) if !self.keep_trying || refuses(&error) || tries == TRIES => return Some(error),
                     Err(_) => {
@@ -85,7 +91,7 @@ impl Scanner {
             }
         };
         let (failed, ()) = futures_util::future::join(walking, forward).await;
-        let progress = pass.progress();
+        let progress = &self.progress;
         ScanReport {
             started,
             finished: self.clock.now(),

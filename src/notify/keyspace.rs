@@ -19,12 +19,17 @@ pub fn channels(db: i64, patterns: &Globs) -> Vec<String> {
     patterns.iter().map(|glob| format!("__keyspace@{db}__:{}", glob.as_str())).collect()
 }
 
-/// Subscribes to the patterns' channels. An ACL compares the text of a pattern, not what it matches, so where those are
-/// refused the common ways to permit all of them are tried.
+/// What is tried, one after the other, where those are refused: an ACL compares the text of a pattern, not what it
+/// matches, so these are the common ways to permit all of them.
+pub fn wider_channels(db: i64) -> [String; 3] {
+    [format!("__keyspace@{db}__:*"), "__keyspace@*".into(), "__key*".into()]
+}
+
+/// Subscribes to the patterns' channels, or to wider ones.
 pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {
     let mut subscriber = node.subscriber().await?;
     let narrow = channels(node.db, patterns);
-    let wider = [vec![format!("__keyspace@{}__:*", node.db)], vec!["__keyspace@*".into()], vec!["__key*".into()]];
+    let wider = wider_channels(node.db).map(|channel| vec![channel]);
     let mut refused = None;
     for attempt in std::iter::once(narrow).chain(wider) {
         match subscriber.psubscribe(&attempt).await {

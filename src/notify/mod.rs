@@ -22,7 +22,7 @@ use crate::model::{EventBatch, Key, Source, Time};
 use crate::servers::{self, Coverage, Gap};
 use crate::topology::Node;
 
-pub use keyspace::channels;
+pub use keyspace::{channels, wider_channels};
 pub use prefixes::Prefixes;
 
 /// What a source says.
@@ -165,7 +165,7 @@ impl Follower {
 }
 
 fn missing(coverage: &Coverage, wanted: &str) -> String {
-    let fix = format!("turn it on with: CONFIG SET notify-keyspace-events {wanted}");
+    let fix = format!("turn it on with: CONFIG SET notify-keyspace-events '{wanted}'");
     match coverage {
         Coverage::Partial(gaps) => {
             let lost: Vec<&str> = gaps.iter().map(|gap: &Gap| gap.lost).collect();

@@ -5,6 +5,7 @@
 use super::needs::{Party, WAKE_CHANNELS};
 use super::pattern::{acl_safe, sample_key};
 use crate::glob::{Glob, Globs};
+use crate::notify;
 use crate::servers::{Product, Version};
 
 /// Where we look: the patterns, the database, and what keyspace events are subscribed with.
@@ -16,17 +17,26 @@ pub struct Scope {
     pub subscriptions: Vec<String>,
 }
 
+/// A lock of a library, a key that goes with it, and the pattern of all of them.
+const COMPANIONS: [(&str, &str, &str); 2] = [
+    ("uniquejobs:x:LOCKED", "uniquejobs:x:QUEUED", "uniquejobs:*"),
+    ("SEMAPHORE:x:GRABBED", "SEMAPHORE:x:AVAILABLE", "SEMAPHORE:*"),
+];
+
 impl Scope {
     /// One subscription for each pattern, to the events by key of one database.
     pub fn new(patterns: Globs, db: i64) -> Scope {
-        let subscriptions = patterns.iter().map(|glob| format!("__keyspace@{db}__:{}", glob.as_str())).collect();
+        let subscriptions = notify::channels(db, &patterns);
         Scope { patterns, db, subscriptions }
     }
 
-    /// Keys that libraries keep beside a lock and name after it, where the patterns do not cover them: Redisson's
-    /// `prefix:{NAME}` and `{NAME}:suffix`, python-redis-lock's `lock-signal:`.
+    /// Keys that libraries keep beside a lock, where the patterns do not cover them: Redisson's `prefix:{NAME}` and
+    /// `{NAME}:suffix`, python-redis-lock's `lock-signal:`, and those of [`COMPANIONS`].
     fn companions(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let known = COMPANIONS.iter().filter(|(lock, companion, _)| {
+            self.patterns.matches(lock.as_bytes()) && !self.patterns.matches(companion.as_bytes())
+        });
+        let mut found: Vec<String> = known.map(|(_, _, pattern)| pattern.to_string()).collect();
         for glob in self.patterns.iter() {
             let key = String::from_utf8_lossy(&sample_key(glob)).into_owned();
             if !self.patterns.matches(format!("redisson_lock_queue:{{{key}}}").as_bytes()) {
@@ -115,6 +125,13 @@ mod tests {
     #[test]
     fn a_pattern_that_covers_the_companions_needs_no_rule_for_them() {
         assert_eq!(scope(&["*lock*"]).key_rules(Party::Operator, None), ["~*lock*"]);
+        assert_eq!(scope(&["uniquejobs:*", "*{*"]).key_rules(Party::Operator, None), ["~uniquejobs:*", "~*{*"]);
+    }
+
+    #[test]
+    fn a_lock_is_freed_with_all_that_goes_with_it() {
+        let rules = scope(&["*:LOCKED", "*{*"]).key_rules(Party::Operator, None);
+        assert_eq!(rules, ["~*:LOCKED", "~*{*", "~uniquejobs:*"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub use acl::Scope;
 pub use needs::{Need, Party};
 pub use pattern::{acl_safe, sample_key};
 
+use crate::notify;
 use crate::servers::{Fact, Product, refusal};
 use crate::text;
 use needs::Arg;
@@ -75,14 +76,21 @@ impl Permissions {
         Permissions::sorted(user, &questions, questions.iter().map(|_| Permission::Unknown(why.into())))
     }
 
+    fn allow(&mut self, command: &str) {
+        let known = self.observer.iter_mut().filter(|granted| granted.need.command == command);
+        known.for_each(|granted| granted.permission = Permission::Allowed);
+    }
+
     fn sorted(user: Fact<String>, asked: &[Question<'_>], answers: impl Iterator<Item = Permission>) -> Permissions {
         let mut sorted = Permissions { user, observer: vec![], operator: vec![], readable: vec![], writable: vec![] };
         for (question, permission) in asked.iter().zip(answers) {
-            match *question {
+            match question {
                 Question::Command(Party::Observer, need) => sorted.observer.push(Granted { need, permission }),
                 Question::Command(Party::Operator, need) => sorted.operator.push(Granted { need, permission }),
-                Question::Key(Party::Observer, pattern, _) => sorted.readable.push((pattern.into(), permission)),
-                Question::Key(Party::Operator, pattern, _) => sorted.writable.push((pattern.into(), permission)),
+                Question::Key(Party::Observer, pattern, _) => sorted.readable.push((pattern.to_string(), permission)),
+                Question::Key(Party::Operator, pattern, _) => sorted.writable.push((pattern.to_string(), permission)),
+                Question::Wider(_) if permission == Permission::Allowed => sorted.allow("psubscribe"),
+                Question::Wider(_) => {}
             }
         }
         sorted
@@ -93,6 +101,8 @@ impl Permissions {
 enum Question<'a> {
     Command(Party, &'static Need),
     Key(Party, &'a str, Vec<u8>),
+    /// Another pattern to subscribe with, where the narrow ones are refused.
+    Wider(String),
 }
 
 /// Asks in one round trip, as `user`. An error means that the connection is lost.
@@ -124,12 +134,16 @@ fn questions<'a>(scope: &'a Scope, product: Option<&Product>) -> Vec<Question<'a
         let keys = scope.patterns.iter().take(Permissions::PATTERNS);
         questions.extend(keys.map(|glob| Question::Key(party, glob.as_str(), sample_key(glob))));
     }
+    questions.extend(notify::wider_channels(scope.db).map(Question::Wider));
     questions
 }
 
 fn put(pipe: &mut Pipeline, question: &Question<'_>, scope: &Scope) {
     let first = scope.patterns.iter().next();
     match question {
+        Question::Wider(channel) => {
+            pipe.arg("psubscribe").arg(channel);
+        }
         Question::Key(Party::Observer, _, key) => {
             pipe.arg("get").arg(key);
         }

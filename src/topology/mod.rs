@@ -3,30 +3,22 @@
 //! Everything that speaks to Redis asks here for its nodes, even where there is only one, and opens its own connection
 //! for its own purpose: a scan must never queue behind an event stream, nor an action behind a scan.
 
+mod endpoint;
 mod standalone;
 
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection, PubSub};
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisResult, TlsCertificates,
-};
+use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisResult};
 
 use crate::model::NodeId;
+
+pub use endpoint::Endpoint;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take. A server that is busy for longer than this is treated as lost.
 const ANSWER: Duration = Duration::from_secs(15);
-
-/// Where a target is, with everything needed to connect. Debug output never shows it: it carries the password.
-#[derive(Clone)]
-pub struct Endpoint {
-    /// The address as it may be shown: without a password.
-    pub shown: String,
-    pub info: ConnectionInfo,
-    pub tls: Option<TlsCertificates>,
-}
 
 /// One server that holds keys.
 #[derive(Clone)]

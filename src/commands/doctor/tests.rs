@@ -92,15 +92,16 @@ fn a_clock_is_only_off_beyond_its_error_bar() {
 }
 
 #[test]
-fn without_notifications_a_pattern_without_a_prefix_can_only_be_polled() {
+fn without_notifications_it_is_said_what_tracking_misses() {
     let [_, rest @ ..] = SETTINGS;
-    let settings = ["", rest[0], rest[1], rest[2], rest[3]];
-    for (pattern, expected) in [("lock:*", Feed::Tracking), ("*lock*", Feed::Polling)] {
+    let facts = facts(HEALTHY, ["", rest[0], rest[1], rest[2], rest[3]], 0);
+    for (pattern, limited) in [("lock:*", false), ("*lock*", true)] {
         let scope = scope(pattern);
-        assert_eq!(feed(&facts(HEALTHY, settings, 0), &nothing_known(&scope), &scope), expected);
+        assert_eq!(feed(&facts, &nothing_known(&scope)), Feed::Tracking);
+        let report = judge(facts.clone(), nothing_known(&scope), &scope);
+        let finding = &report.check("notifications").unwrap().finding;
+        assert_eq!(finding.contains("only under prefixes"), limited, "{finding}");
     }
-    let scope = scope("*lock*");
-    assert_eq!(feed(&facts(HEALTHY, SETTINGS, 0), &nothing_known(&scope), &scope), Feed::Notifications);
 }
 
 #[test]

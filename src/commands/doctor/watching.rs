@@ -22,27 +22,33 @@ impl Feed {
             Feed::Polling => "polling",
         }
     }
-
-    fn sentence(self) -> &'static str {
-        match self {
-            Feed::Notifications => "lockscope follows locks by notifications",
-            Feed::Tracking => "lockscope follows locks by tracking: it sees that a lock changed and reads it again",
-            Feed::Polling => "lockscope polls: changes between two looks are missed",
-        }
-    }
 }
 
-/// The feed that works on this server: notifications if they tell enough, else tracking if all patterns start with
-/// something to track, else polling. What is not known to be refused is taken to work.
-pub fn feed(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) -> Feed {
+/// The feed that works on this server: notifications if they tell enough, else tracking, else polling. What is not known
+/// to be refused is taken to work.
+pub fn feed(facts: &ServerFacts, permissions: &Permissions) -> Feed {
     let refused = |command: &str| matches!(permissions.of(command), Some(Permission::Denied { .. }));
     let told = |flags: &EventFlags| flags.covers_locks(facts.product.known()).is_enough();
     if facts.settings.events.known().is_some_and(told) && !refused("psubscribe") {
         return Feed::Notifications;
     }
     let tracks = facts.product.known().is_none_or(|product| product.compatible >= Product::OLDEST_USABLE);
-    let prefixed = scope.patterns.iter().all(|glob| !glob.literal_prefix().is_empty());
-    if tracks && prefixed && !refused("client|tracking") { Feed::Tracking } else { Feed::Polling }
+    if tracks && !refused("client|tracking") { Feed::Tracking } else { Feed::Polling }
+}
+
+/// How changes are followed, as a clause.
+fn followed(feed: Feed, scope: &Scope) -> &'static str {
+    match feed {
+        Feed::Notifications => "lockscope follows locks by notifications",
+        Feed::Tracking if scope.patterns.iter().all(|glob| !glob.literal_prefix().is_empty()) => {
+            "lockscope follows locks by tracking, which tells that a lock changed but not how"
+        }
+        Feed::Tracking => {
+            "lockscope follows locks by tracking, which tells that a lock changed but not how, and only under prefixes \
+             where scans have found locks"
+        }
+        Feed::Polling => "lockscope polls: changes between two looks are missed",
+    }
 }
 
 /// What turning notifications on costs, measured with nothing but writes to locks.
@@ -50,7 +56,7 @@ const COST: &str = "turning them on makes writes 1.2 to 1.7 times as dear for th
 
 pub fn notifications(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) -> Check {
     const NAME: &str = "notifications";
-    let feed = feed(facts, permissions, scope).sentence();
+    let feed = followed(feed(facts, permissions), scope);
     let product = facts.product.known();
     let flags = match &facts.settings.events {
         Fact::Known(flags) => flags,

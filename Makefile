@@ -1,0 +1,31 @@
+# On a fresh machine with cargo and Python 3, `make demo` and `make test` set up what they need by themselves.
+
+# `cargo nextest` where it is installed: it runs the tests of all files in parallel.
+TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run,cargo test)
+RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+
+.PHONY: help demo test lint test-matrix bench
+
+help: ## what there is
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: ## sample locks of many libraries on a private server, and what lockscope shows of them
+	cargo build --release --locked
+	@scripts/demo $(RELEASE)/lockscope
+
+test: lint ## all tests, on real servers, with the real lock libraries
+	@scripts/ensure-server >/dev/null
+	@scripts/ensure-libs
+	$(TESTS) --locked
+
+lint: ## formatting and clippy
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings
+
+test-matrix: ## the tests on every server version that can be had
+	@scripts/ensure-libs
+	@scripts/test-matrix
+
+bench: ## the benchmarks
+	@scripts/ensure-server >/dev/null
+	cargo bench --locked

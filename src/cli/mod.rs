@@ -1,0 +1,238 @@
+//! The command line: options and commands as clap reads them, nothing more.
+//!
+//! What the options mean together with the environment and the config is decided in [`settings`](crate::settings).
+//! URLs, filters and patterns stay text here: their own parsers know better sentences, and clap would echo a URL with
+//! its password.
+
+mod values;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+
+use crate::fault::shown;
+use crate::output::Column;
+pub use values::{Environment, PaceArg, duration};
+
+#[derive(Parser, Debug)]
+#[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
+#[command(after_help = "Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
+    Exit codes: 0 fine, 1 finding or refused, 2 wrong usage, 3 could not connect, not permitted, or lost the server.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Global {
+    /// Server: redis://, rediss:// (TLS), unix:// [default: $LOCKSCOPE_URL, $REDIS_URL, redis://127.0.0.1:6379]
+    #[arg(short, long = "url", value_name = "URL", global = true, help_heading = "Server")]
+    pub urls: Vec<String>,
+    /// A named target of the config file, instead of a URL
+    #[arg(short, long, value_name = "NAME", global = true, conflicts_with = "urls", help_heading = "Server")]
+    pub target: Option<String>,
+    /// ACL user to log in as
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Server")]
+    pub user: Option<String>,
+    /// File with the password in its first line [else: $LOCKSCOPE_PASSWORD]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub password_file: Option<PathBuf>,
+    /// Certificate of the CA that signed the server's (PEM)
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub tls_ca: Option<PathBuf>,
+    /// Client certificate (PEM)
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of the client certificate (PEM)
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub tls_key: Option<PathBuf>,
+    /// Do not check the server's certificate
+    #[arg(long, global = true, help_heading = "Server")]
+    pub insecure: bool,
+    /// What kind of place the server is; prod asks more before it lets anything happen
+    #[arg(long, value_name = "ENV", global = true, help_heading = "Server")]
+    pub env: Option<Environment>,
+
+    /// Where locks live, as a Redis glob; replaces the patterns of all known libraries
+    #[arg(short, long = "pattern", value_name = "GLOB", global = true, help_heading = "Locks")]
+    pub patterns: Vec<String>,
+    /// Read the keys under GLOB as locks of this library, for example redsync='job:*'
+    #[arg(long = "dialect", value_name = "NAME=GLOB", global = true, help_heading = "Locks")]
+    pub dialects: Vec<String>,
+    /// Share of the server's time that scanning may take: fast, polite (10%) or N%
+    #[arg(long, value_name = "PACE", global = true, help_heading = "Locks")]
+    pub pace: Option<PaceArg>,
+
+    /// Allow writing to the server
+    #[arg(long, global = true, help_heading = "Safety")]
+    pub write: bool,
+    /// Refuse every write, whatever the command
+    #[arg(long, global = true, conflicts_with = "write", help_heading = "Safety")]
+    pub read_only: bool,
+
+    /// Config file [default: lockscope/config.toml in the XDG config directory]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "General")]
+    pub config: Option<PathBuf>,
+    /// No colours [also: $NO_COLOR, or output that is no terminal]
+    #[arg(long, global = true, help_heading = "General")]
+    pub no_color: bool,
+    /// ASCII only
+    #[arg(long, global = true, help_heading = "General")]
+    pub ascii: bool,
+    /// No talk on stderr but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "General")]
+    pub quiet: bool,
+    /// More talk on stderr; twice for even more
+    #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "General")]
+    pub verbose: u8,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// List the locks, worst first
+    #[command(after_help = "Example: lockscope ls --filter 'state:no-ttl or ttl<5s' --observe 20s --json")]
+    Ls(Ls),
+    /// Everything about one lock
+    #[command(after_help = "Example: lockscope show lock:order:8841\n\
+        Bytes that can't be typed are written as ls shows them: \\x00, \\n, \\u{1b}, and \\\\ for a backslash.")]
+    Show(Show),
+    /// One line for each change of a lock, as it happens
+    #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json")]
+    Watch(Watch),
+    /// Check the server's settings and permissions, with the fix for each hazard
+    #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
+    Doctor(Doctor),
+    /// Version, paths, libraries and settings in use
+    #[command(after_help = "Example: lockscope info --target orders")]
+    Info,
+    /// Shell completions on stdout
+    #[command(
+        after_help = "Example: lockscope completions bash > ~/.local/share/bash-completion/completions/lockscope"
+    )]
+    Completions { shell: clap_complete::Shell },
+    /// The manual page on stdout
+    #[command(after_help = "Example: lockscope man ls | man -l -")]
+    Man {
+        /// The command to describe [default: lockscope as a whole]
+        #[arg(value_name = "COMMAND")]
+        page: Option<String>,
+    },
+    /// The config file
+    #[command(after_help = "Example: lockscope config template > ~/.config/lockscope/config.toml")]
+    Config {
+        #[command(subcommand)]
+        what: ConfigCommand,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Ls {
+    /// Only locks that match, for example 'state:no-ttl and not lib:shedlock'
+    #[arg(short, long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Order by this column [default: worst state first, then held longest]
+    #[arg(short, long, value_name = "COLUMN")]
+    pub sort: Option<Column>,
+    /// At most so many locks
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Watch that long before printing, so that ages and renewals are known
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub observe: Option<Duration>,
+    /// One JSON document
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// CSV with a header
+    #[arg(long)]
+    pub csv: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Show {
+    /// The lock's key
+    pub key: String,
+    /// Watch that long before printing, so that its age, renewals and past holds are known
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub observe: Option<Duration>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Watch {
+    /// Only locks that match
+    #[arg(short, long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Stop after that long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Doctor {
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum ConfigCommand {
+    /// A config file with every key explained, on stdout
+    #[command(after_help = "Example: lockscope config template > ~/.config/lockscope/config.toml")]
+    Template,
+}
+
+/// Why there is no command to run: help was asked for, or the command line is wrong.
+#[derive(Debug)]
+pub struct Early {
+    pub text: String,
+    /// 0 for help and version, which belong on stdout, else 2.
+    pub exit_code: u8,
+}
+
+impl Cli {
+    /// Reads the arguments, the program's name first.
+    pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Early> {
+        let args: Vec<OsString> = args.into_iter().collect();
+        Cli::try_parse_from(&args).map_err(|why| {
+            let mut text = why.render().to_string();
+            // clap quotes what it does not understand, and that may be a URL in the wrong place.
+            for arg in args.iter().filter_map(|arg| arg.to_str()).filter(|arg| arg.contains("://")) {
+                text = text.replace(arg, &shown(arg));
+            }
+            Early { text, exit_code: if why.use_stderr() { 2 } else { 0 } }
+        })
+    }
+}
+
+/// Writes the completions for a shell.
+pub fn write_completions(shell: clap_complete::Shell, out: &mut impl Write) -> io::Result<()> {
+    // The generator panics when its writer fails; a reader that leaves early must not.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "lockscope", &mut script);
+    out.write_all(&script)
+}
+
+/// Writes the manual page of the program, or of one command; `None` where there is no such command.
+pub fn write_man(page: Option<&str>, out: &mut impl Write) -> Option<io::Result<()>> {
+    let mut root = Cli::command();
+    root.build();
+    let command = match page {
+        None => root,
+        Some(name) => root.find_subcommand(name)?.clone(),
+    };
+    Some(clap_mangen::Man::new(command).render(out))
+}
+
+#[cfg(test)]
+mod tests;

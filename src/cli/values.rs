@@ -1,0 +1,69 @@
+//! Values of options that have a syntax of their own.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+/// What kind of place a target is; production asks more before it lets anything happen.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Environment {
+    #[value(alias = "production")]
+    Prod,
+    #[value(alias = "stage")]
+    Staging,
+    #[value(alias = "development")]
+    Dev,
+}
+
+impl Environment {
+    pub fn name(self) -> &'static str {
+        match self {
+            Environment::Prod => "prod",
+            Environment::Staging => "staging",
+            Environment::Dev => "dev",
+        }
+    }
+}
+
+/// `--pace`: the share of the server's time that scanning may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PaceArg {
+    Fast,
+    Polite,
+    /// 1 to 100.
+    Percent(u8),
+}
+
+impl FromStr for PaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PaceArg, String> {
+        match text {
+            "fast" => return Ok(PaceArg::Fast),
+            "polite" => return Ok(PaceArg::Polite),
+            _ => {}
+        }
+        let percent = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<u8>().ok());
+        match percent {
+            Some(percent @ 1..=100) => Ok(PaceArg::Percent(percent)),
+            _ => Err("a pace is fast, polite, or a share from 1% to 100%".into()),
+        }
+    }
+}
+
+impl fmt::Display for PaceArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PaceArg::Fast => f.write_str("fast"),
+            PaceArg::Polite => f.write_str("polite"),
+            PaceArg::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// A duration such as `500ms`, `30s`, `5m` or `2h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "a duration is written 500ms, 30s, 5m or 2h".into())
+}

@@ -1,0 +1,42 @@
+//! Fencing tokens: a counter beside the lock, in libraries that have one.
+
+use crate::commands::session::Session;
+use crate::dialects::{by_name, dialect};
+use crate::fault::Fault;
+use crate::model::LockView;
+
+/// Counters asked for in one pipeline.
+const BATCH: usize = 512;
+/// A counter is never longer than this.
+const DIGITS: usize = 31;
+
+/// Reads the counters of those locks whose library keeps one. A counter that is not there, or may not be read, stays
+/// unknown.
+pub async fn fill(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
+    let counter = |lock: &LockView| by_name(lock.dialect).and_then(|id| dialect(id).fencing_key(lock.key.as_bytes()));
+    for node in session.topology.nodes() {
+        let mut wanted: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (index, lock) in locks.iter().enumerate().filter(|(_, lock)| lock.node == node.id) {
+            wanted.extend(counter(lock).map(|key| (index, key)));
+        }
+        if wanted.is_empty() {
+            continue;
+        }
+        let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
+        for batch in wanted.chunks(BATCH) {
+            let mut pipe = redis::pipe();
+            for (_, key) in batch {
+                pipe.cmd("GETRANGE").arg(key).arg(0).arg(DIGITS);
+            }
+            let answers: Vec<redis::Value> =
+                pipe.ignore_errors().query_async(&mut conn).await.map_err(|error| session.fault(&error))?;
+            for ((index, _), answer) in batch.iter().zip(answers) {
+                if let redis::Value::BulkString(digits) = answer {
+                    locks[*index].fencing_token =
+                        std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! `lockscope ls`: all locks, once.
+
+use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::fencing;
+use super::session::Session;
+use crate::cli::Ls;
+use crate::fault::Fault;
+use crate::filter::{Filter, Subject};
+use crate::model::Snapshot;
+use crate::monitor::{Monitor, Stream};
+use crate::output::{self, columns};
+use crate::pace::Pace;
+use crate::settings::Talk;
+
+pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
+    let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
+    let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
+    take_inventory(session, &mut monitor, options.observe).await?;
+    let mut snapshot = monitor.snapshot();
+    let place = session.place();
+    let mut locks = std::mem::take(&mut snapshot.locks);
+    let found = locks.len();
+    if let Some(filter) = &filter {
+        locks.retain(|lock| filter.matches(&Subject::from(lock).on_node(&place.node(lock.node))));
+    }
+    columns::sort(&mut locks, options.sort);
+    let matched = locks.len();
+    locks.truncate(options.limit.unwrap_or(usize::MAX));
+    fencing::fill(session, &mut locks).await?;
+    let server = session.describe(&monitor);
+    super::print(|out| match (options.json, options.csv) {
+        (true, _) => output::json::write_list(out, &snapshot, &locks, &place, &server),
+        (_, true) => output::csv::write(out, &locks, &place),
+        _ => output::table::write(out, &locks, &session.look()),
+    })?;
+    if !options.json && !options.csv {
+        session.say(&footer(&monitor, &snapshot, found, matched, locks.len()));
+    }
+    tell_gaps(session, &monitor, &snapshot);
+    Ok(0)
+}
+
+/// Runs the engine until every lock was met, and for as long as was asked for.
+async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Option<Duration>) -> Result<(), Fault> {
+    let mut progress = ProgressLine::new(session);
+    let until = tokio::time::Instant::now() + observe.unwrap_or_default();
+    loop {
+        let left = until.saturating_duration_since(tokio::time::Instant::now());
+        if monitor.has_inventory() && left.is_zero() {
+            break;
+        }
+        let _ = tokio::time::timeout(if monitor.has_inventory() { left } else { Duration::MAX }, monitor.next()).await;
+        progress.show(monitor);
+    }
+    progress.clear();
+    let failed = monitor.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()));
+    match failed {
+        Some(error) => Err(session.fault(error)),
+        None => Ok(()),
+    }
+}
+
+fn footer(monitor: &Monitor, snapshot: &Snapshot, found: usize, matched: usize, shown: usize) -> String {
+    let mut text = match (found, matched, shown) {
+        (0, ..) => "no locks found".to_string(),
+        (found, matched, shown) if matched < found => format!("{shown} of {found} locks, {matched} match the filter"),
+        (found, _, shown) if shown < found => format!("{shown} of {found} locks"),
+        (1, ..) => "1 lock".to_string(),
+        (found, ..) => format!("{found} locks"),
+    };
+    for node in monitor.nodes() {
+        let scan = node.scan.as_ref();
+        let keys = node.facts.keys.known().copied().unwrap_or_else(|| scan.map_or(0, |scan| scan.walked));
+        let took = scan.map_or(0, |scan| scan.finished.since(scan.started).as_millis() as u64);
+        text.push_str(&format!(" among {keys} keys of {} in {}", node.name, crate::text::short_duration(took)));
+        if let Stream::Live(_) = node.stream {
+            text.push_str(&format!(", watched by {}", node.stream.name()));
+        }
+    }
+    if found == 0 {
+        text.push_str("; 'lockscope discover' looks for keyspaces that could be locks");
+    }
+    if !snapshot.complete {
+        text.push_str(" (incomplete)");
+    }
+    text
+}
+
+/// What was left out, and why.
+fn tell_gaps(session: &Session, monitor: &Monitor, snapshot: &Snapshot) {
+    if snapshot.dropped > 0 {
+        session.say(&format!("{} locks were left out: the table is full; narrow it with --pattern", snapshot.dropped));
+    }
+    for node in monitor.nodes() {
+        let unread = node.scan.as_ref().map_or(0, |scan| scan.unread);
+        if unread > 0 {
+            session.say(&format!(
+                "{unread} keys could not be read, by permission or size; 'lockscope doctor' says what is missing"
+            ));
+        }
+        if let Some(note) = &node.note
+            && session.settings.talk > Talk::Normal
+        {
+            session.say(note);
+        }
+    }
+}
+
+/// A line on stderr that is written over, only where a person sees it, and only when it takes long.
+struct ProgressLine {
+    enabled: bool,
+    began: tokio::time::Instant,
+    shown: Option<tokio::time::Instant>,
+}
+
+impl ProgressLine {
+    const AFTER: Duration = Duration::from_millis(700);
+    const EVERY: Duration = Duration::from_millis(200);
+
+    fn new(session: &Session) -> ProgressLine {
+        let enabled = session.settings.talk > Talk::Quiet && std::io::stderr().is_terminal();
+        ProgressLine { enabled, began: tokio::time::Instant::now(), shown: None }
+    }
+
+    fn show(&mut self, monitor: &Monitor) {
+        let due = self.shown.is_none_or(|shown| shown.elapsed() >= Self::EVERY);
+        if !self.enabled || self.began.elapsed() < Self::AFTER || !due {
+            return;
+        }
+        self.shown = Some(tokio::time::Instant::now());
+        let walked: u64 = monitor.nodes().iter().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
+        let keys: u64 = monitor.nodes().iter().filter_map(|node| node.facts.keys.known()).sum();
+        let percent = (walked * 100).checked_div(keys).unwrap_or(0).min(100);
+        eprint!("\r\x1b[Kscanning: {percent}% of {keys} keys, {} locks so far", monitor.table().held());
+    }
+
+    fn clear(&self) {
+        if self.shown.is_some() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

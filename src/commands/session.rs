@@ -1,0 +1,131 @@
+//! What every command that speaks to a server begins with: settings, nodes, and the engine on them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Global, PaceArg};
+use crate::dialects::Recogniser;
+use crate::fault::Fault;
+use crate::glob::Glob;
+use crate::model::{Key, Limits};
+use crate::monitor::{Inventory, Monitor, Options};
+use crate::output::{Look, Place};
+use crate::pace::Pace;
+use crate::settings::{Settings, Talk};
+use crate::topology::{Endpoint, Topology};
+use crate::{glob, servers};
+
+/// A target, ready to be asked.
+pub struct Session {
+    pub settings: Settings,
+    pub topology: Topology,
+    /// The address without its password.
+    pub shown: String,
+}
+
+impl Session {
+    pub async fn open(global: &Global) -> Result<Session, Fault> {
+        let settings = Settings::load(global)?;
+        let endpoint = Endpoint::of(&settings)?;
+        let shown = endpoint.shown.clone();
+        let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;
+        Ok(Session { settings, topology, shown })
+    }
+
+    pub fn recogniser(&self) -> Recogniser {
+        let settings = &self.settings;
+        Recogniser::new(settings.patterns.clone(), settings.extra_patterns.clone(), settings.mappings.clone())
+    }
+
+    /// The engine on all locks of the target.
+    pub async fn monitor(&self, pace: Pace, follow: bool) -> Result<Monitor, Fault> {
+        let recogniser = Arc::new(self.recogniser());
+        self.start(Options { recogniser, pace, limits: Limits::default(), follow, inventory: Inventory::Walk }).await
+    }
+
+    /// The engine on one key, which the user named and so is a lock if it can be one.
+    pub async fn monitor_key(&self, key: &Key, follow: bool) -> Result<Monitor, Fault> {
+        let only = glob::escape(key.as_bytes());
+        // A key that is no text can't be written as a pattern; all of its kind are looked at, and only it is kept.
+        let only =
+            Glob::new(&String::from_utf8(only).unwrap_or("*".into())).map_err(|bad| Fault::usage(bad.to_string()))?;
+        let recogniser = Arc::new(Recogniser::new(vec![only], Vec::new(), self.settings.mappings.clone()));
+        let inventory = Inventory::Keys(vec![key.clone()]);
+        let pace = self.pace(Pace::Fast);
+        self.start(Options { recogniser, pace, limits: Limits::default(), follow, inventory }).await
+    }
+
+    async fn start(&self, options: Options) -> Result<Monitor, Fault> {
+        Monitor::start(&self.topology, options).await.map_err(|error| self.fault(&error))
+    }
+
+    /// The pace that was asked for, or what the command thinks right.
+    pub fn pace(&self, default: Pace) -> Pace {
+        match self.settings.pace {
+            None => default,
+            Some(PaceArg::Fast) => Pace::Fast,
+            Some(PaceArg::Polite) => Pace::POLITE,
+            Some(PaceArg::Percent(percent)) => Pace::Share(f64::from(percent) / 100.0),
+        }
+    }
+
+    pub fn fault(&self, error: &redis::RedisError) -> Fault {
+        Fault::from_redis(error, &self.shown)
+    }
+
+    pub fn look(&self) -> Look {
+        Look::of_stdout(self.settings.color, self.settings.ascii)
+    }
+
+    pub fn place(&self) -> Place {
+        let nodes = self.topology.nodes().iter().map(|node| node.name.clone()).collect();
+        Place { nodes, db: self.settings.db }
+    }
+
+    /// Says something on stderr, unless asked to be quiet.
+    pub fn say(&self, text: &str) {
+        if self.settings.talk > Talk::Quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// The `server` object of the JSON documents.
+    pub fn describe(&self, monitor: &Monitor) -> Value {
+        let nodes: Vec<Value> = monitor.nodes().iter().map(node_json).collect();
+        json!({
+            "url": self.shown,
+            "target": self.settings.target,
+            "environment": self.settings.environment.map(|environment| environment.name()),
+            "nodes": nodes,
+        })
+    }
+}
+
+fn node_json(node: &crate::monitor::NodeStatus) -> Value {
+    let facts = &node.facts;
+    let product = facts.product.known();
+    json!({
+        "name": node.name,
+        "db": node.db,
+        "flavor": product.map(|product| product.flavor.name()),
+        "version": product.map(|product| product.version.to_string()),
+        "mode": facts.mode.known().copied().map(servers::Mode::name),
+        "role": facts.role.known().map(servers::Role::name),
+        "keys": facts.keys.known(),
+        "stream": node.stream.name(),
+        "note": node.note,
+        "events": node.events,
+        "events_lost": node.lost,
+        "reconnects": node.reconnects,
+        "scan": node.scan.as_ref().map(|scan| json!({
+            "at": scan.finished.rfc3339(),
+            "ms": scan.finished.since(scan.started).as_millis() as u64,
+            "walked": scan.walked,
+            "matched": scan.matched,
+            "unread": scan.unread,
+            "calls": scan.calls,
+            "count": scan.count,
+        })),
+    })
+}

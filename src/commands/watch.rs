@@ -1,0 +1,130 @@
+//! `lockscope watch`: one line for each change, as it happens.
+
+use std::io::{self, BufWriter, Write};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use super::session::Session;
+use crate::cli::Watch;
+use crate::fault::{Fault, quiet_pipe};
+use crate::filter::{Filter, Subject};
+use crate::model::Transition;
+use crate::monitor::{Monitor, Stream};
+use crate::output::{self, Look, Place};
+use crate::pace::Pace;
+
+pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
+    let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
+    let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
+    let mut printer = Printer {
+        out: BufWriter::new(io::stdout().lock()),
+        json: options.json,
+        look: session.look(),
+        place: session.place(),
+    };
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let ends = options.duration.map(|duration| Instant::now() + duration);
+    let mut talker = Talker::default();
+    loop {
+        let end = async {
+            match ends {
+                Some(ends) => tokio::time::sleep_until(ends).await,
+                None => std::future::pending().await,
+            }
+        };
+        let over = tokio::select! {
+            biased;
+            _ = interrupted.recv() => true,
+            _ = terminated.recv() => true,
+            _ = end => true,
+            _ = monitor.next() => false,
+        };
+        talker.tell(session, &monitor);
+        let (changes, left_out) = monitor.take_transitions();
+        if left_out > 0 {
+            session.say(&format!("{left_out} changes were left out: they came faster than they could be written"));
+        }
+        let place = printer.place.clone();
+        let wanted = changes.iter().filter(|change| matches(filter.as_ref(), change, &monitor, &place));
+        match printer.print(wanted) {
+            Ok(()) => {}
+            Err(why) if why.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
+            gone => quiet_pipe(gone)?,
+        }
+        if over {
+            break;
+        }
+    }
+    match lost(&monitor) {
+        Some(why) => Err(Fault::server(format!("lost the server {}: {why}", session.shown))),
+        None => Ok(0),
+    }
+}
+
+fn matches(filter: Option<&Filter>, change: &Transition, monitor: &Monitor, place: &Place) -> bool {
+    let Some(filter) = filter else { return true };
+    let table = monitor.table();
+    let lock = table.lock_named(change.node, change.key.as_bytes());
+    let view = lock.and_then(|lock| table.view(lock, monitor.clock.now()));
+    filter.matches(&Subject::of_change(change, view.as_ref()).on_node(&place.node(change.node)))
+}
+
+fn lost(monitor: &Monitor) -> Option<&str> {
+    monitor.nodes().iter().find_map(|node| match &node.stream {
+        Stream::Reconnecting { why, .. } => Some(why.as_str()),
+        _ => None,
+    })
+}
+
+struct Printer {
+    out: BufWriter<io::StdoutLock<'static>>,
+    json: bool,
+    look: Look,
+    place: Place,
+}
+
+impl Printer {
+    fn print<'a>(&mut self, changes: impl Iterator<Item = &'a Transition>) -> io::Result<()> {
+        for change in changes {
+            if self.json {
+                output::json::write_change(&mut self.out, change, &self.place)?;
+            } else {
+                output::watch::write(&mut self.out, change, &self.look)?;
+            }
+        }
+        self.out.flush()
+    }
+}
+
+/// Says on stderr how changes are learnt, whenever that changes.
+#[derive(Default)]
+struct Talker {
+    said: Vec<String>,
+    lost: u64,
+}
+
+impl Talker {
+    fn tell(&mut self, session: &Session, monitor: &Monitor) {
+        for (index, node) in monitor.nodes().iter().enumerate() {
+            let sentence = match (&node.stream, &node.note) {
+                (Stream::Reconnecting { why, .. }, _) => format!("lost {}, trying again: {why}", node.name),
+                (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
+                (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
+                (Stream::Off | Stream::Starting, _) => continue,
+            };
+            self.said.resize(monitor.nodes().len(), String::new());
+            if self.said[index] != sentence {
+                session.say(&sentence);
+                self.said[index] = sentence;
+            }
+        }
+        let lost: u64 = monitor.nodes().iter().map(|node| node.lost).sum();
+        if lost > self.lost {
+            session
+                .say(&format!("{} events came too fast and were lost; looking at everything again", lost - self.lost));
+            self.lost = lost;
+        }
+    }
+}

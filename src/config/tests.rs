@@ -1,0 +1,110 @@
+//! Config files as people write them, right and wrong.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, Fault> {
+    Config::parse(text, Path::new("/etc/ls/config.toml"))
+}
+
+#[test]
+fn everything_in_a_file_is_read() {
+    let config = parse(
+        r#"
+        default_target = "orders"
+        patterns = ["a:*", "b:*"]
+        [[dialect]]
+        name = "plain"
+        pattern = "job:*"
+        [target.orders]
+        url = "rediss://ops@cache:6380/2"
+        user = "watch"
+        password_file = "pw"
+        environment = "prod"
+        patterns = ["o:*"]
+        read_only = true
+        pace = "5%"
+        tls_ca = "/abs/ca.pem"
+        [target.other]
+        urls = ["redis://other"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!((config.patterns.len(), config.mappings.len(), config.targets.len()), (2, 1, 2));
+    let orders = config.target("orders").unwrap();
+    assert_eq!(orders.urls[0].shown(), "rediss://cache:6380/2");
+    assert_eq!(orders.password_file.as_deref(), Some(Path::new("/etc/ls/pw")), "beside the config file");
+    assert_eq!(orders.tls_ca.as_deref(), Some(Path::new("/abs/ca.pem")));
+    assert_eq!((orders.environment, orders.pace), (Some(Environment::Prod), Some(PaceArg::Percent(5))));
+    assert!(orders.read_only && !orders.tls_insecure);
+}
+
+#[test]
+fn a_mistake_is_told_with_file_line_and_fix() {
+    for (text, number, part) in [
+        ("paterns = []", 1, "\"paterns\" is not a key of the top level; did you mean \"patterns\"?"),
+        ("\n[target.a]\nurl = 'redis://h'\nred_only = true", 4, "not a key of [target.a]; did you mean \"read_only\"?"),
+        ("[[dialect]]\nname='plain'\nglob='x'", 3, "not a key of [dialect]; did you mean \"name\"?"),
+        ("patterns = 'a:*'", 1, "a list of texts"),
+        ("patterns = [\n1]", 2, "not a number"),
+        ("patterns = ['a[']", 1, "never closed"),
+        ("default_target = 3", 1, "a text in quotes, not a number"),
+        ("default_target = 'ab'\n[target.abc]\nurl='redis://h'", 1, "did you mean \"abc\"?"),
+        ("target = 'x'", 1, "[target.NAME]"),
+        ("target.x = 'y'", 1, "[target.NAME]"),
+        ("dialect = 'x'", 1, "[[dialect]]"),
+        ("[[dialect]]\nname = 'plian'\npattern = 'x:*'", 2, "did you mean \"plain\"?"),
+        ("[[dialect]]\nname = 'plain'", 1, "has no \"pattern\""),
+        ("[target.a]\nuser = 'x'", 1, "has no \"url\""),
+        ("[target.a]\nurl = 'redis://h'\nurls = ['redis://i']", 2, "not both"),
+        ("[target.a]\nurl = 'localhost'", 2, "write redis://"),
+        ("[target.a]\nurl = 'redis://h'\nread_only = 'yes'", 3, "true or false, without quotes"),
+        ("[target.a]\nurl = 'redis://h'\nenvironment = 'live'", 3, "prod, staging or dev"),
+        ("[target.a]\nurl = 'redis://h'\npace = 'slow'", 3, "1% to 100%"),
+        ("a = \n", 1, "not valid TOML"),
+        ("a = 'x'\na = 'y'", 2, "not valid TOML"),
+    ] {
+        let fault = parse(text).unwrap_err();
+        let sentence = fault.to_string();
+        assert!(sentence.starts_with(&format!("/etc/ls/config.toml line {number}: ")), "{text}: {sentence}");
+        assert!(sentence.contains(part), "{text}: {sentence}");
+        assert!(!sentence.contains('\n') && fault.exit_code() == 2);
+    }
+}
+
+#[test]
+fn a_password_in_a_wrong_url_is_not_quoted() {
+    for text in [
+        "[target.a]\nurl = 'redis://:sekret@h:x'",
+        "[target.a]\nurl = 'redis://:sekret@h",
+        "url = ['redis://:sekret@h' 1]",
+    ] {
+        let sentence = parse(text).unwrap_err().to_string();
+        assert!(!sentence.contains("sekret"), "{sentence}");
+    }
+}
+
+#[test]
+fn an_unknown_target_names_the_nearest() {
+    let config = parse("[target.orders]\nurl = 'redis://h'").unwrap();
+    assert!(config.target("order").unwrap_err().to_string().contains("did you mean \"orders\"?"));
+    assert!(Config::default().target("x").unwrap_err().to_string().contains("config template"));
+}
+
+#[test]
+fn the_template_is_a_valid_config_with_every_key_in_it() {
+    assert!(parse(TEMPLATE).unwrap().targets.is_empty(), "as it is printed it changes nothing");
+    let setting =
+        |line: &str| line.strip_prefix('#').filter(|rest| !rest.starts_with([' ', '#'])).unwrap_or("").to_string();
+    let text: String = TEMPLATE.lines().map(setting).collect::<Vec<_>>().join("\n");
+    let config = parse(&text).unwrap();
+    assert_eq!(config.default_target.as_deref(), Some("orders"));
+    for key in TOP.iter().chain(DIALECT).chain(TARGET).filter(|key| **key != "urls") {
+        assert!(text.contains(key), "{key} is not in the template");
+    }
+}
+
+#[test]
+fn a_named_file_has_to_be_there() {
+    let fault = Config::load(Some(Path::new("/nonexistent/x.toml"))).unwrap_err();
+    assert!(fault.to_string().contains("config template") && fault.exit_code() == 2);
+}

@@ -1,0 +1,267 @@
+//! The columns of the table: their words, what stands in a cell, and the order of the rows.
+
+use std::cmp::{Ordering, Reverse};
+
+use clap::ValueEnum;
+
+use super::Look;
+use crate::dialects::Claim;
+use crate::model::{HeldIs, Holder, Kind, LockView, State, Ttl};
+use crate::text::{self, short_duration};
+
+/// A column of `ls`, also a choice of `--sort`.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Column {
+    /// Worst first, then held longest
+    State,
+    Key,
+    Library,
+    Holder,
+    /// Longest first
+    Held,
+    /// Shortest first, locks that never expire last
+    Ttl,
+    /// Longest first
+    Lease,
+    /// Most first
+    Renewals,
+}
+
+impl Column {
+    pub const ALL: [Column; 8] = [
+        Column::State,
+        Column::Key,
+        Column::Library,
+        Column::Holder,
+        Column::Held,
+        Column::Ttl,
+        Column::Lease,
+        Column::Renewals,
+    ];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Column::State => "STATE",
+            Column::Key => "KEY",
+            Column::Library => "LIBRARY",
+            Column::Holder => "HOLDER",
+            Column::Held => "HELD",
+            Column::Ttl => "TTL",
+            Column::Lease => "LEASE",
+            Column::Renewals => "RENEWALS",
+        }
+    }
+
+    pub(super) fn is_number(self) -> bool {
+        matches!(self, Column::Held | Column::Ttl | Column::Lease)
+    }
+
+    /// What stands in the cell of a lock.
+    pub(super) fn cell(self, lock: &LockView, look: &Look) -> String {
+        let text = match self {
+            Column::State if lock.stale => format!("{} stale", lock.verdict.state.label()),
+            Column::State => lock.verdict.state.label().to_string(),
+            Column::Key => lock.key.to_string(),
+            Column::Library => library(lock),
+            Column::Holder => holders(lock, look),
+            Column::Held => held(lock),
+            Column::Ttl => ttl(lock.ttl),
+            Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
+            Column::Renewals => renewals(lock),
+        };
+        look.plain(text).into_owned()
+    }
+
+    fn compare(self, a: &LockView, b: &LockView) -> Ordering {
+        match self {
+            Column::State => Ordering::Equal,
+            Column::Key => a.key.cmp(&b.key),
+            Column::Library => a.dialect.cmp(b.dialect),
+            Column::Holder => {
+                let token = |lock: &LockView| lock.holders.first().map(|holder| holder.token.to_string());
+                let (a, b) = (token(a), token(b));
+                (a.is_none(), a).cmp(&(b.is_none(), b))
+            }
+            Column::Held => most_first(a.held_ms, b.held_ms),
+            Column::Ttl => {
+                let left = |lock: &LockView| (lock.ttl == Ttl::Never, lock.ttl.remaining());
+                left(a).cmp(&left(b))
+            }
+            Column::Lease => most_first(a.lease_ms, b.lease_ms),
+            Column::Renewals => {
+                let count = |lock: &LockView| lock.renewals.as_ref().map(|renewals| renewals.count);
+                most_first(count(a), count(b))
+            }
+        }
+    }
+}
+
+/// The largest first, the unknown last.
+fn most_first(a: Option<u64>, b: Option<u64>) -> Ordering {
+    Reverse(a).cmp(&Reverse(b))
+}
+
+/// The order that answers an incident: worst state first, then held longest, then by name.
+pub fn worst_first(a: &LockView, b: &LockView) -> Ordering {
+    let state = a.verdict.state.cmp(&b.verdict.state);
+    state.then_with(|| most_first(a.held_ms, b.held_ms)).then_with(|| (&a.key, a.node).cmp(&(&b.key, b.node)))
+}
+
+/// Orders locks by a column, or worst first; equals among themselves worst first.
+pub fn sort(locks: &mut [LockView], by: Option<Column>) {
+    let by = by.unwrap_or(Column::State);
+    locks.sort_by(|a, b| by.compare(a, b).then_with(|| worst_first(a, b)));
+}
+
+/// The colour of a state, as SGR parameters; the word itself says the same.
+pub(super) fn paint(state: State) -> &'static str {
+    match state {
+        State::NoTtl => "1;31",
+        State::Held => "32",
+        State::Done | State::Free => "2",
+    }
+}
+
+/// The library, with a `?` where it is a guess.
+pub(super) fn library(lock: &LockView) -> String {
+    let mark = if lock.dialect_confidence < Claim::SURE { "?" } else { "" };
+    format!("{}{mark}", lock.dialect)
+}
+
+fn holders(lock: &LockView, look: &Look) -> String {
+    let Some(first) = lock.holders.first() else {
+        return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
+    };
+    let more = lock.holders.len() - 1;
+    let first = holder(first, look);
+    if more == 0 { first } else { format!("{first} +{more}") }
+}
+
+/// The token, and beside it what tells a person where to look.
+fn holder(holder: &Holder, look: &Look) -> String {
+    let whole = holder.token.to_string();
+    let mut parts = vec![look.token(&whole)];
+    for text in [&holder.client, &holder.host].into_iter().flatten() {
+        let text = text::visible(text.as_bytes());
+        if !whole.contains(&text) {
+            parts.push(text);
+        }
+    }
+    if let Some(pid) = holder.pid.filter(|pid| !whole.contains(&pid.to_string())) {
+        parts.push(format!("pid {pid}"));
+    }
+    parts.join(" ")
+}
+
+/// The age, with how well it is known. At least nothing is nothing known.
+pub(super) fn held(lock: &LockView) -> String {
+    match (lock.held_ms, lock.held_is) {
+        (None, _) | (Some(0..1000), Some(HeldIs::AtLeast)) => "?".to_string(),
+        (Some(ms), Some(HeldIs::AtLeast)) => format!("≥{}", short_duration(ms)),
+        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", coarse(ms)),
+        (Some(ms), Some(HeldIs::Exact) | None) => short_duration(ms),
+    }
+}
+
+pub(super) fn ttl(ttl: Ttl) -> String {
+    match ttl {
+        Ttl::Never => "never".to_string(),
+        Ttl::In(left) => short_duration(left.as_millis().min(u128::from(u64::MAX)) as u64),
+    }
+}
+
+fn renewals(lock: &LockView) -> String {
+    match &lock.renewals {
+        None => "?".to_string(),
+        Some(renewals) => match renewals.missed {
+            Some(missed) if missed > 0 => format!("{}, {missed} missed", renewals.count),
+            _ => renewals.count.to_string(),
+        },
+    }
+}
+
+/// A duration in one unit: what is estimated should not look exact.
+fn coarse(ms: u64) -> String {
+    match ms {
+        0..60_000 => format!("{}s", ms / 1000),
+        60_000..3_600_000 => format!("{}m", ms / 60_000),
+        3_600_000..86_400_000 => format!("{}h", ms / 3_600_000),
+        _ => format!("{}d", ms / 86_400_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn ages_say_how_well_they_are_known() {
+        let mut lock = sample::redisson();
+        for (is, ms, expected) in [
+            (HeldIs::Exact, 842_000, "14m02s"),
+            (HeldIs::AtLeast, 842_000, "≥14m02s"),
+            (HeldIs::Estimated, 842_000, "~14m"),
+            (HeldIs::AtLeast, 3, "?"),
+            (HeldIs::Exact, 3, "3ms"),
+        ] {
+            (lock.held_is, lock.held_ms) = (Some(is), Some(ms));
+            assert_eq!(held(&lock), expected);
+        }
+        assert_eq!(held(&sample::unknown()), "?");
+        assert_eq!(Column::Held.cell(&sample::forever(), &Look { ascii: true, ..Look::default() }), ">=1m00s");
+    }
+
+    #[test]
+    fn a_guess_is_marked() {
+        assert_eq!(library(&sample::forever()), "plain?");
+        assert_eq!(library(&sample::redisson()), "redisson");
+    }
+
+    #[test]
+    fn holders_are_told_by_what_is_known() {
+        let full = Look::default();
+        assert_eq!(Column::Holder.cell(&sample::forever(), &full), "worker-7\\u{1b}[2J 10.0.3.7 pid 4242");
+        assert_eq!(Column::Holder.cell(&sample::unknown(), &full), "?");
+        let mut lock = sample::redisson();
+        lock.holders.push(Holder::new(b"b"));
+        let narrow = Look { width: Some(80), ..full };
+        assert_eq!(Column::Holder.cell(&lock, &narrow), "3f2a8c00…6:57 +1");
+        lock.kind = Kind::Marker;
+        lock.holders.clear();
+        assert_eq!(Column::Holder.cell(&lock, &full), "—");
+    }
+
+    #[test]
+    fn unknown_is_never_a_zero() {
+        let lock = sample::unknown();
+        for column in [Column::Held, Column::Lease, Column::Renewals] {
+            assert_eq!(column.cell(&lock, &Look::default()), "?");
+        }
+    }
+
+    #[test]
+    fn the_worst_comes_first() {
+        let mut longer = sample::redisson();
+        longer.held_ms = Some(1_000_000);
+        let mut locks = [sample::unknown(), sample::redisson(), longer, sample::forever()];
+        sort(&mut locks, None);
+        let held: Vec<_> = locks.iter().map(|lock| (lock.verdict.state, lock.held_ms)).collect();
+        assert_eq!(
+            held,
+            [
+                (State::NoTtl, Some(60_000)),
+                (State::Held, Some(1_000_000)),
+                (State::Held, Some(842_000)),
+                (State::Held, None)
+            ]
+        );
+        sort(&mut locks, Some(Column::Ttl));
+        assert_eq!(locks[3].ttl, Ttl::Never);
+        sort(&mut locks, Some(Column::Renewals));
+        assert!(locks[0].renewals.is_some() && locks[3].renewals.is_none());
+        for column in Column::ALL {
+            sort(&mut locks, Some(column));
+        }
+    }
+}

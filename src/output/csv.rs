@@ -1,0 +1,96 @@
+//! `ls --csv`: a header and a row for each lock.
+//!
+//! Keys and tokens are escaped as people see them. Unknown, and the TTL of a lock that never expires, is an empty
+//! cell. A cell may begin with `=`, `+`, `-` or `@` when a key does: spreadsheets that take such a cell for a formula
+//! have to be told to import text.
+
+use std::io::{self, Write};
+
+use super::Place;
+use crate::model::{HeldIs, LockView};
+
+const HEADER: [&str; 20] = [
+    "state",
+    "key",
+    "node",
+    "db",
+    "type",
+    "kind",
+    "dialect",
+    "dialect_confidence",
+    "mode",
+    "holders",
+    "ttl_ms",
+    "lease_ms",
+    "held_ms",
+    "held_is",
+    "renewals",
+    "renewals_missed",
+    "fencing_token",
+    "confidence",
+    "evidence",
+    "stale",
+];
+
+/// Writes the header and the locks in the order given.
+pub fn write(out: &mut impl Write, locks: &[LockView], place: &Place) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(out);
+    table.write_record(HEADER).map_err(io::Error::from)?;
+    for lock in locks {
+        table.write_record(row(lock, place)).map_err(io::Error::from)?;
+    }
+    table.flush()
+}
+
+fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let renewals = lock.renewals.as_ref();
+    let holders: Vec<String> = lock.holders.iter().map(|holder| holder.token.to_string()).collect();
+    [
+        lock.verdict.state.name().to_string(),
+        lock.key.to_string(),
+        place.node(lock.node).into_owned(),
+        place.db.to_string(),
+        lock.type_name.clone(),
+        lock.kind.name().to_string(),
+        lock.dialect.to_string(),
+        lock.dialect_confidence.to_string(),
+        lock.mode.name().to_string(),
+        holders.join(" "),
+        number(lock.ttl.remaining().map(|left| left.as_millis() as u64)),
+        number(lock.lease_ms),
+        number(lock.held_ms),
+        lock.held_is.map(HeldIs::name).unwrap_or_default().to_string(),
+        number(renewals.map(|renewals| renewals.count)),
+        number(renewals.and_then(|renewals| renewals.missed)),
+        number(lock.fencing_token),
+        lock.verdict.confidence.to_string(),
+        lock.verdict.evidence.join("; "),
+        lock.stale.to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_header_and_a_row_for_each_lock() {
+        let mut out = Vec::new();
+        let mut quoted = sample::unknown();
+        quoted.key = crate::model::Key::from("a,\"b\"");
+        write(&mut out, &[sample::redisson(), sample::forever(), quoted], &Place::default()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(
+            lines[1],
+            "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,\
+             842000,exact,4,0,,0.97,,false"
+        );
+        assert!(lines[2].starts_with("no-ttl,job-lock:\\xff\\n,"), "{}", lines[2]);
+        assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,60000,at-least,,,"), "{}", lines[2]);
+        assert!(lines[3].contains("\"a,\"\"b\"\"\""), "{}", lines[3]);
+    }
+}

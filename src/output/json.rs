@@ -1,0 +1,224 @@
+//! The JSON of the contract, schema `lockscope/1`.
+//!
+//! A document is written as it goes, a lock a line, so that a million of them need no second copy in memory. Bytes that
+//! are UTF-8 stay what they are, with everything a terminal could obey as `\uXXXX`; other bytes are escaped as people
+//! see them, with `…_base64` beside. Unknown is `null`, never 0.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Place;
+use super::page::Notes;
+use super::shape::{Document, Lock, Past};
+use crate::model::{LockView, Snapshot, Transition};
+use crate::text;
+
+pub const SCHEMA: &str = "lockscope/1";
+
+/// `ls --json`: one document. `locks` are those to show, in their order; the rest is of the snapshot as a whole.
+pub fn write_list(
+    out: &mut impl Write,
+    snapshot: &Snapshot,
+    locks: &[LockView],
+    place: &Place,
+    server: &Value,
+) -> io::Result<()> {
+    write!(out, "{{\"schema\":\"{SCHEMA}\",\"at\":\"{}\",\"server\":", snapshot.at.rfc3339())?;
+    write_value(out, server)?;
+    write!(out, ",\"complete\":{},\"dropped\":{},\"locks\":[", snapshot.complete, snapshot.dropped)?;
+    for (index, lock) in locks.iter().enumerate() {
+        out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
+        write_value(out, &Lock::of(lock, place))?;
+    }
+    out.write_all(if locks.is_empty() { b"]}\n" } else { b"\n]}\n" })
+}
+
+/// `show --json`: one lock in the same shape, its history, and what its library says about waiting, renewing and
+/// freeing.
+pub fn write_lock(
+    out: &mut impl Write,
+    lock: &LockView,
+    place: &Place,
+    server: &Value,
+    notes: &Notes,
+) -> io::Result<()> {
+    let history = lock.past.iter().map(Past::of).collect();
+    write_value(out, &Document { schema: SCHEMA, lock: Lock::of(lock, place), history, notes, server })?;
+    out.write_all(b"\n")
+}
+
+/// `watch --json`: one line for a change.
+pub fn write_change(out: &mut impl Write, change: &Transition, place: &Place) -> io::Result<()> {
+    write_value(out, &super::shape::Change::of(change, place))?;
+    out.write_all(b"\n")
+}
+
+/// Any value on one line, harmless to a terminal.
+pub fn write_value(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(out, Harmless);
+    value.serialize(&mut serializer).map_err(io::Error::from)
+}
+
+/// serde_json escapes what JSON asks for; this escapes what a terminal would obey, hide or reorder by as well.
+struct Harmless;
+
+impl serde_json::ser::Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        if text::is_plain(fragment.as_bytes()) {
+            return out.write_all(fragment.as_bytes());
+        }
+        for c in fragment.chars() {
+            let mut buffer = [0; 4];
+            if text::is_plain(c.encode_utf8(&mut buffer).as_bytes()) {
+                out.write_all(c.encode_utf8(&mut [0; 4]).as_bytes())?;
+            } else {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    write!(out, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::*;
+    use crate::sample;
+
+    fn place() -> Place {
+        Place { nodes: vec!["127.0.0.1:6379".into()], db: 2 }
+    }
+
+    fn list(locks: &[LockView]) -> (String, Value) {
+        let snapshot = Snapshot { at: Time(0), locks: Vec::new(), complete: true, dropped: 0 };
+        let mut out = Vec::new();
+        write_list(&mut out, &snapshot, locks, &place(), &json!({"url": "redis://h"})).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"));
+        (text, value)
+    }
+
+    #[test]
+    fn a_list_is_one_document_with_the_fields_of_the_contract() {
+        let (_, value) = list(&[sample::redisson(), sample::forever()]);
+        assert_eq!(value["schema"], "lockscope/1");
+        assert_eq!(value["server"]["url"], "redis://h");
+        assert_eq!(value["complete"], true);
+        let lock = &value["locks"][0];
+        for field in [
+            "key",
+            "node",
+            "db",
+            "type",
+            "dialect",
+            "mode",
+            "state",
+            "evidence",
+            "confidence",
+            "holders",
+            "ttl_ms",
+            "lease_ms",
+            "held_ms",
+            "held_is",
+            "renewals",
+            "contention",
+            "fencing_token",
+            "nodes",
+            "kind",
+            "dialect_confidence",
+            "second_choice",
+            "value",
+        ] {
+            assert!(lock.get(field).is_some(), "{field} is missing");
+        }
+        assert_eq!(lock["key"], "lock:order:8841");
+        assert_eq!((&lock["node"], &lock["db"]), (&json!("127.0.0.1:6379"), &json!(2)));
+        assert_eq!(
+            lock["renewals"],
+            json!({"count": 4, "last_ms": 1860, "period_ms": 10000, "expected_ms": 10000, "missed": 0})
+        );
+        assert_eq!(lock["holders"][0]["count"], 2);
+        assert_eq!(lock["holders"][0].get("host"), None, "what is not known of a holder is left out");
+        assert_eq!((&lock["contention"], &lock["nodes"]), (&Value::Null, &Value::Null));
+        assert_eq!(lock["ttl_ms"], 8140);
+        let forever = &value["locks"][1];
+        assert_eq!(forever["ttl_ms"], Value::Null);
+        assert_eq!(forever["state"], "no-ttl");
+        assert_eq!(forever["second_choice"], json!({"dialect": "redsync", "confidence": 0.4}));
+        assert_eq!(forever["held_is"], "at-least");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_come_with_base64() {
+        let (text, value) = list(&[sample::forever()]);
+        let lock = &value["locks"][0];
+        assert_eq!(lock["key"], "job-lock:\\xff\\n");
+        assert_eq!(lock["key_base64"], "am9iLWxvY2s6/wo=");
+        assert_eq!(lock["holders"][0]["token"], "worker-7\u{1b}[2J", "text is the text itself");
+        assert_eq!(lock["holders"][0].get("token_base64"), None);
+        assert!(text.chars().all(|c| !c.is_control() || c == '\n'), "{text}");
+    }
+
+    #[test]
+    fn nothing_in_a_document_can_drive_a_terminal() {
+        let mut lock = sample::redisson();
+        lock.key = Key::from("a\u{9b}2J\u{202e}\u{e0001}b\"\\");
+        let (text, value) = list(&[lock]);
+        assert_eq!(value["locks"][0]["key"], "a\u{9b}2J\u{202e}\u{e0001}b\"\\");
+        assert!(text.contains("a\\u009b2J\\u202e\\udb40\\udc01b\\\"\\\\"), "{text}");
+    }
+
+    #[test]
+    fn no_locks_are_an_empty_list() {
+        assert_eq!(list(&[]).1["locks"], json!([]));
+    }
+
+    #[test]
+    fn a_shown_lock_has_its_history_and_notes() {
+        let notes = Notes { waiting: vec!["w".into()], renewal: vec![], release: vec!["DEL x".into()] };
+        let mut out = Vec::new();
+        write_lock(&mut out, &sample::redisson(), &place(), &Value::Null, &notes).unwrap();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!((&value["schema"], &value["key"]), (&json!("lockscope/1"), &json!("lock:order:8841")));
+        assert_eq!(
+            value["history"],
+            json!([{"holder": "older:1", "since": "2026-09-21T14:13:20.000Z", "since_is": "exact",
+                "until": "2026-09-21T14:13:25.000Z", "ended": "released", "renewals": 0}])
+        );
+        assert_eq!(value["notes"]["release"], json!(["DEL x"]));
+        assert_eq!(value["value"]["fields"][0]["value"], "2");
+    }
+
+    #[test]
+    fn a_change_is_a_line() {
+        let mut change = Transition {
+            at: Time(0),
+            node: NodeId(0),
+            key: Key::from("lock:a"),
+            change: Change::Ended(Ending::Evicted),
+            holder: None,
+            previous: Some(Token::from(&b"\xfe"[..])),
+            source: Source::Notification,
+        };
+        let line = |change: &Transition| -> Value {
+            let mut out = Vec::new();
+            write_change(&mut out, change, &place()).unwrap();
+            assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
+            serde_json::from_slice(&out).unwrap()
+        };
+        assert_eq!(
+            line(&change),
+            json!({"schema": "lockscope/1", "at": "1970-01-01T00:00:00.000Z", "event": "lost", "key": "lock:a",
+                "node": "127.0.0.1:6379", "db": 2, "holder": null, "previous": "\\xfe", "previous_base64": "/g==",
+                "why": "evicted", "source": "notification"})
+        );
+        change.change = Change::Renewed;
+        assert_eq!(line(&change)["why"], Value::Null);
+    }
+}

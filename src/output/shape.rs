@@ -1,0 +1,233 @@
+//! The objects of the JSON contract, field by field.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::json::SCHEMA;
+use super::stored::{Stored, textual};
+use super::{Notes, Place};
+use crate::model::{self, Hold, LockView, Time, Token, Transition};
+
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    pub schema: &'static str,
+    #[serde(flatten)]
+    pub lock: Lock<'a>,
+    pub history: Vec<Past>,
+    pub notes: &'a Notes,
+    pub server: &'a Value,
+}
+
+#[derive(Serialize)]
+pub(super) struct Lock<'a> {
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    node: String,
+    db: u32,
+    #[serde(rename = "type")]
+    type_name: &'a str,
+    kind: &'static str,
+    dialect: &'static str,
+    dialect_confidence: f32,
+    second_choice: Option<Choice>,
+    mode: &'static str,
+    state: &'static str,
+    evidence: &'a [String],
+    confidence: f32,
+    holders: Vec<Holder>,
+    ttl_ms: Option<u64>,
+    lease_ms: Option<u64>,
+    held_ms: Option<u64>,
+    held_is: Option<&'static str>,
+    renewals: Option<Renewals>,
+    /// Not measured by the commands of today.
+    contention: Option<()>,
+    fencing_token: Option<u64>,
+    /// A lock of one node has no others to agree with.
+    nodes: Option<()>,
+    related: Option<String>,
+    value: Stored,
+    source: &'static str,
+    confirmed: String,
+    stale: bool,
+}
+
+impl<'a> Lock<'a> {
+    pub(super) fn of(lock: &'a LockView, place: &Place) -> Lock<'a> {
+        let (key, key_base64) = textual(lock.key.as_bytes());
+        Lock {
+            key,
+            key_base64,
+            node: place.node(lock.node).into_owned(),
+            db: place.db,
+            type_name: &lock.type_name,
+            kind: lock.kind.name(),
+            dialect: lock.dialect,
+            dialect_confidence: lock.dialect_confidence,
+            second_choice: lock.second_choice.map(|(dialect, confidence)| Choice { dialect, confidence }),
+            mode: lock.mode.name(),
+            state: lock.verdict.state.name(),
+            evidence: &lock.verdict.evidence,
+            confidence: lock.verdict.confidence,
+            holders: lock.holders.iter().map(Holder::of).collect(),
+            ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
+            lease_ms: lock.lease_ms,
+            held_ms: lock.held_ms,
+            held_is: lock.held_is.map(model::HeldIs::name),
+            renewals: lock.renewals.as_ref().map(Renewals::of),
+            contention: None,
+            fencing_token: lock.fencing_token,
+            nodes: None,
+            related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),
+            value: Stored::of(&lock.value),
+            source: lock.source.name(),
+            confirmed: lock.confirmed.rfc3339(),
+            stale: lock.stale,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Choice {
+    dialect: &'static str,
+    confidence: f32,
+}
+
+#[derive(Serialize)]
+struct Renewals {
+    count: u64,
+    last_ms: Option<u64>,
+    period_ms: Option<u64>,
+    expected_ms: Option<u64>,
+    missed: Option<u64>,
+}
+
+impl Renewals {
+    fn of(view: &model::RenewalView) -> Renewals {
+        let model::RenewalView { count, last_ms, period_ms, expected_ms, missed } = *view;
+        Renewals { count, last_ms, period_ms, expected_ms, missed }
+    }
+}
+
+/// A holder; what its library does not store is left out.
+#[derive(Serialize)]
+struct Holder {
+    token: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+}
+
+impl Holder {
+    fn of(holder: &model::Holder) -> Holder {
+        let (token, token_base64) = textual(holder.token.as_bytes());
+        Holder {
+            token,
+            token_base64,
+            host: holder.host.clone(),
+            pid: holder.pid,
+            thread: holder.thread.clone(),
+            client: holder.client.clone(),
+            count: holder.count,
+            since: holder.since.map(Time::rfc3339),
+            until: holder.until.map(Time::rfc3339),
+            mode: holder.mode.map(model::Mode::name),
+        }
+    }
+}
+
+/// A hold that is over.
+#[derive(Serialize)]
+pub(super) struct Past {
+    holder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_base64: Option<String>,
+    since: String,
+    since_is: &'static str,
+    until: String,
+    ended: &'static str,
+    renewals: u64,
+}
+
+impl Past {
+    pub(super) fn of(hold: &Hold) -> Past {
+        let (holder, holder_base64) = token(hold.holder.as_ref());
+        Past {
+            holder,
+            holder_base64,
+            since: hold.since.rfc3339(),
+            since_is: if hold.exact { "exact" } else { "at-least" },
+            until: hold.until.rfc3339(),
+            ended: hold.ending.name(),
+            renewals: hold.renewals,
+        }
+    }
+}
+
+/// One line of `watch`.
+#[derive(Serialize)]
+pub(super) struct Change<'a> {
+    schema: &'static str,
+    at: String,
+    event: &'static str,
+    key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+    node: std::borrow::Cow<'a, str>,
+    db: u32,
+    holder: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_base64: Option<String>,
+    previous: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_base64: Option<String>,
+    /// How it was lost: evicted, flushed, renamed away, gone unseen.
+    why: Option<&'static str>,
+    source: &'static str,
+}
+
+impl<'a> Change<'a> {
+    pub(super) fn of(change: &Transition, place: &'a Place) -> Change<'a> {
+        let (key, key_base64) = textual(change.key.as_bytes());
+        let (holder, holder_base64) = token(change.holder.as_ref());
+        let (previous, previous_base64) = token(change.previous.as_ref());
+        Change {
+            schema: SCHEMA,
+            at: change.at.rfc3339(),
+            event: change.change.name(),
+            key,
+            key_base64,
+            node: place.node(change.node),
+            db: place.db,
+            holder,
+            holder_base64,
+            previous,
+            previous_base64,
+            why: super::watch::why(change.change),
+            source: change.source.name(),
+        }
+    }
+}
+
+fn token(token: Option<&Token>) -> (Option<String>, Option<String>) {
+    match token.map(|token| textual(token.as_bytes())) {
+        Some((text, base64)) => (Some(text), base64),
+        None => (None, None),
+    }
+}

@@ -1,0 +1,128 @@
+//! A key's value in JSON, as far as it was read, and bytes as JSON text.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+
+use crate::model::RawValue;
+use crate::text;
+
+/// What is stored under the key, as far as it was read.
+#[derive(Serialize)]
+pub(super) struct Stored {
+    /// Bytes of a string, elements of anything else; `null` where it was not read.
+    length: Option<u64>,
+    /// Only a part of it is here.
+    cut: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fields: Option<Vec<FieldOf>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<Vec<Member>>,
+    /// Why it was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FieldOf {
+    field: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field_base64: Option<String>,
+    value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_base64: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    member: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member_base64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
+}
+
+impl Member {
+    fn of(bytes: &[u8], score: Option<f64>) -> Member {
+        let (member, member_base64) = textual(bytes);
+        Member { member, member_base64, score }
+    }
+}
+
+impl Stored {
+    pub(super) fn of(value: &RawValue) -> Stored {
+        let bare = |length: Option<u64>, kept: usize| Stored {
+            length,
+            cut: length.is_some_and(|length| length > kept as u64),
+            text: None,
+            text_base64: None,
+            fields: None,
+            members: None,
+            unread: None,
+        };
+        match value {
+            RawValue::Str { head, len } => {
+                let (text, text_base64) = textual(head);
+                Stored { text: Some(text), text_base64, ..bare(Some(*len), head.len()) }
+            }
+            RawValue::Hash { fields, len } => {
+                let one = |(field, value): &(Box<[u8]>, Box<[u8]>)| {
+                    let ((field, field_base64), (value, value_base64)) = (textual(field), textual(value));
+                    FieldOf { field, field_base64, value, value_base64 }
+                };
+                Stored { fields: Some(fields.iter().map(one).collect()), ..bare(Some(*len), fields.len()) }
+            }
+            RawValue::Zset { members, len } => {
+                let all = members.iter().map(|(member, score)| Member::of(member, Some(*score)));
+                Stored { members: Some(all.collect()), ..bare(Some(*len), members.len()) }
+            }
+            RawValue::Set { members, len } => {
+                let all = members.iter().map(|member| Member::of(member, None));
+                Stored { members: Some(all.collect()), ..bare(Some(*len), members.len()) }
+            }
+            RawValue::List { len } => bare(Some(*len), 0),
+            RawValue::Other(_) => bare(None, 0),
+            RawValue::Unread { why, .. } => Stored { unread: Some(why.to_string()), ..bare(None, 0) },
+        }
+    }
+}
+
+/// Text as it is, or escaped with its base64.
+pub(super) fn textual(bytes: &[u8]) -> (String, Option<String>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_string(), None),
+        Err(_) => (text::visible(bytes), Some(BASE64_STANDARD.encode(bytes))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn stored(value: &RawValue) -> Value {
+        serde_json::to_value(Stored::of(value)).unwrap()
+    }
+
+    #[test]
+    fn every_type_says_how_much_of_it_is_here() {
+        let cut = RawValue::Str { head: b"abc"[..].into(), len: 100 << 20 };
+        assert_eq!(stored(&cut), json!({"length": 104_857_600, "cut": true, "text": "abc"}));
+        assert_eq!(
+            stored(&RawValue::zset([(&b"m"[..], 1.5)])),
+            json!({"length": 1, "cut": false, "members": [{"member": "m", "score": 1.5}]})
+        );
+        assert_eq!(
+            stored(&RawValue::set([&b"\xff"[..]])),
+            json!({"length": 1, "cut": false, "members": [{"member": "\\xff", "member_base64": "/w=="}]})
+        );
+        assert_eq!(stored(&RawValue::List { len: 3 }), json!({"length": 3, "cut": true}));
+        let unread = RawValue::Unread { of: "hash".into(), why: "not permitted".into() };
+        assert_eq!(stored(&unread), json!({"length": null, "cut": false, "unread": "not permitted"}));
+    }
+}

@@ -1,0 +1,174 @@
+//! The table of `ls` for people: aligned, fitted to the terminal where there is one.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::Look;
+use super::columns::{Column, paint};
+use crate::model::LockView;
+use crate::text::fit_marked;
+
+const GAP: usize = 2;
+
+/// What a column may be cut down to, for those that may be cut at all.
+fn least(column: Column) -> Option<usize> {
+    match column {
+        Column::Key => Some(20),
+        Column::Holder => Some(10),
+        _ => None,
+    }
+}
+
+/// Columns that go first when the terminal is too narrow for all.
+const DROPPED: [Column; 4] = [Column::Lease, Column::Renewals, Column::Library, Column::Held];
+
+/// Writes a header and a line for each lock, in the order given.
+pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Result<()> {
+    let columns = layout(locks, look);
+    let mark = if look.ascii { '~' } else { '…' };
+    let title = |column: Column| column.title().to_string();
+    line(out, &columns, mark, |column| (title(column), ""))?;
+    for lock in locks {
+        line(out, &columns, mark, |column| {
+            let code = if look.color && column == Column::State { paint(lock.verdict.state) } else { "" };
+            (column.cell(lock, look), code)
+        })?;
+    }
+    Ok(())
+}
+
+fn line(
+    out: &mut impl Write,
+    columns: &[(Column, usize)],
+    mark: char,
+    cell: impl Fn(Column) -> (String, &'static str),
+) -> io::Result<()> {
+    for (index, &(column, width)) in columns.iter().enumerate() {
+        let (text, code) = cell(column);
+        let text = fit_marked(&text, width, mark);
+        let padding = width.saturating_sub(text.width());
+        let is_last = index + 1 == columns.len();
+        let text = if code.is_empty() { text } else { format!("\x1b[{code}m{text}\x1b[0m") };
+        match (column.is_number(), is_last) {
+            (true, _) => write!(out, "{:padding$}{text}", "")?,
+            (false, true) => write!(out, "{text}")?,
+            (false, false) => write!(out, "{text}{:padding$}", "")?,
+        }
+        out.write_all(if is_last { b"\n" } else { &b"  "[..GAP] })?;
+    }
+    Ok(())
+}
+
+/// Which columns are shown, and how wide each is.
+fn layout(locks: &[LockView], look: &Look) -> Vec<(Column, usize)> {
+    let natural = |column: Column| {
+        let cells = locks.iter().map(|lock| column.cell(lock, look).width());
+        cells.max().unwrap_or(0).max(column.title().len())
+    };
+    let mut columns: Vec<(Column, usize)> = Column::ALL.iter().map(|&column| (column, natural(column))).collect();
+    let Some(width) = look.width else { return columns };
+    let needed = |columns: &[(Column, usize)], cut: bool| -> usize {
+        let widths = columns.iter().map(|&(column, natural)| match least(column) {
+            Some(least) if cut => natural.min(least),
+            _ => natural,
+        });
+        widths.sum::<usize>() + GAP * (columns.len() - 1)
+    };
+    for column in DROPPED {
+        if needed(&columns, true) > width {
+            columns.retain(|(shown, _)| *shown != column);
+        }
+    }
+    // The holder gives way before the key does.
+    for column in [Column::Holder, Column::Key] {
+        let over = needed(&columns, false).saturating_sub(width);
+        if let Some((_, natural)) = columns.iter_mut().find(|(shown, _)| *shown == column) {
+            *natural -= over.min(natural.saturating_sub(least(column).unwrap_or(0)));
+        }
+    }
+    // Narrower than anybody's terminal: the last columns go, down to the state and what there is room for of the key.
+    while columns.len() > 2 && needed(&columns, false) > width {
+        columns.pop();
+    }
+    if let [(_, state), (_, key)] = columns.as_mut_slice() {
+        *key = (*key).min(width.saturating_sub(*state + GAP)).max(1);
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn table(locks: &[LockView], look: Look) -> String {
+        let mut out = Vec::new();
+        write(&mut out, locks, &look).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn all() -> Vec<LockView> {
+        vec![sample::forever(), sample::redisson(), sample::unknown()]
+    }
+
+    #[test]
+    fn a_pipe_gets_everything() {
+        let text = table(&all(), Look::default());
+        let expected = "\
+STATE   KEY              LIBRARY   HOLDER                                     HELD    TTL  LEASE  RENEWALS
+NO-TTL  job-lock:\\xff\\n  plain?    worker-7\\u{1b}[2J 10.0.3.7 pid 4242      ≥1m00s  never      ?  ?
+HELD    lock:order:8841  redisson  3f2a8c00-1111-4222-8333-444455556666:57  14m02s   8.1s  30.0s  4
+HELD    锁:cart          redisson  ?                                             ?   8.1s      ?  ?
+";
+        assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn a_terminal_gets_what_fits() {
+        for width in [1, 5, 20, 40, 60, 80, 100, 200] {
+            let text = table(&all(), Look { width: Some(width), ..Look::default() });
+            assert_eq!(text.lines().count(), 4);
+            for line in text.lines() {
+                assert!(line.width() <= width.max(10), "{width}: {line:?}");
+            }
+        }
+        let mut locks = all();
+        locks[1].key = crate::model::Key::from("lock:customer:order:8841:invoice");
+        let text = table(&locks, Look { width: Some(80), ..Look::default() });
+        assert!(text.contains("RENEWALS") && !text.contains("LEASE") && text.contains("3f2a8c00…"), "\n{text}");
+    }
+
+    #[test]
+    fn colour_only_repeats_the_word() {
+        let text = table(&all(), Look { color: true, ..Look::default() });
+        assert!(text.contains("\x1b[1;31mNO-TTL\x1b[0m"), "{text}");
+        let bare = text.replace("\x1b[1;31m", "").replace("\x1b[32m", "").replace("\x1b[0m", "");
+        assert_eq!(bare, table(&all(), Look::default()));
+    }
+
+    #[test]
+    fn ascii_is_ascii() {
+        assert!(table(&all(), Look { ascii: true, width: Some(60), ..Look::default() }).is_ascii());
+    }
+
+    #[test]
+    fn no_locks_leave_a_header() {
+        assert_eq!(table(&[], Look::default()).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_reader_that_left_is_an_error_and_no_panic() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let why = write(&mut Gone, &all(), &Look::default()).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,90 @@
+//! Locks for unit tests to try things on.
+
+use std::time::Duration;
+
+use crate::model::*;
+
+/// A Redisson lock, seen being taken, renewed four times.
+pub fn redisson() -> LockView {
+    let mut holder = Holder::new(b"3f2a8c00-1111-4222-8333-444455556666:57");
+    holder.thread = Some("57".into());
+    holder.count = Some(2);
+    LockView {
+        node: NodeId(0),
+        key: Key::from("lock:order:8841"),
+        kind: Kind::Lock,
+        type_name: "hash".into(),
+        dialect: "redisson",
+        dialect_confidence: 0.97,
+        second_choice: None,
+        mode: Mode::Exclusive,
+        verdict: Verdict { state: State::Held, evidence: Vec::new(), confidence: 0.97 },
+        holders: vec![holder],
+        ttl: Ttl::In(Duration::from_millis(8_140)),
+        lease_ms: Some(30_000),
+        held_ms: Some(842_000),
+        held_is: Some(HeldIs::Exact),
+        beats: Vec::new(),
+        renewals: Some(RenewalView {
+            count: 4,
+            last_ms: Some(1_860),
+            period_ms: Some(10_000),
+            expected_ms: Some(10_000),
+            missed: Some(0),
+        }),
+        fencing_token: None,
+        related: None,
+        value: RawValue::hash([(&b"3f2a8c00-1111-4222-8333-444455556666:57"[..], &b"2"[..])]),
+        past: vec![Hold {
+            holder: Some(Token::from(&b"older:1"[..])),
+            since: Time(1_790_000_000_000),
+            exact: true,
+            until: Time(1_790_000_005_000),
+            ending: Ending::Released,
+            renewals: 0,
+        }],
+        confirmed: Time(1_790_000_900_000),
+        stale: false,
+        source: Source::Notification,
+    }
+}
+
+/// A string of unknown make that never expires, with bytes in its key and value that no terminal should see.
+pub fn forever() -> LockView {
+    let mut holder = Holder::new(b"worker-7\x1b[2J");
+    holder.host = Some("10.0.3.7".into());
+    holder.pid = Some(4242);
+    let ttl = Ttl::Never;
+    LockView {
+        key: Key::from(&b"job-lock:\xff\n"[..]),
+        type_name: "string".into(),
+        dialect: "plain",
+        dialect_confidence: 0.45,
+        second_choice: Some(("redsync", 0.4)),
+        verdict: Verdict::of_held(ttl, false, 1.0),
+        holders: vec![holder],
+        ttl,
+        lease_ms: None,
+        held_ms: Some(60_000),
+        held_is: Some(HeldIs::AtLeast),
+        renewals: None,
+        value: RawValue::string(b"worker-7\x1b[2J"),
+        past: Vec::new(),
+        source: Source::Scan,
+        ..redisson()
+    }
+}
+
+/// A lock of which hardly anything is known.
+pub fn unknown() -> LockView {
+    LockView {
+        key: Key::from("锁:cart"),
+        holders: Vec::new(),
+        held_ms: None,
+        held_is: None,
+        lease_ms: None,
+        renewals: None,
+        past: Vec::new(),
+        ..redisson()
+    }
+}
