@@ -5,6 +5,8 @@ pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod config;
+#[cfg(unix)]
+pub mod demo;
 pub mod dialects;
 pub mod fault;
 pub mod filter;
