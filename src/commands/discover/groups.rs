@@ -15,9 +15,11 @@ const MOST: usize = 10_000;
 pub const SAMPLES: usize = 20;
 /// Longer names are counted only.
 const LONGEST_NAME: usize = 1024;
-/// A text in a name is an id if more than so many shapes differ in it alone, each with no more than a few keys.
+/// A text in a name is an id if so many shapes differ in it alone, each with no more than a few keys.
 const MANY: usize = 12;
 const FEW: u64 = 3;
+/// Texts that differ in the number at their end are a series from here on: `tenant1`, `tenant2`, `tenant3`.
+const SERIES: usize = 3;
 
 /// The keys of one shape.
 #[derive(Clone, Debug, Default)]
@@ -91,28 +93,36 @@ impl Groups {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Folds the small groups that differ in one text alone. From the end, since names go from the general to the
+    /// Folds the groups that differ in one text alone. From the end, since names go from the general to the
     /// particular.
     fn fold(&mut self) {
         let longest = self.groups.keys().map(Shape::len).max().unwrap_or(0);
         for position in (0..longest).rev() {
-            let mut alike: HashMap<Shape, Vec<Shape>> = HashMap::new();
-            for (shape, _) in self.groups.iter().filter(|(_, group)| group.keys <= FEW) {
-                let Some(text) = shape.text_at(position) else { continue };
+            self.fold_by(SERIES, |shape, _| shape.numbered_at(position));
+            self.fold_by(MANY, |shape, group| {
+                let text = shape.text_at(position).filter(|_| group.keys <= FEW)?;
                 let open = shape.open_at(position);
                 // A word that speaks of a lock is no id, and a pattern of nothing but stars is none.
-                if words::of_a_lock(text).is_none() && open.texts().next().is_some() {
-                    alike.entry(open).or_default().push(shape.clone());
-                }
+                (words::of_a_lock(text).is_none() && open.texts().next().is_some()).then_some(open)
+            });
+        }
+    }
+
+    /// Folds groups whose `wider` shape is the same, where there are at least so many or where it is there already.
+    fn fold_by(&mut self, least: usize, wider: impl Fn(&Shape, &Group) -> Option<Shape>) {
+        let mut alike: HashMap<Shape, Vec<Shape>> = HashMap::new();
+        for (shape, group) in &self.groups {
+            if let Some(wider) = wider(shape, group) {
+                alike.entry(wider).or_default().push(shape.clone());
             }
-            for (open, shapes) in alike {
-                if shapes.len() <= MANY && !self.groups.contains_key(&open) {
-                    continue;
-                }
-                for shape in shapes {
-                    let folded = self.groups.remove(&shape).unwrap_or_default();
-                    self.groups.entry(open.clone()).or_default().take(folded);
-                }
+        }
+        for (wider, shapes) in alike {
+            if shapes.len() < least && !self.groups.contains_key(&wider) {
+                continue;
+            }
+            for shape in shapes {
+                let folded = self.groups.remove(&shape).unwrap_or_default();
+                self.groups.entry(wider.clone()).or_default().take(folded);
             }
         }
     }
@@ -140,6 +150,13 @@ mod tests {
         let spaces = ["a", "b"].into_iter().flat_map(|space| (0..40).map(move |i| format!("app:{space}:{i}")));
         let found = patterns(ids.chain(spaces));
         assert_eq!(found, [("app:a:*".into(), 40), ("app:b:*".into(), 40), ("cart:*".into(), 40)]);
+    }
+
+    #[test]
+    fn a_series_is_one_keyspace_and_two_versions_are_two() {
+        let series = (1..4).flat_map(|tenant| (0..9).map(move |i| format!("tenant{tenant}:{i}")));
+        let found = patterns(series.chain((1..3).map(|version| format!("schema:v{version}"))));
+        assert_eq!(found, [("schema:v1".into(), 1), ("schema:v2".into(), 1), ("tenant*:*".into(), 27)]);
     }
 
     #[test]

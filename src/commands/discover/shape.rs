@@ -79,6 +79,18 @@ impl Shape {
         Shape(parts)
     }
 
+    /// The same shape with any number where the text at that position ends in one.
+    pub fn numbered_at(&self, position: usize) -> Option<Shape> {
+        let text = self.text_at(position)?;
+        let stem = text.trim_end_matches(|c: char| c.is_ascii_digit());
+        if stem.is_empty() || stem.len() == text.len() {
+            return None;
+        }
+        let mut parts = self.0.clone();
+        parts.splice(position..=position, [Part::Text(stem.into()), Part::Any(Variety::Number)]);
+        Some(Shape(parts))
+    }
+
     /// Anything that begins with the first text, if there is more than that.
     pub fn shortened(&self) -> Option<Shape> {
         let first = self.0.iter().position(|part| matches!(part, Part::Text(_)))?;
