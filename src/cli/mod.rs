@@ -106,6 +106,9 @@ pub enum Command {
     /// One line for each change of a lock, as it happens
     #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json")]
     Watch(Watch),
+    /// Find keyspaces that look like locks, with the patterns to use
+    #[command(after_help = "Example: lockscope discover -u redis://cache:6379 --sample 1000000")]
+    Discover(Discover),
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
@@ -175,6 +178,16 @@ pub struct Watch {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Discover {
+    /// Look at the names of at most so many keys
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: u64,
+    /// One JSON document
     #[arg(long)]
     pub json: bool,
 }

@@ -1,6 +1,7 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
 mod console;
+mod discover;
 pub mod doctor;
 mod fencing;
 mod info;
@@ -40,6 +41,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Ls(options) => ls::run(&Session::open(global).await?, &options).await,
         Command::Show(options) => show::run(&Session::open(global).await?, &options).await,
         Command::Watch(options) => watch::run(&Session::open(global).await?, &options).await,
+        Command::Discover(options) => discover::run(&Session::open(global).await?, &options).await,
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
     }
 }
