@@ -26,7 +26,7 @@ fn options_stand_before_or_after_the_command() {
 fn ls_takes_all_its_options() {
     let cli =
         read(&["ls", "--filter", "ttl<5s", "--sort", "held", "--limit", "3", "--observe", "1m30s", "--csv"]).unwrap();
-    let Command::Ls(ls) = cli.command else { panic!() };
+    let Some(Command::Ls(ls)) = cli.command else { panic!() };
     assert_eq!(ls.observe, Some(Duration::from_secs(90)));
     assert_eq!(ls.sort, Some(Column::Held));
     assert!(ls.csv && !ls.json && ls.limit == Some(3));
