@@ -61,7 +61,11 @@ pub fn forever() -> LockView {
         dialect: "plain",
         dialect_confidence: 0.45,
         second_choice: Some(("redsync", 0.4)),
-        verdict: Verdict { state: State::NoTtl, evidence: vec!["it has no TTL".into()], confidence: 1.0 },
+        verdict: Verdict {
+            state: State::NoTtl,
+            evidence: vec!["it has no TTL: if its holder died, it stays until somebody frees it".into()],
+            confidence: 1.0,
+        },
         holders: vec![holder],
         ttl,
         lease_ms: None,

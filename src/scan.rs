@@ -4,6 +4,7 @@
 //! matched here. Looks overlap with the next SCAN call. A [`Pass`] keeps its cursors, so that a walk cut short by a lost
 //! connection goes on where it was. Pauses and the size of calls come from [`pace`](crate::pace).
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -124,7 +125,7 @@ impl Pass {
             let names = names.clone();
             async move {
                 let conn = walk.node.connect().await?;
-                walk_range(walk, range, conn, names, progress).await
+                walk_range(walk, range, conn, names, |name| walk.recogniser.may_be_lock(name), progress).await
             }
         });
         let walkers: Vec<_> = walkers.collect();
@@ -144,6 +145,31 @@ impl Pass {
         look_at_names(walk, conn, waiting, &self.progress).await
     }
 
+    /// The names under the patterns alone, without a look at the keys, until `take` has had enough.
+    pub async fn names(
+        &mut self,
+        walk: &Walk<'_>,
+        mut take: impl FnMut(Vec<u8>) -> ControlFlow<()>,
+    ) -> RedisResult<()> {
+        let conn = walk.node.connect().await?;
+        let (names, mut pages) = mpsc::channel::<Vec<Vec<u8>>>(1);
+        let taking = async {
+            while let Some(page) = pages.recv().await {
+                if page.into_iter().try_for_each(&mut take).is_break() {
+                    break;
+                }
+            }
+            // A walker that can't hand on its names ends.
+            pages.close();
+            Ok(())
+        };
+        let patterns = walk.recogniser.patterns();
+        let mut range = Range::whole();
+        let walking = walk_range(walk, &mut range, conn, names, |name| patterns.matches(name), &self.progress);
+        try_join(walking, taking).await?;
+        Ok(())
+    }
+
     async fn plan(&self, walk: &Walk<'_>, mut conn: MultiplexedConnection) -> RedisResult<Vec<Range>> {
         if walk.budget.pace() != Pace::Fast || !walk.splittable {
             return Ok(vec![Range::whole()]);
@@ -158,6 +184,7 @@ async fn walk_range(
     range: &mut Range,
     mut conn: MultiplexedConnection,
     names: mpsc::Sender<Vec<Vec<u8>>>,
+    keep: impl Fn(&[u8]) -> bool,
     progress: &Progress,
 ) -> RedisResult<()> {
     let patterns = walk.recogniser.patterns();
@@ -183,7 +210,7 @@ async fn walk_range(
         progress.calls.fetch_add(1, Ordering::Relaxed);
         progress.count.store(size.count() as u64, Ordering::Relaxed);
         progress.walked.fetch_add(size.count() as u64, Ordering::Relaxed);
-        page.retain(|name| walk.recogniser.may_be_lock(name));
+        page.retain(|name| keep(name));
         if !page.is_empty() {
             progress.matched.fetch_add(page.len() as u64, Ordering::Relaxed);
             // Waits when the looks are behind: names in memory stay bounded.

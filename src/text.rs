@@ -128,6 +128,25 @@ pub fn fit_marked(text: &str, width: usize, mark: char) -> String {
     out
 }
 
+/// The text in lines of at most `width` columns, broken at spaces; whole where there is hardly any room.
+pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr;
+    let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.into()] };
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.width() + 1 + word.width() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.into());
+        }
+    }
+    lines
+}
+
 /// The text in ASCII alone: our own signs get a likeness, everything else is escaped as [`visible`] does it.
 pub fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

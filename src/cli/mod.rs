@@ -19,13 +19,14 @@ pub use values::{Environment, PaceArg, duration};
 
 #[derive(Parser, Debug)]
 #[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
-#[command(after_help = "Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
+#[command(after_help = "Without a command the console opens.\n\
+    Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
     Exit codes: 0 fine, 1 finding or refused, 2 wrong usage, 3 could not connect, not permitted, or lost the server.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// Options of every command.
@@ -105,9 +106,16 @@ pub enum Command {
     /// One line for each change of a lock, as it happens
     #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json")]
     Watch(Watch),
+    /// Find keyspaces that look like locks, with the patterns to use
+    #[command(after_help = "Example: lockscope discover -u redis://cache:6379 --sample 1000000")]
+    Discover(Discover),
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
+    /// A private server with a simulated fleet of lock users, and the console on it
+    #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
+        It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
+    Demo(Demo),
     /// Version, paths, libraries and settings in use
     #[command(after_help = "Example: lockscope info --target orders")]
     Info,
@@ -176,6 +184,32 @@ pub struct Watch {
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Discover {
+    /// Look at the names of at most so many keys
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: u64,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Demo {
+    /// No console: watch for a while and print what was seen
+    #[arg(long)]
+    pub headless: bool,
+    /// Stop after that long [default: 20s without the console, else when you quit]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// The same seed plays the same fleet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The server program to start [default: redis-server or valkey-server on the PATH]
+    #[arg(long, value_name = "PATH")]
+    pub server: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]

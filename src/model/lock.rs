@@ -141,6 +141,15 @@ impl Lock {
         self.reading
     }
 
+    /// When its time is up; `None`: it has no TTL.
+    pub fn expires(&self) -> Option<Time> {
+        self.expires
+    }
+
+    pub fn lease_ms(&self) -> Option<u64> {
+        self.lease_ms.map(u64::from)
+    }
+
     /// The holds before the current one, oldest first.
     pub fn past(&self) -> impl Iterator<Item = &Hold> {
         self.past.iter().flat_map(|past| past.iter())

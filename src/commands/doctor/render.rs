@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Check, Report, Status};
 use crate::servers::{Mode, Role};
+use crate::text::wrap;
 
 /// How text is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -114,23 +115,4 @@ fn summary(checks: &[Check]) -> String {
         true => format!("All {} checks are fine.", checks.len()),
         false => format!("Of {} checks: {}; the rest is fine.", checks.len(), parts.join(", ")),
     }
-}
-
-/// The text in lines of at most `width` columns, broken at spaces.
-fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
-    use unicode_width::UnicodeWidthStr;
-    let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.into()] };
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.width() + 1 + word.width() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.into());
-        }
-    }
-    lines
 }

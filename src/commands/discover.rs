@@ -1,0 +1,301 @@
+//! `lockscope discover`: finds keyspaces that look like locks, and the patterns to list them with.
+//!
+//! Names are sampled by SCAN, whose order is as good as chance, and gathered by shape; a few keys of each shape are
+//! looked at and judged. This file asks the server; `groups`, `evidence` and `judge` are pure.
+
+mod evidence;
+mod groups;
+mod judge;
+mod render;
+mod shape;
+mod words;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use redis::RedisResult;
+use tokio::sync::mpsc;
+
+use super::print;
+use super::session::Session;
+use crate::cli::Discover;
+use crate::clock::Clock;
+use crate::dialects::Recogniser;
+use crate::fault::Fault;
+use crate::glob::Glob;
+use crate::model::{Key, NodeId, Observation, RawValue, Seen};
+use crate::pace::{Budget, Pace};
+use crate::scan::{Pass, Progress, Walk};
+use crate::topology::Node;
+use evidence::{Evidence, Looked};
+use groups::{Group, Groups};
+use render::{Found, Keyspace};
+use shape::Shape;
+
+/// Keys looked at in all, as far as each group gets at least a few.
+const LOOKS: usize = 20_000;
+const LOOKS_LEAST: usize = 3;
+const EXAMPLES: usize = 3;
+
+pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
+    let mut survey = Survey::new(session)?;
+    for node in session.topology.nodes() {
+        survey.sample(node, options.sample).await.map_err(|error| session.fault(&error))?;
+    }
+    let left_out = survey.groups.left_out();
+    let groups = std::mem::take(&mut survey.groups).finish();
+    let each = (LOOKS / groups.len().max(1)).clamp(LOOKS_LEAST, groups::SAMPLES);
+    for node in session.topology.nodes() {
+        let wanted = groups.iter().flat_map(|(_, group)| group.samples.iter().take(each));
+        let keys: Vec<Key> = wanted.filter(|(id, _)| *id == node.id).map(|(_, key)| key.clone()).collect();
+        survey.look(node, &keys).await.map_err(|error| session.fault(&error))?;
+    }
+    survey.refuse_if_blind(session)?;
+    let found = survey.judge(groups);
+    print(|out| match options.json {
+        true => render::document(out, &found),
+        false => render::text(out, &found, &server_options(session), &session.look()),
+    })?;
+    if !options.json {
+        session.say(&footer(session, &found));
+    }
+    if left_out > 0 {
+        session.say(&format!("{left_out} keys have names of too many shapes to be judged; narrow them with --pattern"));
+    }
+    if let Some(why) = &survey.refused {
+        session.say(&format!("{} of the keys looked at could not be read: {why}", survey.unread));
+    }
+    Ok(0)
+}
+
+/// What is learnt of a target, node by node.
+struct Survey {
+    /// Reads as `ls` does by itself.
+    known: Recogniser,
+    /// Reads as if the user had named the keyspace; its patterns are those that are walked.
+    asked: Recogniser,
+    pace: Pace,
+    clock: Clock,
+    groups: Groups,
+    sampled: u64,
+    of: Option<u64>,
+    complete: bool,
+    looked: HashMap<(NodeId, Key), Looked>,
+    unread: usize,
+    /// Why the first key that could not be read could not.
+    refused: Option<String>,
+}
+
+impl Survey {
+    fn new(session: &Session) -> Result<Survey, Fault> {
+        let settings = &session.settings;
+        let mut walked = settings.patterns.clone();
+        if walked.is_empty() {
+            walked.push(Glob::new("*").map_err(|bad| Fault::usage(bad.to_string()))?);
+        }
+        Ok(Survey {
+            known: Recogniser::new(Vec::new(), settings.extra_patterns.clone(), settings.mappings.clone()),
+            asked: Recogniser::new(walked, Vec::new(), settings.mappings.clone()),
+            pace: session.pace(Pace::Fast),
+            clock: Clock::start(),
+            groups: Groups::default(),
+            sampled: 0,
+            of: Some(0),
+            complete: true,
+            looked: HashMap::new(),
+            unread: 0,
+            refused: None,
+        })
+    }
+
+    /// Gathers the names of up to `most` keys of a node.
+    async fn sample(&mut self, node: &Node, most: u64) -> RedisResult<()> {
+        let keys = match redis::cmd("DBSIZE").query_async::<u64>(&mut node.connect().await?).await {
+            Ok(keys) => Some(keys),
+            // Not permitted: the share that was seen is not known then.
+            Err(error) if error.code().is_some() => None,
+            Err(error) => return Err(error),
+        };
+        let (out, _) = mpsc::channel(1);
+        let budget = Budget::new(self.pace);
+        let (groups, known) = (&mut self.groups, &self.known);
+        let (mut sampled, mut complete) = (0, true);
+        let walk = Walk { node, recogniser: &self.asked, budget: &budget, clock: self.clock, splittable: false, out };
+        let mut pass = Pass::new(self.clock.now(), Arc::new(Progress::default()));
+        let take = |name: Vec<u8>| {
+            if sampled == most {
+                complete = false;
+                return ControlFlow::Break(());
+            }
+            sampled += 1;
+            // What belongs to a lock but is none is known by its name.
+            if !name.is_empty() && !known.is_helper(&name) {
+                groups.add(node.id, &name);
+            }
+            ControlFlow::Continue(())
+        };
+        pass.names(&walk, take).await?;
+        self.sampled += sampled;
+        self.complete &= complete;
+        self.of = self.of.zip(keys).map(|(before, keys)| before + keys);
+        Ok(())
+    }
+
+    /// Looks at keys of a node.
+    async fn look(&mut self, node: &Node, keys: &[Key]) -> RedisResult<()> {
+        let (out, mut observed) = mpsc::channel(4);
+        let budget = Budget::new(self.pace);
+        let (recogniser, clock) = (self.asked.clone(), self.clock);
+        let looking = async move {
+            let walk = Walk { node, recogniser: &recogniser, budget: &budget, clock, splittable: false, out };
+            Pass::new(clock.now(), Arc::new(Progress::default())).visit(&walk, keys).await
+        };
+        let taking = async {
+            while let Some(observations) = observed.recv().await {
+                observations.into_iter().for_each(|observation| self.take(observation));
+            }
+            Ok(())
+        };
+        futures_util::future::try_join(looking, taking).await?;
+        Ok(())
+    }
+
+    fn take(&mut self, observation: Observation) {
+        let Observation::Read { node, key, seen: Seen::Present { value, ttl }, .. } = observation else { return };
+        match value {
+            RawValue::Unread { why, .. } => {
+                self.unread += 1;
+                self.refused.get_or_insert_with(|| crate::text::visible(why.as_bytes()));
+            }
+            value => {
+                self.looked.insert((node, key.clone()), Looked { key, value, ttl });
+            }
+        }
+    }
+
+    /// Names alone say too little: where no value may be read, there is nothing to find.
+    fn refuse_if_blind(&self, session: &Session) -> Result<(), Fault> {
+        match &self.refused {
+            Some(why) if self.looked.is_empty() => Err(Fault::server(format!(
+                "{} lets this user read none of {} keys ({why}); 'lockscope doctor' prints the ACL line it needs",
+                session.shown, self.unread
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge(&self, groups: Vec<(Shape, Group)>) -> Found {
+        let now = self.clock.now();
+        let (mut locks, mut others) = (Vec::new(), Vec::new());
+        for (shape, group) in groups {
+            let keys: Vec<Looked> =
+                group.samples.iter().filter_map(|sample| self.looked.get(sample)).cloned().collect();
+            let evidence = Evidence::of(&keys, &self.known, &self.asked, now);
+            // A pattern of stars alone would list everything.
+            let named = shape.texts().any(|text| text.chars().any(char::is_alphanumeric));
+            match judge::judge(&shape.pattern(), &evidence).filter(|_| named) {
+                Some(verdict) => locks.push((shape, group, evidence, verdict)),
+                None => others.push((shape, group)),
+            }
+        }
+        let keyspaces = locks.into_iter().map(|(shape, group, evidence, verdict)| {
+            let (pattern, also_matches) = apart(&shape, &others);
+            Keyspace {
+                pattern,
+                verdict,
+                sampled: group.keys,
+                keys_estimated: self.estimate(group.keys),
+                ttl_share: evidence.with_ttl as f64 / evidence.looked as f64,
+                median_ttl: evidence.median_ttl,
+                also_matches,
+                examples: group.samples.into_iter().take(EXAMPLES).map(|(_, key)| key).collect(),
+            }
+        });
+        let mut found = Found {
+            sampled: self.sampled,
+            of: self.of,
+            complete: self.complete,
+            keyspaces: merged(keyspaces.collect()),
+        };
+        // What is new first, the surest and then the largest first.
+        found.keyspaces.sort_by(|a, b| {
+            let sure = |keyspace: &Keyspace| (keyspace.verdict.confidence * 10.0) as u32;
+            let order = a.verdict.covered.cmp(&b.verdict.covered).then(sure(b).cmp(&sure(a)));
+            order.then(b.sampled.cmp(&a.sampled)).then_with(|| a.pattern.cmp(&b.pattern))
+        });
+        found
+    }
+
+    fn estimate(&self, keys: u64) -> u64 {
+        match self.of {
+            Some(of) if !self.complete && self.sampled > 0 => {
+                let scaled = keys as f64 * of as f64 / self.sampled as f64;
+                (scaled.round() as u64).max(keys)
+            }
+            _ => keys,
+        }
+    }
+}
+
+/// The pattern that matches a keyspace and as few others as can be, and those others.
+fn apart(shape: &Shape, others: &[(Shape, Group)]) -> (String, Vec<String>) {
+    let matched = |pattern: &str| -> Vec<String> {
+        let Ok(glob) = Glob::new(pattern) else { return Vec::new() };
+        let hit = |group: &Group| group.samples.iter().any(|(_, key)| glob.matches(key.as_bytes()));
+        others.iter().filter(|(_, group)| hit(group)).map(|(other, _)| other.pattern()).collect()
+    };
+    let wide = shape.pattern();
+    let too_many = matched(&wide);
+    if too_many.is_empty() {
+        return (wide, too_many);
+    }
+    let narrow = shape.narrow_pattern();
+    let left = matched(&narrow);
+    if left.len() < too_many.len() { (narrow, left) } else { (wide, too_many) }
+}
+
+/// Keyspaces that another one's pattern matches, and that read the same, are part of it.
+fn merged(mut keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
+    // The wider patterns first.
+    keyspaces.sort_by_key(|keyspace| keyspace.pattern.len());
+    let mut kept: Vec<(Option<Glob>, Keyspace)> = Vec::new();
+    for part in keyspaces {
+        let reads = |keyspace: &Keyspace| (keyspace.verdict.dialect, keyspace.verdict.covered);
+        let whole = kept.iter_mut().find(|(glob, whole)| {
+            let matches = |glob: &Glob| part.examples.iter().all(|key| glob.matches(key.as_bytes()));
+            reads(whole) == reads(&part) && glob.as_ref().is_some_and(matches)
+        });
+        match whole {
+            Some((_, whole)) => {
+                whole.sampled += part.sampled;
+                whole.keys_estimated += part.keys_estimated;
+            }
+            None => kept.push((Glob::new(&part.pattern).ok(), part)),
+        }
+    }
+    kept.into_iter().map(|(_, keyspace)| keyspace).collect()
+}
+
+/// How the next command names the same server.
+fn server_options(session: &Session) -> Vec<String> {
+    match &session.settings.target {
+        Some(target) => vec![format!("-t {}", render::quoted(target))],
+        None => vec![format!("-u {}", render::quoted(&session.shown))],
+    }
+}
+
+fn footer(session: &Session, found: &Found) -> String {
+    let nodes: Vec<&str> = session.topology.nodes().iter().map(|node| node.name.as_str()).collect();
+    let place = format!("database {} of {}", session.settings.db, nodes.join(", "));
+    let seen = match found.of {
+        Some(of) if !found.complete => format!("{} of {of} keys", found.sampled),
+        _ => format!("{} keys", found.sampled),
+    };
+    match found.keyspaces.len() {
+        _ if found.sampled == 0 => format!("there are no keys in {place}"),
+        0 => format!("nothing looks like locks among {seen} of {place}"),
+        1 => format!("1 keyspace looks like locks among {seen} of {place}"),
+        many => format!("{many} keyspaces look like locks among {seen} of {place}"),
+    }
+}
