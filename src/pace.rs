@@ -31,6 +31,10 @@ impl Pace {
     }
 }
 
+/// An answer that took so long that its rest would be longer was not ours to wait for: a server that hung for a while must
+/// not be left alone for minutes.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
 /// Turns at one node.
 pub struct Budget {
     pace: Pace,
@@ -79,7 +83,8 @@ impl Drop for Turn<'_> {
         let busy = self.began.elapsed();
         self.budget.spent_us.fetch_add(busy.as_micros() as u64, Ordering::Relaxed);
         if let (Pace::Share(share), Some(free_at)) = (self.budget.pace, &mut self.free_at) {
-            **free_at = Instant::now() + busy.mul_f64((1.0 / share.clamp(0.001, 1.0) - 1.0).min(1000.0));
+            let rest = busy.mul_f64(1.0 / share.clamp(0.001, 1.0) - 1.0).min(LONGEST_REST);
+            **free_at = Instant::now() + rest;
         }
     }
 }
@@ -206,7 +211,12 @@ mod tests {
             let _turn = budget.turn().await;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+        {
+            let _turn = budget.turn().await;
+            assert_eq!(began.elapsed().as_millis(), 100);
+            tokio::time::sleep(Duration::from_secs(15)).await;
+        }
         let _turn = budget.turn().await;
-        assert_eq!(began.elapsed().as_millis(), 100);
+        assert_eq!(began.elapsed().as_millis(), 16_100, "a server that hung is looked at again soon");
     }
 }

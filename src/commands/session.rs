@@ -11,7 +11,7 @@ use crate::dialects::Recogniser;
 use crate::fault::Fault;
 use crate::glob::Glob;
 use crate::model::{Key, Limits};
-use crate::monitor::{Inventory, Monitor, Options};
+use crate::monitor::{Inventory, Monitor, Options, Stream};
 use crate::output::{Look, Place};
 use crate::pace::Pace;
 use crate::settings::{Outside, Settings, Talk};
@@ -96,6 +96,18 @@ impl Session {
 
     pub fn fault(&self, error: &redis::RedisError) -> Fault {
         Fault::from_redis(error, &self.shown)
+    }
+
+    /// The exit code of a command that followed the server to its end, unless the server is lost by then.
+    pub fn still_there(&self, monitor: &Monitor) -> Result<u8, Fault> {
+        let lost = monitor.nodes().iter().find_map(|node| match &node.stream {
+            Stream::Reconnecting { why, .. } => Some(why),
+            _ => None,
+        });
+        match lost {
+            Some(why) => Err(Fault::server(format!("lost the server {}: {why}", self.shown))),
+            None => Ok(0),
+        }
     }
 
     pub fn look(&self) -> Look {

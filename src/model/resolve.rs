@@ -51,11 +51,15 @@ pub(super) struct Question<'a> {
     pub expires: Option<Time>,
     /// Its time was moved ahead since the last look.
     pub extended: bool,
+    /// When it was taken, if it has got no TTL since.
+    pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
     pub look: Look,
     /// Each change comes with an event; what no event explains is odd.
     pub eventful: bool,
-    /// The same odd look was put off once already.
+    /// Changes since the last look may have gone by unseen.
+    pub missed: bool,
+    /// An odd look was put off already, and no event has come since.
     pub surprised: bool,
     pub flushed: bool,
     /// When the answer came.
@@ -70,7 +74,7 @@ const ENTRY_MS: i64 = 100;
 
 /// What happened, or `None`: look again in a moment.
 pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
-    let mut walk = Walk::new(q.held);
+    let mut walk = Walk::new(q.held, q.begun);
     for &(event, at) in q.events {
         walk.take(event, at);
     }
@@ -83,16 +87,15 @@ pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
                 _ if q.flushed => Ending::Flushed,
                 _ if wait => return None,
                 Some(expires) if expires <= q.at => Ending::Expired,
-                _ if q.eventful => Ending::Unseen,
+                _ if q.eventful || q.missed => Ending::Unseen,
                 _ => Ending::Released,
             };
             let at = if ending == Ending::Expired { q.expires.unwrap_or(q.at) } else { q.at };
             steps.push(Step::End { at, ending });
         }
         (_, Now::Somebody) => {}
-        (_, Now::Nobody) if !q.known => {
-            let first = if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find };
-            steps.insert(0, first);
+        (_, Now::Nobody) if !q.known && steps.is_empty() => {
+            steps.push(if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find });
         }
         (_, Now::Nobody) => {
             if wait {
@@ -131,6 +134,7 @@ fn unexplained(q: &Question<'_>) -> Ending {
     match q.expires {
         _ if q.flushed => Ending::Flushed,
         Some(expires) if expires <= q.at => Ending::Expired,
+        _ if q.missed => Ending::Unseen,
         _ => Ending::Released,
     }
 }
@@ -159,9 +163,9 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(held: bool) -> Walk {
+    fn new(held: bool, begun: Option<Time>) -> Walk {
         let now = if held { Now::Known } else { Now::Nobody };
-        Walk { now, steps: Vec::new(), fresh: None, boundary: None, rewritten: None, entered: None }
+        Walk { now, steps: Vec::new(), fresh: begun, boundary: None, rewritten: None, entered: None }
     }
 
     fn take(&mut self, event: KeyEvent, at: Time) {
@@ -232,9 +236,11 @@ mod tests {
             swept: true,
             expires,
             extended: false,
+            begun: None,
             events,
             look,
             eventful: true,
+            missed: false,
             surprised: false,
             flushed: false,
             at: AT,
@@ -295,6 +301,15 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_first_seen_between_two_holds_was_not_there_before_them() {
+        let events = [at(5, New), at(5, Set), at(7, Del)];
+        let early = Question { known: false, swept: false, ..ask(false, &events, Look::Other) };
+        assert_eq!(resolve(&early), None, "the events of the next hold are on their way");
+        let alone = Question { events: &[], ..early };
+        assert_eq!(resolve(&alone), Some(vec![Step::Find]));
+    }
+
+    #[test]
     fn expired_and_evicted_are_told_from_released() {
         for (event, ending) in [(Expired, Ending::Expired), (Evicted, Ending::Evicted), (RenamedFrom, Ending::Renamed)]
         {
@@ -322,6 +337,26 @@ mod tests {
     fn a_flush_is_told_from_a_release() {
         let q = Question { flushed: true, ..ask(true, &[], Look::Absent) };
         assert_eq!(resolve(&q), Some(vec![Step::End { at: AT, ending: Ending::Flushed }]));
+    }
+
+    #[test]
+    fn what_went_by_unseen_is_not_called_a_release() {
+        let blind = Question { eventful: false, missed: true, ..ask(true, &[], Look::Absent) };
+        assert_eq!(resolve(&blind), Some(vec![Step::End { at: AT, ending: Ending::Unseen }]));
+        let blind = Question { look: Look::Other, ..blind };
+        assert_eq!(
+            resolve(&blind),
+            Some(vec![Step::End { at: AT, ending: Ending::Unseen }, Step::Begin { at: AT, exact: false }])
+        );
+    }
+
+    #[test]
+    fn the_first_ttl_soon_after_a_setnx_is_no_renewal() {
+        let events = [at(9_500, Expire)];
+        let q = Question { begun: Some(Time(9_000)), ..ask(true, &events, Look::Same) };
+        assert_eq!(resolve(&q), Some(vec![]));
+        let q = Question { begun: Some(Time(1_000)), ..q };
+        assert_eq!(resolve(&q), Some(vec![Step::Renew { at: Time(9_500) }]));
     }
 
     #[test]
