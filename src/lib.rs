@@ -1,13 +1,17 @@
 //! lockscope: see, judge and free live Redis locks, across lock libraries.
 
+pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod config;
+#[cfg(unix)]
+pub mod demo;
 pub mod dialects;
 pub mod fault;
 pub mod filter;
 pub mod glob;
+pub mod keys;
 pub mod look;
 pub mod model;
 pub mod monitor;
@@ -16,12 +20,18 @@ pub mod notify;
 pub mod output;
 pub mod pace;
 pub mod permissions;
-#[cfg(test)]
-mod sample;
+pub mod prompt;
+pub mod run;
 pub mod scan;
+pub mod scene;
 pub mod secret;
 pub mod server_url;
 pub mod servers;
 pub mod settings;
 pub mod text;
+pub mod theme;
 pub mod topology;
+pub mod views;
+
+#[cfg(test)]
+mod sample;

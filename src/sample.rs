@@ -24,6 +24,7 @@ pub fn redisson() -> LockView {
         lease_ms: Some(30_000),
         held_ms: Some(842_000),
         held_is: Some(HeldIs::Exact),
+        beats: Vec::new(),
         renewals: Some(RenewalView {
             count: 4,
             last_ms: Some(1_860),
@@ -60,7 +61,11 @@ pub fn forever() -> LockView {
         dialect: "plain",
         dialect_confidence: 0.45,
         second_choice: Some(("redsync", 0.4)),
-        verdict: Verdict::of_held(ttl, false, 1.0),
+        verdict: Verdict {
+            state: State::NoTtl,
+            evidence: vec!["it has no TTL: if its holder died, it stays until somebody frees it".into()],
+            confidence: 1.0,
+        },
         holders: vec![holder],
         ttl,
         lease_ms: None,

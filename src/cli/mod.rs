@@ -19,13 +19,14 @@ pub use values::{Environment, PaceArg, duration};
 
 #[derive(Parser, Debug)]
 #[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
-#[command(after_help = "Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
+#[command(after_help = "Without a command the console opens.\n\
+    Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
     Exit codes: 0 fine, 1 finding or refused, 2 wrong usage, 3 could not connect, not permitted, or lost the server.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// Options of every command.

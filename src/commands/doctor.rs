@@ -69,6 +69,17 @@ pub async fn examine(conn: &mut impl ConnectionLike, scope: &Scope) -> RedisResu
     Ok(judge(facts, permissions, scope))
 }
 
+/// What of a server's own facts can hurt locks. Pure.
+pub fn hazards(facts: &ServerFacts) -> Vec<Check> {
+    vec![
+        hazards::eviction(facts),
+        hazards::persistence(facts),
+        hazards::replication(facts),
+        hazards::clock(facts),
+        hazards::connections(facts),
+    ]
+}
+
 /// The report on what was found. Pure.
 pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Report {
     let mut checks = vec![hazards::version(&facts), hazards::readiness(&facts), hazards::topology(&facts)];

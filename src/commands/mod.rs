@@ -1,5 +1,6 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
+mod console;
 mod discover;
 pub mod doctor;
 mod fencing;
@@ -20,7 +21,8 @@ use session::Session;
 /// Runs a command; the exit code comes back.
 pub async fn run(cli: Cli) -> Result<u8, Fault> {
     let global = &cli.global;
-    match cli.command {
+    let Some(command) = cli.command else { return console::run(&Session::open(global).await?).await };
+    match command {
         Command::Completions { shell } => print(|out| cli::write_completions(shell, out)),
         Command::Man { page } => {
             let name = page.unwrap_or_default();

@@ -15,6 +15,7 @@ use crate::cli::{Environment, PaceArg};
 use crate::dialects::Mapping;
 use crate::fault::Fault;
 use crate::glob::Glob;
+use crate::keys::{self, Press};
 use crate::nearest::nearest;
 use crate::server_url::ServerUrl;
 use clap::ValueEnum;
@@ -32,6 +33,8 @@ pub struct Config {
     pub patterns: Vec<Glob>,
     pub mappings: Vec<Mapping>,
     pub targets: BTreeMap<String, Target>,
+    /// Keys of the console's commands, where they are not the usual ones.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 /// A server by name.
@@ -50,7 +53,7 @@ pub struct Target {
     pub tls_insecure: bool,
 }
 
-const TOP: &[&str] = &["default_target", "patterns", "dialect", "target"];
+const TOP: &[&str] = &["default_target", "patterns", "dialect", "target", "keys"];
 const DIALECT: &[&str] = &["name", "pattern"];
 const TARGET: &[&str] = &[
     "url",
@@ -101,6 +104,12 @@ impl Config {
             let (name, pattern) = (section.required("name")?, section.required("pattern")?);
             let mapping = Mapping::parse(&format!("{name}={pattern}"));
             config.mappings.push(mapping.map_err(|why| section.wrong("name", &why.to_string()))?);
+        }
+        if let Some(section) = top.table("keys", &keys::names())? {
+            for name in section.keys() {
+                let bound = section.texts_as(&name, |text| text.parse::<Press>().map(|_| text.to_string()))?;
+                config.keys.insert(name, bound);
+            }
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         for (name, section) in top.tables("target", TARGET)? {

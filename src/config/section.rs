@@ -112,6 +112,18 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The table `[key]`.
+    pub(super) fn table(&self, key: &str, known: &[&str]) -> Result<Option<Section<'a>>, Fault> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        let DeValue::Table(table) = value.get_ref() else { return Err(self.type_fault(key, value, "a table")) };
+        self.below(key.to_string(), value.span(), table, known).map(Some)
+    }
+
+    /// The keys that are there.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.table.keys().map(|key| key.get_ref().to_string()).collect()
+    }
+
     /// The tables under `[key.NAME]`.
     pub(super) fn tables(&self, key: &str, known: &[&str]) -> Result<Vec<(String, Section<'a>)>, Fault> {
         let expected = format!("a table for each name, as in [{key}.NAME]");

@@ -21,6 +21,8 @@ pub struct Reading {
     pub mode: Mode,
     pub confidence: f32,
     pub second: Option<(DialectId, f32)>,
+    /// The key is there, but nobody holds it: a semaphore with all permits back, a writer that only waits.
+    pub vacant: bool,
 }
 
 /// Events that wait for a look at the key to be understood.
@@ -121,6 +123,15 @@ impl Lock {
 
     pub fn reading(&self) -> Option<Reading> {
         self.reading
+    }
+
+    /// When its time is up; `None`: it has no TTL.
+    pub fn expires(&self) -> Option<Time> {
+        self.expires
+    }
+
+    pub fn lease_ms(&self) -> Option<u64> {
+        self.lease_ms.map(u64::from)
     }
 
     /// The holds before the current one, oldest first.

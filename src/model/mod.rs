@@ -30,7 +30,7 @@ pub use key::{Key, NodeId};
 pub use lock::Lock;
 pub use observation::{Observation, Seen, Source};
 pub use raw::{Bytes, Pair, RawValue};
-pub use table::{Limits, Table, Ticket};
+pub use table::{Limits, LockRef, Table, Ticket};
 pub use time::{Time, Ttl};
 pub use transition::{Change, Ending, Transition};
 pub use verdict::{State, Verdict};

@@ -3,8 +3,8 @@
 use super::lock::{Phase, Reading};
 use super::narrate::Narrator;
 use super::resolve::{Look, Question, Step, resolve};
-use super::table::{Place, Table, Ticket};
-use super::{Ending, HeldIs, Holder, Key, Kind, Lock, NodeId, RawValue, Seen, Source, Time, Ttl};
+use super::table::{LockRef, Table, Ticket};
+use super::{Ending, HeldIs, Holder, Key, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
 use crate::dialects::Best;
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
@@ -48,7 +48,7 @@ impl Table {
         }
     }
 
-    fn settle(&mut self, place: Place, asked: Time, answered: Time, seen: Seen, source: Source) {
+    fn settle(&mut self, place: LockRef, asked: Time, answered: Time, seen: Seen, source: Source) {
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
         let (node, was_held) = (lock.node, lock.is_held());
@@ -107,7 +107,7 @@ impl Table {
         }
         let is_held = found.ttl().is_some();
         if let Found::Lock { value, best, .. } = found {
-            lock.reading = Some(Reading::of(&best));
+            lock.reading = Some(Reading::of(&best, &value));
             lock.value = value;
         }
         self.held = self.held + is_held as usize - was_held as usize;
@@ -118,7 +118,7 @@ impl Table {
     }
 
     /// The key is there but reads as no lock; where it was one, somebody wrote something else over it.
-    fn not_a_lock(&mut self, place: Place, before: &[Holder], at: Time, source: Source) {
+    fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
         let Some(lock) = self.at(place) else { return };
         if lock.is_held() {
             let told = Narrator::new(lock, source, before, &[]).tell(&[Step::End { at, ending: Ending::Unseen }]);
@@ -178,8 +178,11 @@ impl Found {
 }
 
 impl Reading {
-    fn of(best: &Best) -> Reading {
+    fn of(best: &Best, value: &RawValue) -> Reading {
+        // A bare counter of permits names nobody, and is held all the same.
+        let counter = best.claim.mode == Mode::Permit && matches!(value, RawValue::Str { .. });
         Reading {
+            vacant: best.claim.holders.is_empty() && best.claim.kind == Kind::Lock && !counter,
             dialect: best.dialect,
             kind: best.claim.kind,
             mode: best.claim.mode,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::table::Table;
-use super::{HeldIs, Key, Kind, Lock, LockView, Mode, RawValue, RenewalView, Snapshot, Source, State, Time, Verdict};
+use super::{HeldIs, Key, Kind, Lock, LockView, RenewalView, Snapshot, Source, State, Time, Verdict};
 use crate::dialects::{self, Claim, Renewal};
 
 /// How long a lock must have been watched before "no renewals" means anything.
@@ -17,24 +17,50 @@ impl Table {
         Snapshot { at: now, locks, complete: self.is_complete(), dropped: self.locks_dropped() }
     }
 
+    /// The verdict on one lock at `now`.
+    pub fn judge(&self, lock: &Lock, now: Time) -> Verdict {
+        let state = self.state(lock);
+        let evidence = match state {
+            State::NoTtl => {
+                let all = lock
+                    .reading
+                    .is_some_and(|reading| dialects::dialect(reading.dialect).renewal() == Renewal::NoLease);
+                vec![Verdict::no_ttl_sentence(all)]
+            }
+            State::Free if lock.is_held() => vec!["nobody holds it right now".into()],
+            State::Free => lock.past().last().map(|hold| Verdict::free_sentence(hold, now)).into_iter().collect(),
+            State::Held | State::Done => Vec::new(),
+        };
+        Verdict { state, evidence, confidence: 1.0 }
+    }
+
+    /// The state word alone: cheap enough to ask of every lock.
+    pub fn state(&self, lock: &Lock) -> State {
+        match lock.reading {
+            _ if !lock.is_held() => State::Free,
+            Some(reading) if reading.kind == Kind::Marker => State::Done,
+            Some(reading) if reading.vacant => State::Free,
+            _ if lock.expires.is_none() => State::NoTtl,
+            _ => State::Held,
+        }
+    }
+
+    /// How long it has been held at `now`, and how well that is known.
+    pub fn held_for(&self, lock: &Lock, now: Time) -> Option<(u64, HeldIs)> {
+        // Seen once only, its age is not known at all.
+        let known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || self.known_until(lock, now) > lock.since);
+        known.then(|| (now.since(lock.since).as_millis() as u64, lock.since_is))
+    }
+
     /// One lock at `now`, decoded; `None` where it was never read as a lock.
     pub fn view(&self, lock: &Lock, now: Time) -> Option<LockView> {
         let reading = lock.reading?;
         let dialect = dialects::dialect(reading.dialect);
         let ttl = lock.ttl(now);
         let holders = if lock.is_held() { self.holders(lock, now) } else { Vec::new() };
-        let no_lease = dialect.renewal() == Renewal::NoLease;
-        let verdict = match (lock.is_held(), reading.kind) {
-            (false, _) => Verdict { state: State::Free, evidence: Vec::new(), confidence: 1.0 },
-            (true, Kind::Marker) => Verdict { state: State::Done, evidence: Vec::new(), confidence: 1.0 },
-            (true, Kind::Lock) if holders.is_empty() && !counts_permits(lock) => {
-                Verdict { state: State::Free, evidence: vec!["nobody holds it right now".into()], confidence: 1.0 }
-            }
-            (true, Kind::Lock) => Verdict::of_held(ttl, no_lease, 1.0),
-        };
-        // Seen once only, its age is not known at all.
+        let verdict = self.judge(lock, now);
+        let held = self.held_for(lock, now);
         let known_until = self.known_until(lock, now);
-        let age_known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || known_until > lock.since);
         let (name, second) = (dialect.name(), reading.second.filter(|_| reading.confidence < Claim::SURE));
         Some(LockView {
             node: lock.node,
@@ -49,8 +75,9 @@ impl Table {
             holders,
             ttl,
             lease_ms: lock.lease_ms.map(u64::from),
-            held_ms: age_known.then(|| now.since(lock.since).as_millis() as u64),
-            held_is: age_known.then_some(lock.since_is),
+            held_ms: held.map(|(ms, _)| ms),
+            held_is: held.map(|(_, is)| is),
+            beats: lock.beats().map(|beats| beats.recent().collect()).unwrap_or_default(),
             renewals: renewals(lock, dialect.renewal(), known_until, now),
             fencing_token: None,
             related: None,
@@ -61,11 +88,6 @@ impl Table {
             source: self.source(lock.node).unwrap_or(Source::Scan),
         })
     }
-}
-
-/// A bare counter of permits names nobody.
-fn counts_permits(lock: &Lock) -> bool {
-    matches!(lock.value, RawValue::Str { .. }) && lock.reading.is_some_and(|reading| reading.mode == Mode::Permit)
 }
 
 fn renewals(lock: &Lock, renewal: Renewal, known_until: Time, now: Time) -> Option<RenewalView> {

@@ -39,15 +39,15 @@ impl Default for Limits {
 pub struct Ticket {
     pub node: NodeId,
     pub key: Key,
-    pub(super) place: Place,
+    pub(super) place: LockRef,
     pub(super) seq: u64,
 }
 
-/// A slot and the lock it was given to: stale once the slot has another.
+/// A slot and the lock it was given to: stale once the slot has another. Small, for lists of many locks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Place {
-    pub slot: u32,
-    pub generation: u32,
+pub struct LockRef {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
 }
 
 #[derive(Debug, Default)]
@@ -74,12 +74,12 @@ pub struct Table {
     generation: u32,
     pub(super) held: usize,
     /// Locks to look at, in order.
-    queue: VecDeque<Place>,
+    queue: VecDeque<LockRef>,
     /// Locks to look at again, not before the time given.
-    later: VecDeque<(Time, Place)>,
-    deadlines: BinaryHeap<Reverse<(Time, Place)>>,
+    later: VecDeque<(Time, LockRef)>,
+    deadlines: BinaryHeap<Reverse<(Time, LockRef)>>,
     /// Locks that are gone, oldest first, with the count of their leaving.
-    gone: VecDeque<(Place, u32)>,
+    gone: VecDeque<(LockRef, u32)>,
     /// Keys under the patterns that are no locks, by hash, and until when not to look again.
     ignored: HashMap<u64, Time>,
     transitions: VecDeque<Transition>,
@@ -199,7 +199,7 @@ impl Table {
     }
 
     /// Where the lock of that name is kept, made if it is not there and may be.
-    pub(super) fn place_of(&mut self, node: NodeId, key: &Key, at: Time, make: bool) -> Option<Place> {
+    pub(super) fn place_of(&mut self, node: NodeId, key: &Key, at: Time, make: bool) -> Option<LockRef> {
         let hash = self.hash(node, key.as_bytes());
         match self.find(hash, node, key.as_bytes()) {
             None if make => self.insert(hash, node, key.clone(), at),
@@ -270,7 +270,7 @@ impl Table {
             self.round_robin = (self.round_robin + 1) % self.slots.len();
             let Some(lock) = &self.slots[self.round_robin] else { continue };
             if lock.node == node && lock.is_held() && lock.confirmed < before && !lock.queued {
-                let place = Place { slot: self.round_robin as u32, generation: lock.generation };
+                let place = LockRef { slot: self.round_robin as u32, generation: lock.generation };
                 self.enqueue(place);
                 found += 1;
             }
@@ -308,6 +308,24 @@ impl Table {
     /// All locks that are held, in no order.
     pub fn locks(&self) -> impl Iterator<Item = &Lock> {
         self.slots.iter().flatten().filter(|lock| lock.is_held())
+    }
+
+    /// All locks that are held, with where they are kept, in no order.
+    pub fn places(&self) -> impl Iterator<Item = (LockRef, &Lock)> {
+        self.slots.iter().enumerate().filter_map(|(slot, lock)| {
+            let lock = lock.as_ref().filter(|lock| lock.is_held())?;
+            Some((LockRef { slot: slot as u32, generation: lock.generation }, lock))
+        })
+    }
+
+    /// The lock at that place, if it is still known.
+    pub fn lock_at(&self, place: LockRef) -> Option<&Lock> {
+        self.lock_in(place.slot).filter(|lock| lock.generation == place.generation)
+    }
+
+    /// Where the lock of that name is kept, held or remembered.
+    pub fn place_named(&self, node: NodeId, key: &[u8]) -> Option<LockRef> {
+        self.find(self.hash(node, key), node, key)
     }
 
     /// The lock of that name, held or remembered.
@@ -366,10 +384,10 @@ impl Table {
         &mut self.nodes[index]
     }
 
-    fn held_on(&self, node: NodeId) -> Vec<Place> {
+    fn held_on(&self, node: NodeId) -> Vec<LockRef> {
         let held = |(slot, lock): (usize, &Option<Lock>)| {
             let lock = lock.as_ref().filter(|lock| lock.node == node && lock.is_held())?;
-            Some(Place { slot: slot as u32, generation: lock.generation })
+            Some(LockRef { slot: slot as u32, generation: lock.generation })
         };
         self.slots.iter().enumerate().filter_map(held).collect()
     }
@@ -378,13 +396,13 @@ impl Table {
         self.hasher.hash_one((node, key))
     }
 
-    fn find(&self, hash: u64, node: NodeId, key: &[u8]) -> Option<Place> {
+    fn find(&self, hash: u64, node: NodeId, key: &[u8]) -> Option<LockRef> {
         let same = |slot: &u32| self.lock_in(*slot).is_some_and(|lock| lock.node == node && lock.key.as_bytes() == key);
         let slot = *self.index.find(hash, same)?;
-        Some(Place { slot, generation: self.lock_in(slot)?.generation })
+        Some(LockRef { slot, generation: self.lock_in(slot)?.generation })
     }
 
-    fn insert(&mut self, hash: u64, node: NodeId, key: Key, at: Time) -> Option<Place> {
+    fn insert(&mut self, hash: u64, node: NodeId, key: Key, at: Time) -> Option<LockRef> {
         if self.index.len() >= self.limits.locks {
             self.forget_oldest();
         }
@@ -404,10 +422,10 @@ impl Table {
         self.index.insert_unique(hash, slot, |slot| {
             slots[*slot as usize].as_ref().map_or(0, |lock| hasher.hash_one((lock.node, lock.key.as_bytes())))
         });
-        Some(Place { slot, generation: self.generation })
+        Some(LockRef { slot, generation: self.generation })
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: LockRef) {
         let Some(lock) = self.at(place) else { return };
         let (node, key) = (lock.node, lock.key.clone());
         let hash = self.hash(node, key.as_bytes());
@@ -419,7 +437,7 @@ impl Table {
     }
 
     /// The key is there but is no lock: leave it alone for a while.
-    pub(super) fn ignore(&mut self, place: Place, at: Time) {
+    pub(super) fn ignore(&mut self, place: LockRef, at: Time) {
         let Some(lock) = self.at(place) else { return };
         let (node, key) = (lock.node, lock.key.clone());
         let hash = self.hash(node, key.as_bytes());
@@ -442,7 +460,7 @@ impl Table {
     }
 
     /// The key is gone: remember the lock for a while.
-    pub(super) fn leave(&mut self, place: Place) {
+    pub(super) fn leave(&mut self, place: LockRef) {
         let Some(lock) = self.at(place) else { return };
         if lock.phase == Phase::Unread && lock.past.is_none() {
             return self.remove(place);
@@ -465,7 +483,7 @@ impl Table {
         }
     }
 
-    pub(super) fn enqueue(&mut self, place: Place) {
+    pub(super) fn enqueue(&mut self, place: LockRef) {
         if let Some(lock) = self.at(place)
             && !lock.queued
         {
@@ -475,12 +493,12 @@ impl Table {
     }
 
     /// Looks again in a moment.
-    pub(super) fn put_off(&mut self, place: Place, now: Time) {
+    pub(super) fn put_off(&mut self, place: LockRef, now: Time) {
         self.later.push_back((now + GRACE, place));
     }
 
     /// Watches the lock's deadline: `expired` may come minutes late.
-    pub(super) fn schedule(&mut self, place: Place) {
+    pub(super) fn schedule(&mut self, place: LockRef) {
         let Some(lock) = self.at(place) else { return };
         if let Some(expires) = lock.expires
             && !lock.scheduled
@@ -500,7 +518,7 @@ impl Table {
     }
 
     /// The lock at that place, if the slot still has it.
-    pub(super) fn at(&mut self, place: Place) -> Option<&mut Lock> {
+    pub(super) fn at(&mut self, place: LockRef) -> Option<&mut Lock> {
         self.slots.get_mut(place.slot as usize)?.as_mut().filter(|lock| lock.generation == place.generation)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Only what can be told from the lock itself is judged here; a state without evidence is never given.
 
-use super::Ttl;
+use super::{Hold, Time};
+use crate::text::short_duration;
 
 /// The state word, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,18 +50,15 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Judges a lock that is held, by its TTL alone.
-    pub fn of_held(ttl: Ttl, library_has_no_lease: bool, confidence: f32) -> Verdict {
-        match ttl {
-            Ttl::Never => {
-                let why = if library_has_no_lease {
-                    "it has no TTL, as all locks of this library: if its holder died, it stays until somebody frees it"
-                } else {
-                    "it has no TTL: if its holder died, it stays until somebody frees it"
-                };
-                Verdict { state: State::NoTtl, evidence: vec![why.into()], confidence }
-            }
-            Ttl::In(_) => Verdict { state: State::Held, evidence: Vec::new(), confidence },
-        }
+    pub(super) fn no_ttl_sentence(all_of_the_library: bool) -> String {
+        let whose = if all_of_the_library { ", as all locks of this library" } else { "" };
+        format!("it has no TTL{whose}: if its holder died, it stays until somebody frees it")
+    }
+
+    pub(super) fn free_sentence(last: &Hold, now: Time) -> String {
+        let ago = short_duration(now.since(last.until).as_millis() as u64);
+        let held = short_duration(last.until.since(last.since).as_millis() as u64);
+        let least = if last.exact { "" } else { "at least " };
+        format!("{} {ago} ago, after {least}{held}", last.ending.name())
     }
 }

@@ -58,6 +58,8 @@ pub struct LockView {
     pub held_is: Option<HeldIs>,
     /// `None` where nothing was watched long enough to tell.
     pub renewals: Option<RenewalView>,
+    /// When the last renewals of this hold were seen, oldest first.
+    pub beats: Vec<Time>,
     pub fencing_token: Option<u64>,
     /// For a marker, the lock of the same id; for a lock, its marker.
     pub related: Option<Key>,

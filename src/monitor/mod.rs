@@ -4,10 +4,12 @@
 //! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
 //! monitor through one bounded channel. A source that panics is fatal, and told.
 
+mod facts;
 mod looker;
 mod scanner;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::RedisResult;
@@ -69,10 +71,20 @@ pub struct NodeStatus {
     pub reconnects: u64,
     /// How the last walk of the keyspace went.
     pub scan: Option<ScanReport>,
-    /// How far the walk under way has come.
+    /// The walk under way, if one is.
     pub progress: Arc<Progress>,
+    pub under_way: bool,
     /// What our looks and scans took of the server's time at most.
     pub spent: Duration,
+}
+
+impl NodeStatus {
+    /// How far the walk under way has come, 0 to 1, as far as that can be known; `None` when none is.
+    pub fn scanning(&self) -> Option<f64> {
+        let walked = self.progress.walked.load(Ordering::Relaxed) as f64;
+        let keys = *self.facts.keys.known()? as f64;
+        self.under_way.then(|| (walked / keys.max(1.0)).min(1.0))
+    }
 }
 
 /// The state of a node's event stream.
@@ -106,6 +118,7 @@ enum Incoming {
     Signal(NodeId, Signal),
     Observed(Vec<Observation>),
     Scanned(NodeId, ScanReport),
+    Facts(NodeId, Box<ServerFacts>),
     Looked { node: NodeId, asked: Time, answered: Time, looks: Vec<(Ticket, Option<Seen>)> },
 }
 
@@ -190,6 +203,7 @@ impl Monitor {
             reconnects: 0,
             scan: None,
             progress: progress.clone(),
+            under_way: false,
             spent: Duration::ZERO,
         });
         self.tasks.push(NodeTasks {
@@ -212,6 +226,7 @@ impl Monitor {
                 known: known_here,
             };
             self.running.spawn(notify::follow(follower));
+            self.running.spawn(facts::refresh(node.clone(), out.clone()));
             let id = node.id;
             self.running.spawn(async move {
                 while let Some(signal) = heard.recv().await {
@@ -301,6 +316,7 @@ impl Monitor {
         } else if tasks.scans.try_send(now).is_ok() {
             tasks.scanning = true;
             tasks.rescan_at = None;
+            self.status[node.0 as usize].under_way = true;
         }
     }
 
@@ -313,6 +329,7 @@ impl Monitor {
                 }
             }
             Incoming::Scanned(node, report) => self.take_scan(node, report),
+            Incoming::Facts(node, facts) => self.status[node.0 as usize].facts = *facts,
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
                 for (ticket, seen) in looks {
@@ -365,6 +382,7 @@ impl Monitor {
         let tasks = &mut self.tasks[node.0 as usize];
         tasks.scanning = false;
         let status = &mut self.status[node.0 as usize];
+        status.under_way = false;
         let live = status.stream == Stream::Live(Source::Notification);
         tasks.rescan_at = Some(Instant::now() + if live { RESCAN_LIVE } else { RESCAN_BLIND });
         if report.failed.is_none() {

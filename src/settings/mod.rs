@@ -3,6 +3,7 @@
 //! [`Settings::resolve`] is the only place where they meet. It is pure: whatever comes from outside is in
 //! [`Outside`], so that tests can hand it in.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,8 @@ pub struct Settings {
     /// Writing is refused, by `--read-only` or by the target.
     pub read_only: bool,
     pub config_file: Option<PathBuf>,
+    /// Keys of the console's commands, where they are not the usual ones.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -122,6 +125,7 @@ impl Settings {
             write: cli.write,
             read_only: cli.read_only || target.read_only,
             config_file: config.file.clone(),
+            keys: config.keys.clone(),
             target: target_name,
             servers,
         })

@@ -1,0 +1,93 @@
+//! Workers in Python: redis-py's `Lock`, which polls, and python-redis-lock, whose waiters block on a list.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::Script;
+
+use super::strings::{self, Lease};
+use super::worker::{Cut, Role, Worker};
+use super::{Range, secs};
+
+/// redis-py's token: made when `acquire()` is called, kept while it polls.
+pub fn token(me: &mut Worker) -> String {
+    let (now, card) = (me.now(), me.card);
+    me.dice.uuid1_hex(now, &card)
+}
+
+/// Takes one of its locks, works, frees it, rests, and again. Nothing renews it: work longer than the lease loses it.
+pub struct Poller {
+    pub keys: Vec<String>,
+    pub lease: Duration,
+    /// The pause between two attempts.
+    pub sleep: Duration,
+    pub work: Range,
+    pub pause: Range,
+}
+
+impl Role for Poller {
+    async fn round(&mut self, me: &mut Worker) -> Result<(), Cut> {
+        let key = me.dice.pick(&self.keys).clone();
+        let token = token(me);
+        while !strings::take(me, &key, &token, Lease::Millis(self.lease)).await? {
+            me.rest(self.sleep).await?;
+        }
+        me.rest_some(self.work).await?;
+        strings::release(me, &key, &token).await?;
+        me.rest_some(self.pause).await
+    }
+}
+
+static EXTEND: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "if redis.call('get', KEYS[1]) ~= ARGV[1] or redis.call('ttl', KEYS[1]) < 0 then return 0 end
+         return redis.call('expire', KEYS[1], ARGV[2])",
+    )
+});
+
+static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+         redis.call('del', KEYS[2])
+         redis.call('lpush', KEYS[2], 1)
+         redis.call('pexpire', KEYS[2], ARGV[2])
+         return redis.call('del', KEYS[1])",
+    )
+});
+
+/// How long the item lies there that wakes the next waiter.
+const SIGNAL: Duration = Duration::from_secs(1);
+
+/// Several of these on one name take turns: one holds the lock and renews it at two thirds of its time, the others
+/// block until its release wakes one of them.
+pub struct AutoRenewal {
+    pub name: String,
+    pub work: Range,
+}
+
+impl Role for AutoRenewal {
+    async fn round(&mut self, me: &mut Worker) -> Result<(), Cut> {
+        let (key, signal) = (format!("lock:{}", self.name), format!("lock-signal:{}", self.name));
+        let token = me.dice.base64(18);
+        let expire = me.tempo().whole_seconds(secs(30));
+        while !strings::take(me, &key, &token, Lease::Seconds(expire)).await? {
+            let wait = me.tempo().real(expire).as_secs_f64();
+            let _: Option<(String, String)> = me.wait_for(redis::cmd("BLPOP").arg(&signal).arg(wait)).await?;
+        }
+        let every = expire.mul_f64(2.0 / 3.0);
+        let mut left = me.dice.duration(self.work);
+        while left > every {
+            me.rest(every).await?;
+            left -= every;
+            let seconds = me.tempo().real(expire).as_secs_f64().round() as u64;
+            let mine = me.call(EXTEND.key(&key).arg(&token).arg(seconds)).await?;
+            if !me.prolonged(&key, mine) {
+                return me.rest(expire).await;
+            }
+        }
+        me.rest(left).await?;
+        let mine = me.call(UNLOCK.key(&key).key(&signal).arg(&token).arg(me.ms(SIGNAL))).await?;
+        me.let_go(&key, mine);
+        me.rest(secs(1)).await
+    }
+}

@@ -1,0 +1,158 @@
+//! What is planted in the fleet, where, and what a person should be able to see of it.
+
+use crate::glob::Glob;
+use crate::model::Key;
+
+/// One planted situation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Situation {
+    pub name: &'static str,
+    /// A glob of the keys in which it shows.
+    pub key: &'static str,
+    /// The dialect that these keys are.
+    pub library: &'static str,
+    pub what_to_see: &'static str,
+}
+
+impl Situation {
+    /// The pattern, ready to match.
+    pub fn glob(&self) -> Glob {
+        Glob::new(self.key).expect("the patterns of the situations are valid")
+    }
+
+    pub fn is_at(&self, key: &Key) -> bool {
+        self.glob().matches(key.as_bytes())
+    }
+}
+
+const fn situation(
+    name: &'static str,
+    key: &'static str,
+    library: &'static str,
+    what_to_see: &'static str,
+) -> Situation {
+    Situation { name, key, library, what_to_see }
+}
+
+/// All of them. No two share a key.
+pub const SITUATIONS: &[Situation] = &[
+    situation(
+        "healthy watchdog",
+        "orders-lock:*",
+        "redisson",
+        "renewed each third of its 30 s lease, a waiter on its channel, freed when the work is done",
+    ),
+    situation(
+        "automatic renewal",
+        "lock:report-*",
+        "python-redis-lock",
+        "renewed at two thirds of its time; the next worker is blocked until the release wakes it",
+    ),
+    situation(
+        "taken and freed again and again",
+        "cart-lock:*",
+        "redis-py",
+        "short holds one after the other, none of them renewed",
+    ),
+    situation(
+        "crashed holder",
+        "stock-lock:*",
+        "redisson",
+        "renewals end and the holder's connection is gone; the lock waits for its time to be up",
+    ),
+    situation(
+        "stalled watchdog",
+        "billing-lock:*",
+        "redisson",
+        "renewals end while the holder's connection lives: its work goes on, and soon without the lock",
+    ),
+    situation(
+        "lock without a TTL",
+        "reindex-lock",
+        "redis-py",
+        "taken without a timeout by somebody who is gone: it stays until somebody frees it",
+    ),
+    situation("SETNX without EXPIRE", "import.lock", "plain", "its taker died between the two commands: it stays"),
+    situation(
+        "hot lock",
+        "flash-sale-lock",
+        "redis-py",
+        "six pollers, most attempts refused, the holder changes each second",
+    ),
+    situation(
+        "fair queue with a dead waiter",
+        "print-lock:*",
+        "redisson",
+        "waiters in a list; one of them is dead, and as the head of the queue holds up the others",
+    ),
+    situation("readers", "catalogue-lock", "redisson", "several hold it to read, and a writer waits for all of them"),
+    situation("writer", "prices-lock", "redisson", "one holds it to write, and readers wait for it"),
+    situation(
+        "scheduler's lease",
+        "job-lock:default:*",
+        "shedlock",
+        "the job is done and nobody works, yet the key stays on purpose until its minute is over",
+    ),
+    situation(
+        "handed over without a release",
+        "invoice-lock:*",
+        "plain",
+        "the holder changes while it is held: each writes itself over the other",
+    ),
+    situation(
+        "work that outlives its lease",
+        "export-lock:*",
+        "redis-py",
+        "it expires under its holder, another takes it, and for a while both work",
+    ),
+    situation(
+        "idempotency markers",
+        "completed:payment-*",
+        "marker",
+        "work that is done: nobody holds these, they keep it from being done twice",
+    ),
+    situation(
+        "locks beside their markers",
+        "lock:payment-*",
+        "plain",
+        "held while the payment of the same number is under way",
+    ),
+    situation(
+        "unique jobs",
+        "uniquejobs:*:LOCKED",
+        "sidekiq-unique-jobs",
+        "no TTL, as all of this library; jobs like one under way are refused",
+    ),
+    situation("claims on queued jobs", "bull:mail:*:lock", "bullmq", "renewed each 15 s by being set again"),
+    situation("lock registry", "spring-locks:*", "spring", "one value on several keys: they belong to one process"),
+    situation("exclusive lock with a deadline", "pdf-lock", "symfony", "300 s long, and freed after a few"),
+    situation(
+        "scheduled task",
+        "shop-database-shop-cache-framework/schedule-*",
+        "laravel",
+        "a lease of a day for a task of seconds: a crash would stop the task until tomorrow",
+    ),
+    situation(
+        "unique job without a TTL",
+        "shop-database-shop-cache-laravel_unique_job:*",
+        "laravel",
+        "no TTL, and freed when the job is done",
+    ),
+    situation("everyday locks", "locks:account:*", "redlock", "many, short, freed by their holders"),
+    situation("everyday mutexes", "seat-mutex:*", "redsync", "many, short, freed by their holders"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects;
+
+    #[test]
+    fn every_situation_has_a_valid_pattern_and_a_known_library() {
+        for situation in SITUATIONS {
+            assert!(dialects::by_name(situation.library).is_some(), "{}", situation.library);
+            let same = |other: &&Situation| other.name == situation.name || other.glob().covers(&situation.glob());
+            assert_eq!(SITUATIONS.iter().filter(same).count(), 1, "{}", situation.name);
+        }
+    }
+}

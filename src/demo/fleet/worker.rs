@@ -1,0 +1,225 @@
+//! A worker of the fleet: a name, a connection of its own, its dice, and the book it writes into.
+//!
+//! What it does is its [`Role`]: one round after the other, until the fleet stops. Errors of the server end the round;
+//! the worker hangs up, rests and starts anew, as a real one would. Stopping waits for the command under way, so that
+//! the book is true at the end.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion, PushInfo,
+    PushKind, RedisError, RedisResult, ScriptInvocation,
+};
+use tokio::sync::{Notify, watch};
+
+use super::dice::Dice;
+use super::tally::{Ledger, Tally};
+use super::tempo::Tempo;
+use crate::clock::Clock;
+use crate::model::Time;
+
+/// Longer than any command of ours blocks.
+const ANSWER: Duration = Duration::from_secs(60);
+const CONNECT: Duration = Duration::from_secs(5);
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// Why a round was cut short.
+#[derive(Debug)]
+pub enum Cut {
+    /// The fleet stops.
+    Stopped,
+    Failed(RedisError),
+}
+
+impl From<RedisError> for Cut {
+    fn from(error: RedisError) -> Cut {
+        Cut::Failed(error)
+    }
+}
+
+/// What a worker does.
+pub trait Role: Send + 'static {
+    /// One round, usually from taking a lock to its end.
+    fn round(&mut self, me: &mut Worker) -> impl Future<Output = Result<(), Cut>> + Send;
+}
+
+/// What all workers of a fleet share.
+#[derive(Clone)]
+pub struct Site {
+    pub info: ConnectionInfo,
+    pub seed: u64,
+    pub tempo: Tempo,
+    pub ledger: Ledger,
+    pub clock: Clock,
+    pub stop: watch::Receiver<bool>,
+}
+
+pub struct Worker {
+    pub name: String,
+    pub dice: Dice,
+    pub card: [u8; 6],
+    site: Site,
+    line: Option<MultiplexedConnection>,
+    /// Rings when a message arrives on a channel that the worker listens to.
+    bell: Arc<Notify>,
+}
+
+impl Worker {
+    pub fn new(name: String, site: Site) -> Worker {
+        let mut dice = Dice::new(site.seed, &name);
+        let card = dice.network_card();
+        Worker { name, dice, card, site, line: None, bell: Arc::default() }
+    }
+
+    /// Plays the role until the fleet stops.
+    pub async fn play(mut self, mut role: impl Role) {
+        loop {
+            let cut = match role.round(&mut self).await {
+                Ok(()) => continue,
+                Err(cut) => cut,
+            };
+            let Cut::Failed(error) = cut else { return };
+            self.site.ledger.failed(&self.name, &error);
+            self.hang_up();
+            if self.rest(AFTER_FAILURE).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Sends a command and reads its answer.
+    pub async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Cut> {
+        Ok(command.query_async(self.line().await?).await?)
+    }
+
+    /// Runs a script.
+    pub async fn call<T: FromRedisValue>(&mut self, script: &ScriptInvocation<'_>) -> Result<T, Cut> {
+        Ok(script.invoke_async(self.line().await?).await?)
+    }
+
+    /// Sends a command that may block until somebody else acts.
+    pub async fn wait_for<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Cut> {
+        let mut stop = self.site.stop.clone();
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => Err(Cut::Stopped),
+            answer = self.ask(command) => answer,
+        }
+    }
+
+    pub async fn subscribe(&mut self, channel: &str) -> Result<(), Cut> {
+        Ok(self.line().await?.subscribe(channel).await?)
+    }
+
+    pub async fn unsubscribe(&mut self, channel: &str) -> Result<(), Cut> {
+        Ok(self.line().await?.unsubscribe(channel).await?)
+    }
+
+    /// Waits for a message on a channel subscribed to, but no longer than this.
+    pub async fn listen(&mut self, at_most: Duration) -> Result<(), Cut> {
+        let bell = self.bell.clone();
+        tokio::select! {
+            biased;
+            rested = self.rest(at_most) => rested,
+            _ = bell.notified() => Ok(()),
+        }
+    }
+
+    /// Closes the connection, as the end of the process would.
+    pub fn hang_up(&mut self) {
+        self.line = None;
+    }
+
+    /// Lets time pass.
+    pub async fn rest(&mut self, told: Duration) -> Result<(), Cut> {
+        let real = self.site.tempo.real(told);
+        tokio::select! {
+            biased;
+            _ = self.site.stop.wait_for(|stop| *stop) => Err(Cut::Stopped),
+            _ = tokio::time::sleep(real) => Ok(()),
+        }
+    }
+
+    /// Lets some time of that range pass.
+    pub async fn rest_some(&mut self, range: (Duration, Duration)) -> Result<(), Cut> {
+        let told = self.dice.duration(range);
+        self.rest(told).await
+    }
+
+    pub fn tempo(&self) -> Tempo {
+        self.site.tempo
+    }
+
+    /// A duration in the milliseconds that a command takes.
+    pub fn ms(&self, told: Duration) -> u64 {
+        (self.site.tempo.real(told).as_millis() as u64).max(1)
+    }
+
+    pub fn now(&self) -> Time {
+        self.site.clock.now()
+    }
+
+    pub fn count(&self, key: &str, change: impl FnOnce(&mut Tally)) {
+        self.site.ledger.count(key, change);
+    }
+
+    /// Counts an attempt with its outcome, and hands the outcome on.
+    pub fn tried(&self, key: &str, got: bool) -> bool {
+        self.count(key, |tally| {
+            tally.attempts += 1;
+            tally.acquired += u64::from(got);
+            tally.refused += u64::from(!got);
+        });
+        got
+    }
+
+    /// Counts the end of a hold, or that it was no longer ours to end, and hands on which.
+    pub fn let_go(&self, key: &str, was_mine: bool) -> bool {
+        self.count(key, |tally| {
+            tally.released += u64::from(was_mine);
+            tally.lost += u64::from(!was_mine);
+        });
+        was_mine
+    }
+
+    /// Counts a renewal, or the loss that it found out, and hands on which.
+    pub fn prolonged(&self, key: &str, still_mine: bool) -> bool {
+        self.count(key, |tally| {
+            tally.renewed += u64::from(still_mine);
+            tally.lost += u64::from(!still_mine);
+        });
+        still_mine
+    }
+
+    async fn line(&mut self) -> RedisResult<&mut MultiplexedConnection> {
+        if self.line.is_none() {
+            self.line = Some(self.dial().await?);
+        }
+        Ok(self.line.as_mut().expect("dialled just now"))
+    }
+
+    async fn dial(&mut self) -> RedisResult<MultiplexedConnection> {
+        // RESP3, so that one connection can both ask and listen.
+        let settings = self.site.info.redis_settings().clone();
+        let settings = settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
+        let client = Client::open(self.site.info.clone().set_redis_settings(settings).into_connection_info()?)?;
+        let bell = Arc::new(Notify::new());
+        self.bell = bell.clone();
+        let ring = move |push: PushInfo| {
+            if push.kind == PushKind::Message {
+                bell.notify_one();
+            }
+            Ok::<(), std::convert::Infallible>(())
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(ANSWER))
+            .set_push_sender(ring);
+        let mut line = client.get_multiplexed_async_connection_with_config(&config).await?;
+        redis::cmd("CLIENT").arg("SETNAME").arg(&self.name).exec_async(&mut line).await?;
+        Ok(line)
+    }
+}

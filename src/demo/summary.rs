@@ -1,0 +1,224 @@
+//! What a headless demo saw: the locks by state and library, and each planted situation as the monitor knows it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use super::fleet::{SITUATIONS, Situation, Tally};
+use crate::model::{Change, Ending, HeldIs, Key, LockView, Snapshot, State};
+use crate::monitor::Monitor;
+use crate::servers::Product;
+use crate::text;
+
+/// One situation as it was seen.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    pub situation: &'static Situation,
+    /// The lock that shows it best, from the last look at which there was one.
+    pub lock: Option<LockView>,
+    /// How many locks of it there were at that look.
+    pub keys: usize,
+    pub changes: Changes,
+}
+
+/// Counts of what happened to the locks of a situation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Changes {
+    pub acquired: u64,
+    pub renewed: u64,
+    pub released: u64,
+    pub expired: u64,
+    pub taken: u64,
+}
+
+impl Changes {
+    fn count(&mut self, change: Change) {
+        match change {
+            Change::Acquired => self.acquired += 1,
+            Change::Renewed => self.renewed += 1,
+            Change::Taken => self.taken += 1,
+            Change::Ended(Ending::Released) => self.released += 1,
+            Change::Ended(Ending::Expired) => self.expired += 1,
+            Change::Found | Change::Ended(_) => {}
+        }
+    }
+}
+
+/// The whole of it.
+pub struct Summary {
+    pub seed: u64,
+    pub watched: Duration,
+    pub workers: usize,
+    /// What the workers themselves know.
+    pub tally: BTreeMap<String, Tally>,
+    pub sightings: Vec<Sighting>,
+    /// The last look.
+    pub locks: Vec<LockView>,
+    pub server: String,
+    /// How changes were learnt.
+    pub source: &'static str,
+    pub events: u64,
+    pub lost_events: u64,
+}
+
+impl Summary {
+    pub(super) fn new(seed: u64) -> Summary {
+        let sighting = |situation| Sighting { situation, lock: None, keys: 0, changes: Changes::default() };
+        Summary {
+            seed,
+            watched: Duration::ZERO,
+            workers: 0,
+            tally: BTreeMap::new(),
+            sightings: SITUATIONS.iter().map(sighting).collect(),
+            locks: Vec::new(),
+            server: String::new(),
+            source: "off",
+            events: 0,
+            lost_events: 0,
+        }
+    }
+
+    /// Takes in what the monitor knows now and what happened since the last look.
+    pub(super) fn look(&mut self, monitor: &mut Monitor) {
+        for transition in monitor.take_transitions().0 {
+            if let Some(sighting) = self.sighting_of(&transition.key) {
+                sighting.changes.count(transition.change);
+            }
+        }
+        self.see(&monitor.snapshot());
+    }
+
+    pub(super) fn finish(&mut self, monitor: &mut Monitor, watched: Duration) {
+        self.look(monitor);
+        self.watched = watched;
+        self.locks = monitor.snapshot().locks.into_iter().filter(|lock| lock.verdict.state != State::Free).collect();
+        for node in monitor.nodes() {
+            let product = node.facts.product.known().map(Product::to_string);
+            self.server = format!("{} at {}", product.unwrap_or_else(|| "a server".into()), node.name);
+            self.source = node.stream.name();
+            self.events += node.events;
+            self.lost_events += node.lost;
+        }
+    }
+
+    fn sighting_of(&mut self, key: &Key) -> Option<&mut Sighting> {
+        self.sightings.iter_mut().find(|sighting| sighting.situation.is_at(key))
+    }
+
+    fn see(&mut self, snapshot: &Snapshot) {
+        for sighting in &mut self.sightings {
+            let held = |lock: &&LockView| lock.verdict.state != State::Free && sighting.situation.is_at(&lock.key);
+            let locks: Vec<&LockView> = snapshot.locks.iter().filter(held).collect();
+            if let Some(best) = locks.iter().max_by_key(|lock| telling(lock)) {
+                sighting.lock = Some((*best).clone());
+                sighting.keys = locks.len();
+            }
+        }
+    }
+
+    /// The situations of which no lock was found.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let unseen = self.sightings.iter().filter(|sighting| sighting.lock.is_none());
+        unseen.map(|sighting| sighting.situation.name).collect()
+    }
+
+    /// 0 if every situation was found, else 1.
+    pub fn exit_code(&self) -> u8 {
+        u8::from(!self.missing().is_empty())
+    }
+
+    /// Writes it for people.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let seconds = self.watched.as_secs_f64();
+        writeln!(out, "{}, seed {}, {} workers", self.server, self.seed, self.workers)?;
+        let rate = self.events as f64 / seconds.max(0.001);
+        write!(out, "watched for {seconds:.1} s by {}: {} events, {rate:.0} per second", self.source, self.events)?;
+        match self.lost_events {
+            0 => writeln!(out)?,
+            lost => writeln!(out, ", {lost} lost")?,
+        }
+        let of = |state: State| self.locks.iter().filter(|lock| lock.verdict.state == state).count();
+        let states = State::ALL.iter().filter(|state| of(**state) > 0);
+        let states: Vec<String> = states.map(|state| format!("{} {}", of(*state), state.label())).collect();
+        writeln!(out, "\nLocks at the end: {}", states.join(", "))?;
+        let mut libraries: BTreeMap<&str, usize> = BTreeMap::new();
+        for lock in &self.locks {
+            *libraries.entry(lock.dialect).or_default() += 1;
+        }
+        for (library, count) in libraries {
+            writeln!(out, "  {count:>4}  {library}")?;
+        }
+        writeln!(out, "\nSituations")?;
+        self.sightings.iter().try_for_each(|sighting| sighting.write(out))?;
+        let missing = self.missing();
+        match missing.len() {
+            0 => writeln!(out, "\nAll {} situations were found.", self.sightings.len()),
+            _ => writeln!(out, "\nNot found: {}.", missing.join(", ")),
+        }
+    }
+}
+
+/// Which of several locks shows a situation best: the worst state, then the most missed and the most seen renewals.
+fn telling(lock: &LockView) -> (std::cmp::Reverse<State>, u64, u64, usize) {
+    let renewals = lock.renewals.as_ref();
+    let missed = renewals.and_then(|renewals| renewals.missed).unwrap_or(0);
+    let count = renewals.map_or(0, |renewals| renewals.count);
+    (std::cmp::Reverse(lock.verdict.state), missed, count, lock.holders.len())
+}
+
+impl Sighting {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Situation { name, key, library, what_to_see } = self.situation;
+        let Some(lock) = &self.lock else {
+            writeln!(out, "  {name}: {key} ({library})\n      not found: {what_to_see}")?;
+            return Ok(());
+        };
+        let more = if self.keys > 1 { format!(" and {} more", self.keys - 1) } else { String::new() };
+        writeln!(out, "  {name}: {}{more} ({})", lock.key, lock.dialect)?;
+        writeln!(out, "      {what_to_see}")?;
+        writeln!(out, "      seen: {}", describe(lock))?;
+        let Changes { acquired, renewed, released, expired, taken } = self.changes;
+        let counts = [(acquired, "acquired"), (renewed, "renewed"), (released, "released")];
+        let rare = [(expired, "expired"), (taken, "taken over")];
+        let told: Vec<String> = counts
+            .iter()
+            .chain(rare.iter().filter(|(count, _)| *count > 0))
+            .map(|(count, word)| format!("{word} {count}"))
+            .collect();
+        writeln!(out, "      in all: {}", told.join(", "))
+    }
+}
+
+/// One lock in one line.
+fn describe(lock: &LockView) -> String {
+    let mut parts = vec![lock.verdict.state.label().to_string()];
+    match lock.holders.as_slice() {
+        [] => {}
+        [one] => parts.push(format!("by {}", text::short_token(&one.token.to_string()))),
+        many => parts.push(format!("by {} {}", many.len(), lock.mode.name())),
+    }
+    if let (Some(held), Some(how)) = (lock.held_ms, lock.held_is) {
+        let at_least = if how == HeldIs::AtLeast { "at least " } else { "" };
+        parts.push(format!("for {at_least}{}", text::short_duration(held)));
+    }
+    let mut line = parts.join(" ");
+    match (lock.ttl.remaining(), lock.lease_ms) {
+        (None, _) => line.push_str("; no TTL"),
+        (Some(left), lease) => {
+            line.push_str(&format!("; TTL {}", text::short_duration(left.as_millis() as u64)));
+            if let Some(lease) = lease {
+                line.push_str(&format!(" of {}", text::short_duration(lease)));
+            }
+        }
+    }
+    if let Some(renewals) = lock.renewals.as_ref().filter(|renewals| renewals.count > 0) {
+        line.push_str(&format!("; renewed {} times", renewals.count));
+        if let Some(last) = renewals.last_ms {
+            line.push_str(&format!(", last {} ago", text::short_duration(last)));
+        }
+        if let Some(missed) = renewals.missed.filter(|missed| *missed > 0) {
+            line.push_str(&format!(", {missed} missed"));
+        }
+    }
+    line
+}

@@ -1,0 +1,80 @@
+//! Colours by meaning, from the sixteen that every terminal has, so that its own scheme keeps them readable on light
+//! and dark. Meaning never hangs on colour alone: without colours, bold, dim and reverse remain.
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::model::State;
+
+/// How things look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Theme {
+    pub color: bool,
+    pub ascii: bool,
+}
+
+impl Theme {
+    fn paint(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    pub fn state(self, state: State) -> Style {
+        match state {
+            State::NoTtl => self.paint(Color::Magenta).add_modifier(Modifier::BOLD),
+            State::Held => Style::new(),
+            State::Done => self.dim(),
+            State::Free => self.dim(),
+        }
+    }
+
+    pub fn title(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    pub fn heading(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+    }
+
+    pub fn selected(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    pub fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    pub fn good(self) -> Style {
+        self.paint(Color::Green)
+    }
+
+    pub fn warning(self) -> Style {
+        self.paint(Color::Yellow)
+    }
+
+    pub fn bad(self) -> Style {
+        self.paint(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    pub fn accent(self) -> Style {
+        self.paint(Color::Cyan)
+    }
+
+    /// Production stands out whatever the scheme.
+    pub fn environment(self, name: &str) -> Style {
+        match name {
+            "prod" => self.paint(Color::Red).add_modifier(Modifier::BOLD | Modifier::REVERSED),
+            _ => self.accent().add_modifier(Modifier::BOLD),
+        }
+    }
+
+    /// A sign, or its ASCII stand-in.
+    pub fn sign<'a>(self, sign: &'a str, ascii: &'a str) -> &'a str {
+        if self.ascii { ascii } else { sign }
+    }
+
+    /// What is left of a lease, as a bar of `width` cells.
+    pub fn bar(self, share: f64, width: usize) -> String {
+        let (full, empty) = if self.ascii { ('#', '.') } else { ('█', '░') };
+        let filled = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
+        (0..width).map(|cell| if cell < filled { full } else { empty }).collect()
+    }
+}

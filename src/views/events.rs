@@ -1,0 +1,65 @@
+//! The feed: what happened to locks, the newest first.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::part::{self, fit, fit_key};
+use crate::app::App;
+use crate::filter::Subject;
+use crate::model::{Change, Ending, Transition};
+
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let theme = app.theme;
+    let width = usize::from(area.width);
+    let key_width = (width / 2).saturating_sub(14).max(16);
+    let wanted = |change: &&Transition| {
+        app.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
+    };
+    let mut lines = vec![Line::styled(
+        format!(" {:<13}{:<10}{} {}", "TIME (UTC)", "EVENT", fit("KEY", key_width, theme), "HOLDER"),
+        theme.title(),
+    )];
+    if app.feed_dropped > 0 {
+        lines.push(Line::styled(format!(" {} changes came too fast to be kept", app.feed_dropped), theme.bad()));
+    }
+    let room = usize::from(area.height).saturating_sub(lines.len());
+    let shown = app.feed.iter().rev().filter(wanted).skip(app.scroll).take(room);
+    lines.extend(shown.map(|change| line(app, change, key_width)));
+    if app.feed.is_empty() {
+        lines.push(Line::styled("  Nothing has happened since lockscope started.", theme.dim()));
+    }
+    for (index, line) in lines.into_iter().take(usize::from(area.height)).enumerate() {
+        frame.render_widget(line, Rect { y: area.y + index as u16, height: 1, ..area });
+    }
+}
+
+fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
+    let theme = app.theme;
+    let style = match change.change {
+        Change::Taken => theme.bad(),
+        Change::Ended(Ending::Expired) => theme.warning(),
+        Change::Ended(Ending::Released | Ending::Forced) => Style::new(),
+        Change::Ended(_) => theme.bad(),
+        Change::Acquired => theme.good(),
+        Change::Found | Change::Renewed => theme.dim(),
+    };
+    let token = |token: &crate::model::Token| part::token(app, &token.to_string());
+    let who = match (&change.holder, &change.previous, change.change) {
+        (Some(holder), Some(previous), _) => format!("{} took it from {}", token(holder), token(previous)),
+        (Some(holder), None, _) => token(holder),
+        (None, Some(previous), Change::Ended(ending)) if change.change.name() == "lost" => {
+            format!("was {}, {}", token(previous), ending.name())
+        }
+        (None, Some(previous), _) => format!("was {}", token(previous)),
+        (None, None, Change::Ended(ending)) if change.change.name() == "lost" => ending.name().into(),
+        (None, None, _) => "-".into(),
+    };
+    Line::from(vec![
+        Span::styled(format!(" {:<13}", part::clock(change.at)), theme.dim()),
+        Span::styled(format!("{:<10}", change.change.name()), style),
+        Span::raw(format!("{} ", fit_key(&change.key.to_string(), key_width, theme))),
+        Span::raw(if theme.ascii { crate::text::ascii(&who) } else { who }),
+    ])
+}

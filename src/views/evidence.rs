@@ -1,0 +1,71 @@
+//! The sentence on the selected lock: what it is, by which numbers.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Wrap};
+
+use super::part;
+use crate::app::App;
+use crate::dialects::Claim;
+use crate::model::{Kind, LockView};
+use crate::text::short_duration;
+
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let theme = app.theme;
+    let rule = Rect { height: 1.min(area.height), ..area };
+    let position = match (app.scene.cursor, app.scene.listed) {
+        (Some(cursor), listed) => format!(" {} of {listed} ", cursor + 1),
+        _ => String::new(),
+    };
+    let line = theme.sign("─", "-").repeat(usize::from(area.width).saturating_sub(position.len() + 2));
+    frame.render_widget(Line::styled(format!("{line}{position}"), theme.dim()), rule);
+    let Some(lock) = &app.scene.lock else { return };
+    let text = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let state = lock.verdict.state;
+    let line = Line::from(vec![
+        Span::styled(format!(" {} ", lock.key), theme.title()),
+        Span::styled(format!(" {} ", state.label()), theme.state(state)),
+        Span::raw(format!(" {}", sentence(app, lock))),
+    ]);
+    frame.render_widget(Paragraph::new(line).wrap(Wrap { trim: true }), text);
+}
+
+/// One sentence with the actual numbers.
+pub fn sentence(app: &App, lock: &LockView) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if lock.stale {
+        parts.push("not confirmed since the connection was lost".into());
+    }
+    parts.extend(lock.verdict.evidence.iter().cloned());
+    if lock.kind == Kind::Marker {
+        parts.push("marks work as done, nobody holds it".into());
+    }
+    match lock.holders.as_slice() {
+        [] => {}
+        [one] => parts.push(format!("held by {}", part::holder(app, one))),
+        several => parts.push(format!("held by {} at once", several.len())),
+    }
+    if let Some(renewals) = &lock.renewals
+        && let Some(last) = renewals.last_ms
+    {
+        let every = renewals.period_ms.map(|ms| format!("every {} ", short_duration(ms))).unwrap_or_default();
+        let until = match renewals.missed {
+            Some(missed) if missed > 0 => format!("until {} ago, {missed} missed", short_duration(last)),
+            _ => format!("last {} ago", short_duration(last)),
+        };
+        parts.push(format!("renewed {every}{until}"));
+    }
+    if let (Some(left), Some(lease)) = (lock.ttl.remaining(), lock.lease_ms) {
+        parts.push(format!("{} left of {}", short_duration(left.as_millis() as u64), short_duration(lease)));
+    }
+    if let Some(related) = &lock.related {
+        parts.push(format!("see also {related}"));
+    }
+    if lock.dialect_confidence < Claim::SURE {
+        let second = lock.second_choice.map(|(name, _)| format!(" or {name}")).unwrap_or_default();
+        parts.push(format!("the library is a guess: {}{second}", lock.dialect));
+    }
+    let text = parts.join("; ");
+    if app.theme.ascii { crate::text::ascii(&text) } else { text }
+}

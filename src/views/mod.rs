@@ -1,0 +1,87 @@
+//! Everything that is drawn: one file per screen, plus the few parts they share. Drawing takes `&App` and changes
+//! nothing.
+//!
+//! ```text
+//!  header    target, environment, server, how it is watched, what it costs
+//!  tabs      screens, counts by state, the filter in force
+//!  body      the screen, or the opened lock
+//!  evidence  the sentence on the selected lock (on the locks screen)
+//!  footer    keys, or what is being typed, or what there is to say
+//! ```
+
+mod detail;
+mod events;
+mod evidence;
+mod footer;
+mod header;
+mod help;
+mod locks;
+mod part;
+mod servers;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::Line;
+
+use crate::app::{App, Overlay, Screen};
+
+/// The least a screen needs to say anything true.
+const LEAST: (u16, u16) = (60, 12);
+const EVIDENCE: u16 = 3;
+
+struct Areas {
+    header: Rect,
+    tabs: Rect,
+    body: Rect,
+    evidence: Rect,
+    footer: Rect,
+}
+
+fn areas(app: &App, area: Rect) -> Areas {
+    let evidence = if app.in_list() { EVIDENCE } else { 0 };
+    let [header, tabs, body, evidence, footer] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(evidence),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    Areas { header, tabs, body, evidence, footer }
+}
+
+/// How many locks the list has room for.
+pub fn list_rows(app: &App) -> usize {
+    let (width, height) = app.size;
+    let body = areas(app, Rect::new(0, 0, width, height)).body;
+    usize::from(body.height.saturating_sub(1))
+}
+
+/// Draws the whole screen.
+pub fn draw(frame: &mut Frame<'_>, app: &App) {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        return draw_too_small(frame, area);
+    }
+    let areas = areas(app, area);
+    header::draw(frame, app, areas.header, areas.tabs);
+    match (&app.opened, app.screen) {
+        (Some(_), _) => detail::draw(frame, app, areas.body),
+        (None, Screen::Locks) => {
+            locks::draw(frame, app, areas.body);
+            evidence::draw(frame, app, areas.evidence);
+        }
+        (None, Screen::Events) => events::draw(frame, app, areas.body),
+        (None, Screen::Servers) => servers::draw(frame, app, areas.body),
+    }
+    footer::draw(frame, app, areas.footer);
+    if let Overlay::Help { scroll } = app.overlay {
+        help::draw(frame, app, area, scroll);
+    }
+}
+
+fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {
+    let (width, height) = LEAST;
+    let text = format!("lockscope needs {width}x{height}, this is {}x{}; q quits", area.width, area.height);
+    frame.render_widget(Line::raw(text), Rect { height: area.height.min(1), ..area });
+}

@@ -1,0 +1,129 @@
+//! Parts that several screens share: fitting texts, holders, TTLs, heartbeats.
+
+use ratatui::style::Style;
+use ratatui::text::Span;
+use unicode_width::UnicodeWidthStr;
+
+use crate::app::App;
+use crate::model::{HeldIs, Holder, LockView, Time, Ttl};
+use crate::text::{self, short_duration};
+use crate::theme::Theme;
+
+/// What stands where something is hidden for a picture.
+const HIDDEN: &str = "(hidden)";
+
+/// Exactly `width` cells: cut with a mark, or filled with spaces.
+pub fn fit(text: &str, width: usize, theme: Theme) -> String {
+    let text = if theme.ascii { text::ascii(text) } else { text.to_string() };
+    let mark = if theme.ascii { '~' } else { '…' };
+    let cut = text::fit_marked(&text, width, mark);
+    let room = width.saturating_sub(cut.width());
+    format!("{cut}{}", " ".repeat(room))
+}
+
+/// The same, to the right.
+pub fn fit_right(text: &str, width: usize, theme: Theme) -> String {
+    let cut = fit(text, width, theme);
+    let trimmed = cut.trim_end();
+    format!("{}{trimmed}", " ".repeat(width.saturating_sub(trimmed.width())))
+}
+
+/// The key with its middle cut out when it is too long: both ends tell more than one.
+pub fn fit_key(key: &str, width: usize, theme: Theme) -> String {
+    let key = if theme.ascii { text::ascii(key) } else { key.to_string() };
+    if key.width() <= width || width < 9 {
+        return fit(&key, width, theme);
+    }
+    let tail_width = width / 2;
+    let mut tail = String::new();
+    for c in key.chars().rev() {
+        if tail.width() + c.to_string().width() > tail_width {
+            break;
+        }
+        tail.insert(0, c);
+    }
+    let head = text::fit_marked(&key, width - tail.width(), if theme.ascii { '~' } else { '…' });
+    fit(&format!("{head}{tail}"), width, theme)
+}
+
+/// A token as it may be shown now.
+pub fn token(app: &App, text: &str) -> String {
+    match (app.private, app.reveal) {
+        (true, _) => HIDDEN.into(),
+        (false, true) => text.to_string(),
+        (false, false) => text::short_token(text),
+    }
+}
+
+/// Who holds it, as short as it helps: what a person calls it before what a machine does.
+pub fn holder(app: &App, holder: &Holder) -> String {
+    if app.private {
+        return HIDDEN.into();
+    }
+    let mut parts = vec![token(app, &holder.token.to_string())];
+    if let Some(host) = &holder.host {
+        let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
+        let named = format!("{}{pid}", text::visible(host.as_bytes()));
+        if host.starts_with("mac ") { parts.push(named) } else { parts = vec![named] }
+    }
+    parts.join(" ")
+}
+
+/// The holders in one cell.
+pub fn holders(app: &App, lock: &LockView) -> String {
+    match lock.holders.as_slice() {
+        [] => "-".into(),
+        [one] => holder(app, one),
+        [first, rest @ ..] => format!("{} +{}", holder(app, first), rest.len()),
+    }
+}
+
+pub fn library(lock: &LockView) -> String {
+    let guess = if lock.dialect_confidence < crate::dialects::Claim::SURE { "?" } else { "" };
+    format!("{}{guess}", lock.dialect)
+}
+
+pub fn held(lock: &LockView, theme: Theme) -> String {
+    match (lock.held_ms, lock.held_is) {
+        (Some(ms), Some(HeldIs::Exact)) => short_duration(ms),
+        (Some(ms), Some(HeldIs::AtLeast)) if ms >= 1_000 => format!("{}{}", theme.sign("≥", ">="), short_duration(ms)),
+        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
+        _ => "?".into(),
+    }
+}
+
+pub fn ttl(ttl: Ttl) -> String {
+    ttl.remaining().map_or("never".into(), |left| short_duration(left.as_millis() as u64))
+}
+
+/// What is left of the lease, 0 to 1; `None` where the lease is not known.
+pub fn share_left(lock: &LockView) -> Option<f64> {
+    let left = lock.ttl.remaining()?.as_millis() as f64;
+    let lease = lock.lease_ms.filter(|lease| *lease > 0)? as f64;
+    Some((left / lease).min(1.0))
+}
+
+/// The renewals seen, then those that are missing: `||||··  2 missed`.
+pub fn heartbeat(lock: &LockView, width: usize, theme: Theme) -> (String, Option<u64>) {
+    let Some(renewals) = &lock.renewals else { return ("?".into(), None) };
+    let missed = renewals.missed.filter(|missed| *missed > 0);
+    if renewals.count == 0 {
+        return ("-".into(), None);
+    }
+    let words = missed.map(|missed| format!(" {missed} missed")).unwrap_or_default();
+    let room = width.saturating_sub(words.len()).max(1);
+    let gaps = (missed.unwrap_or(0) as usize).min(room / 2);
+    let beats = lock.beats.len().min(room - gaps);
+    let strip = theme.sign("│", "|").repeat(beats) + &theme.sign("·", ".").repeat(gaps);
+    (format!("{strip}{words}"), missed)
+}
+
+/// The clock time of day, UTC, as logs have it.
+pub fn clock(at: Time) -> String {
+    at.rfc3339().get(11..23).unwrap_or_default().to_string()
+}
+
+/// `label  text`, the label dim.
+pub fn labelled<'a>(label: &str, text: impl Into<String>, style: Style, theme: Theme) -> Vec<Span<'a>> {
+    vec![Span::styled(format!(" {label:<11}"), theme.dim()), Span::styled(text.into(), style)]
+}
