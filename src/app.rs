@@ -130,6 +130,9 @@ pub struct App {
     pub scene: Scene,
 }
 
+/// What a typed command does.
+type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
+
 /// As many changes as the feed keeps.
 const FEED: usize = 2_000;
 const NOTICE: Duration = Duration::from_secs(4);
@@ -264,7 +267,7 @@ impl App {
     }
 
     /// `:` commands: the names of the key table, `filter …` and `sort COLUMN`.
-    fn parse_command(&self, text: &str) -> Result<Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>, String> {
+    fn parse_command(&self, text: &str) -> Result<Deed, String> {
         let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let rest = rest.trim().to_string();
         match (name, rest.is_empty()) {

@@ -110,7 +110,7 @@ impl App {
         let mut counts = [0usize; State::ALL.len()];
         let mut ranked: Vec<Ranked> = Vec::with_capacity(scene.order.len());
         for (place, lock) in table.places() {
-            let state = table.state(lock);
+            let state = table.state(lock, now);
             scene.total += 1;
             counts[state as usize] += 1;
             if passes(self.filter.as_ref(), table, lock, now, &scene.nodes) {

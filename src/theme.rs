@@ -20,6 +20,7 @@ impl Theme {
     pub fn state(self, state: State) -> Style {
         match state {
             State::NoTtl => self.paint(Color::Magenta).add_modifier(Modifier::BOLD),
+            State::Stalled => self.warning().add_modifier(Modifier::BOLD),
             State::Held => Style::new(),
             State::Done => self.dim(),
             State::Free => self.dim(),

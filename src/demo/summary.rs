@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::fleet::{SITUATIONS, Situation, Tally};
+use crate::glob::Glob;
 use crate::model::{Change, Ending, HeldIs, Key, LockView, Snapshot, State};
 use crate::monitor::Monitor;
 use crate::servers::Product;
@@ -19,6 +20,7 @@ pub struct Sighting {
     /// How many locks of it there were at that look.
     pub keys: usize,
     pub changes: Changes,
+    glob: Glob,
 }
 
 /// Counts of what happened to the locks of a situation.
@@ -63,7 +65,13 @@ pub struct Summary {
 
 impl Summary {
     pub(super) fn new(seed: u64) -> Summary {
-        let sighting = |situation| Sighting { situation, lock: None, keys: 0, changes: Changes::default() };
+        let sighting = |situation: &'static Situation| Sighting {
+            situation,
+            lock: None,
+            keys: 0,
+            changes: Changes::default(),
+            glob: situation.glob(),
+        };
         Summary {
             seed,
             watched: Duration::ZERO,
@@ -102,12 +110,13 @@ impl Summary {
     }
 
     fn sighting_of(&mut self, key: &Key) -> Option<&mut Sighting> {
-        self.sightings.iter_mut().find(|sighting| sighting.situation.is_at(key))
+        self.sightings.iter_mut().find(|sighting| sighting.glob.matches(key.as_bytes()))
     }
 
     fn see(&mut self, snapshot: &Snapshot) {
         for sighting in &mut self.sightings {
-            let held = |lock: &&LockView| lock.verdict.state != State::Free && sighting.situation.is_at(&lock.key);
+            let held =
+                |lock: &&LockView| lock.verdict.state != State::Free && sighting.glob.matches(lock.key.as_bytes());
             let locks: Vec<&LockView> = snapshot.locks.iter().filter(held).collect();
             if let Some(best) = locks.iter().max_by_key(|lock| telling(lock)) {
                 sighting.lock = Some((*best).clone());

@@ -211,7 +211,11 @@ impl Lock {
         let left = left.as_millis() as u64;
         if let Some(at) = given_at {
             let full = left + answered.since(at).as_millis() as u64;
-            self.lease_ms = u32::try_from(rounded(full)).ok();
+            // The same lease given again and seen a little later must not look shorter.
+            let before = u64::from(self.lease_ms.unwrap_or(0));
+            let full = rounded(full);
+            let full = if full < before && full * 10 > before * 9 { before } else { full };
+            self.lease_ms = u32::try_from(full).ok();
         } else if extended {
             self.lease_ms = u32::try_from(rounded(left).max(self.lease_ms.unwrap_or(0) as u64)).ok();
         }
@@ -229,8 +233,9 @@ impl Lock {
     }
 }
 
-/// Leases are round numbers; the few milliseconds until we looked are not part of them.
+/// Leases are round numbers, and what we see is never more than the lease: the little that passed until the event
+/// reached us is missing from it.
 fn rounded(ms: u64) -> u64 {
-    let near = (ms + 50) / 100 * 100;
-    if near.abs_diff(ms) <= 30 && near > 0 { near } else { ms }
+    let up_to = |step: u64| Some(ms.next_multiple_of(step)).filter(|up| up - ms <= step / 10);
+    up_to(1_000).or(up_to(500)).or(up_to(100)).unwrap_or(ms)
 }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::table::Table;
-use super::{HeldIs, Key, Kind, Lock, LockView, RenewalView, Snapshot, Source, State, Time, Verdict};
+use super::{Beats, HeldIs, Key, Kind, Lock, LockView, RenewalView, Snapshot, Source, State, Time, Verdict};
 use crate::dialects::{self, Claim, Renewal};
+use crate::text::short_duration;
 
 /// How long a lock must have been watched before "no renewals" means anything.
 const WATCHED_MS: u64 = 1_000;
@@ -19,7 +20,7 @@ impl Table {
 
     /// The verdict on one lock at `now`.
     pub fn judge(&self, lock: &Lock, now: Time) -> Verdict {
-        let state = self.state(lock);
+        let state = self.state(lock, now);
         let evidence = match state {
             State::NoTtl => {
                 let all = lock
@@ -29,18 +30,20 @@ impl Table {
             }
             State::Free if lock.is_held() => vec!["nobody holds it right now".into()],
             State::Free => lock.past().last().map(|hold| Verdict::free_sentence(hold, now)).into_iter().collect(),
+            State::Stalled => vec![stalled_sentence(lock, now)],
             State::Held | State::Done => Vec::new(),
         };
         Verdict { state, evidence, confidence: 1.0 }
     }
 
     /// The state word alone: cheap enough to ask of every lock.
-    pub fn state(&self, lock: &Lock) -> State {
+    pub fn state(&self, lock: &Lock, now: Time) -> State {
         match lock.reading {
             _ if !lock.is_held() => State::Free,
             Some(reading) if reading.kind == Kind::Marker => State::Done,
             Some(reading) if reading.vacant => State::Free,
             _ if lock.expires.is_none() => State::NoTtl,
+            _ if self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0) => State::Stalled,
             _ => State::Held,
         }
     }
@@ -104,11 +107,29 @@ fn renewals(lock: &Lock, renewal: Renewal, known_until: Time, now: Time) -> Opti
     };
     let last_ms = beats.and_then(|beats| beats.last()).map(|last| now.since(last).as_millis() as u64);
     let period_ms = beats.and_then(|beats| beats.period_ms());
-    let missed = match (last_ms, period_ms.or(expected_ms)) {
-        (Some(last), Some(period)) if period > 0 => Some(if last * 2 > period * 3 { last / period } else { 0 }),
-        _ => None,
-    };
+    let missed = missed(lock, now);
     Some(RenewalView { count: beats.map_or(0, |beats| beats.count), last_ms, period_ms, expected_ms, missed })
+}
+
+/// Renewals that should have come since the last one, by the lock's own period; `None` where it has none yet.
+fn missed(lock: &Lock, now: Time) -> Option<u64> {
+    let beats = lock.beats()?;
+    let (last, period) = (now.since(beats.last()?).as_millis() as u64, beats.period_ms().filter(|period| *period > 0)?);
+    Some(if last * 2 > period * 3 { last / period } else { 0 })
+}
+
+fn stalled_sentence(lock: &Lock, now: Time) -> String {
+    let beats = lock.beats();
+    let period = beats.and_then(Beats::period_ms).unwrap_or(0);
+    let last = beats.and_then(Beats::last).map_or(0, |last| now.since(last).as_millis() as u64);
+    let missed = missed(lock, now).unwrap_or(0);
+    let left = lock.ttl(now).remaining().map_or(0, |left| left.as_millis() as u64);
+    format!(
+        "renewed every {} until {} ago, {missed} missed: lost in {} unless renewed",
+        short_duration(period),
+        short_duration(last),
+        short_duration(left)
+    )
 }
 
 /// Puts markers and locks of the same id side by side: `completed:17` and `lock:17`.

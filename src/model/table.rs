@@ -368,12 +368,15 @@ impl Table {
         self.nodes.get(node.0 as usize).is_some_and(|node| node.swept.is_some() && node.gap.is_none())
     }
 
+    /// Whether a change of the lock would be told as it happens.
+    pub(super) fn told_of(&self, lock: &Lock) -> bool {
+        let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && node.gap.is_none())
+    }
+
     /// Until when a lock is known to be as it is shown: now, where changes would be told.
     pub(super) fn known_until(&self, lock: &Lock, now: Time) -> Time {
-        let told = |node: &NodeState| {
-            matches!(node.source, Some(Source::Notification | Source::Tracking)) && node.gap.is_none()
-        };
-        if self.nodes.get(lock.node.0 as usize).is_some_and(told) { now } else { lock.confirmed }
+        if self.told_of(lock) { now } else { lock.confirmed }
     }
 
     fn node(&mut self, node: NodeId) -> &mut NodeState {

@@ -9,6 +9,8 @@ use crate::text::short_duration;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum State {
     NoTtl,
+    /// Its renewals have stopped coming.
+    Stalled,
     Held,
     /// Marks work as done; nobody holds it.
     Done,
@@ -17,12 +19,13 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [State; 4] = [State::NoTtl, State::Held, State::Done, State::Free];
+    pub const ALL: [State; 5] = [State::NoTtl, State::Stalled, State::Held, State::Done, State::Free];
 
     /// Lower case, as JSON and the filter language write it.
     pub fn name(self) -> &'static str {
         match self {
             State::NoTtl => "no-ttl",
+            State::Stalled => "stalled",
             State::Held => "held",
             State::Done => "done",
             State::Free => "free",
@@ -33,6 +36,7 @@ impl State {
     pub fn label(self) -> &'static str {
         match self {
             State::NoTtl => "NO-TTL",
+            State::Stalled => "STALLED",
             State::Held => "HELD",
             State::Done => "DONE",
             State::Free => "FREE",

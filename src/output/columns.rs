@@ -117,6 +117,7 @@ pub fn sort(locks: &mut [LockView], by: Option<Column>) {
 pub(super) fn paint(state: State) -> &'static str {
     match state {
         State::NoTtl => "1;31",
+        State::Stalled => "1;33",
         State::Held => "32",
         State::Done | State::Free => "2",
     }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::{App, Overlay};
-use crate::keys::BINDINGS;
+use crate::keys::{BINDINGS, Command};
 use crate::prompt::Prompt;
 use crate::text::visible;
 
@@ -20,16 +20,23 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
         return frame
             .render_widget(Line::styled(format!(" {}", visible(notice.text.as_bytes())), app.theme.warning()), area);
     }
-    let mut spans = vec![Span::raw(" ")];
-    let mut width = 1;
+    let mut shown: Vec<(Command, String, &str)> = Vec::new();
     for binding in BINDINGS {
-        let Some(word) = binding.footer else { continue };
-        let Some(key) = app.keys.of(binding.command).next() else { continue };
-        let key = key.to_string();
-        width += key.width() + word.width() + 3;
-        if width > usize::from(area.width) {
-            break;
+        if let (Some(word), Some(key)) = (binding.footer, app.keys.of(binding.command).next()) {
+            shown.push((binding.command, key.to_string(), word));
         }
+    }
+    // Where there is no room for all, help and quit stay.
+    let width = |shown: &[(Command, String, &str)]| {
+        1 + shown.iter().map(|(_, key, word)| key.width() + word.width() + 3).sum::<usize>()
+    };
+    while width(&shown) > usize::from(area.width)
+        && let Some(last) = shown.iter().rposition(|(command, ..)| !matches!(command, Command::Help | Command::Quit))
+    {
+        shown.remove(last);
+    }
+    let mut spans = vec![Span::raw(" ")];
+    for (_, key, word) in shown {
         spans.push(Span::styled(key, app.theme.accent()));
         spans.push(Span::styled(format!(" {word}  "), app.theme.dim()));
     }

@@ -13,15 +13,22 @@ use crate::monitor::Stream;
 use crate::scene::NodeScene;
 use crate::text::{short_duration, visible};
 
+/// From this width on there is room for whole words.
+const WIDE: u16 = 100;
+
 type Parts = Vec<(String, Style)>;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, header: Rect, tabs: Rect) {
-    let truth = truth(app);
-    let right_width = width(&truth) + 1;
+    let mut truth = truth(app, header.width < WIDE);
     let mut left = place(app);
-    // What is watched gives way to how well it is watched: from the end, whole words at a time.
-    while left.len() > 2 && width(&left) + right_width > usize::from(header.width) {
+    // Whole words give way, from the end: first what kind of server it is, then what watching costs.
+    let fits = |left: &Parts, right: &Parts| width(left) + width(right) < usize::from(header.width);
+    let least = 2 + usize::from(app.title.environment.is_some());
+    while left.len() > least && !fits(&left, &truth) {
         left.pop();
+    }
+    while truth.len() > 2 && !fits(&left, &truth) {
+        truth.remove(truth.len() - 2);
     }
     draw_both(frame, header, left, truth);
     draw_both(frame, tabs, tab_parts(app), filter_parts(app, tabs.width));
@@ -60,7 +67,7 @@ fn place(app: &App) -> Parts {
 }
 
 /// How well what is shown can be trusted.
-fn truth(app: &App) -> Parts {
+fn truth(app: &App, narrow: bool) -> Parts {
     let theme = app.theme;
     let mut parts = Parts::new();
     for node in &app.scene.nodes {
@@ -76,8 +83,12 @@ fn truth(app: &App) -> Parts {
                 parts.push((format!(" {} scan {:.0}%", theme.sign("·", "-"), share * 100.0), Style::new()))
             }
             (None, Some(ago)) => {
-                let ago = short_duration(ago.as_millis() as u64 / 1_000 * 1_000);
-                parts.push((format!(" {} scan {ago} ago", theme.sign("·", "-")), Style::new()));
+                let ago = match ago.as_secs() {
+                    seconds @ 0..60 => format!("{seconds}s"),
+                    seconds => short_duration(seconds * 1_000),
+                };
+                let word = if narrow { "" } else { " ago" };
+                parts.push((format!(" {} scan {ago}{word}", theme.sign("·", "-")), Style::new()));
             }
             (None, None) => parts.push((format!(" {} not scanned yet", theme.sign("·", "-")), theme.warning())),
         }

@@ -125,5 +125,5 @@ pub fn clock(at: Time) -> String {
 
 /// `label  text`, the label dim.
 pub fn labelled<'a>(label: &str, text: impl Into<String>, style: Style, theme: Theme) -> Vec<Span<'a>> {
-    vec![Span::styled(format!(" {label:<11}"), theme.dim()), Span::styled(text.into(), style)]
+    vec![Span::styled(format!(" {label:<12} "), theme.dim()), Span::styled(text.into(), style)]
 }

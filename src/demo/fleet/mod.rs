@@ -44,6 +44,9 @@ const fn millis(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
+/// One after the other, so that of those who want the same lock the same is first every time.
+const BETWEEN_ENTRANCES: Duration = Duration::from_millis(15);
+
 /// How long the workers may take to finish the command under way.
 const ENDING: Duration = Duration::from_secs(5);
 
@@ -114,7 +117,7 @@ struct Crew {
 impl Crew {
     fn add(&mut self, name: &str, role: impl Role) {
         let worker = Worker::new(name.into(), self.site.clone());
+        self.workers.spawn(worker.play(BETWEEN_ENTRANCES * self.names.len() as u32, role));
         self.names.push(name.into());
-        self.workers.spawn(worker.play(role));
     }
 }

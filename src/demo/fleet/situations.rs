@@ -1,7 +1,6 @@
 //! What is planted in the fleet, where, and what a person should be able to see of it.
 
 use crate::glob::Glob;
-use crate::model::Key;
 
 /// One planted situation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,13 +14,9 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// The pattern, ready to match.
+    /// The pattern, ready to match. Keep it where many keys are matched.
     pub fn glob(&self) -> Glob {
         Glob::new(self.key).expect("the patterns of the situations are valid")
-    }
-
-    pub fn is_at(&self, key: &Key) -> bool {
-        self.glob().matches(key.as_bytes())
     }
 }
 

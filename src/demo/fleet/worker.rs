@@ -74,8 +74,11 @@ impl Worker {
         Worker { name, dice, card, site, line: None, bell: Arc::default() }
     }
 
-    /// Plays the role until the fleet stops.
-    pub async fn play(mut self, mut role: impl Role) {
+    /// Plays the role from `entrance` on until the fleet stops.
+    pub async fn play(mut self, entrance: Duration, mut role: impl Role) {
+        if self.rest(entrance).await.is_err() {
+            return;
+        }
         loop {
             let cut = match role.round(&mut self).await {
                 Ok(()) => continue,

@@ -8,6 +8,7 @@ pub mod others;
 pub mod redisson;
 pub mod strings;
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,7 +31,7 @@ pub struct Sample {
     pub told: bool,
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ExpectedHolder {
     pub token: Vec<u8>,
     pub host: Option<String>,
@@ -63,6 +64,13 @@ impl Sample {
 
     fn told(self) -> Sample {
         Sample { told: true, ..self }
+    }
+}
+
+impl fmt::Debug for ExpectedHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ExpectedHolder { token, host, pid, thread, count } = self;
+        write!(f, "{} (host {host:?}, pid {pid:?}, thread {thread:?}, count {count:?})", token.escape_ascii())
     }
 }
 
@@ -182,13 +190,16 @@ fn uuid4(name: &str) -> String {
     dashed(&hex(&bytes))
 }
 
-/// A UUIDv1 of this moment, as Python's `uuid1().hex` writes it.
+/// A UUIDv1 of this moment, as Python's `uuid1().hex` writes it. It ends in the network address of its machine.
 fn uuid1_hex(name: &str) -> String {
     // In steps of 100 ns since 1582-10-15.
     let ticks = now_ms() as u64 * 10_000 + 0x01b2_1dd2_1381_4000;
-    let clock = hex(&random(name, 7)).split_off(1);
-    format!("{:08x}{:04x}1{:03x}8{clock}02", ticks & 0xffff_ffff, ticks >> 32 & 0xffff, ticks >> 48)
+    let clock = &hex(&random(name, 2))[1..];
+    format!("{:08x}{:04x}1{:03x}8{clock}0242ac110005", ticks & 0xffff_ffff, ticks >> 32 & 0xffff, ticks >> 48)
 }
+
+/// What that address is shown as.
+const MACHINE: &str = "mac 02:42:ac:11:00:05";
 
 fn dashed(hex: &str) -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])

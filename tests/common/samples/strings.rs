@@ -3,7 +3,9 @@
 use chrono::{SecondsFormat, Utc};
 use redis::Connection;
 
-use super::{ExpectedHolder, Sample, alphanumeric, base64, base64_url, hex, now_ms, random, run, uuid1_hex, uuid4};
+use super::{
+    ExpectedHolder, MACHINE, Sample, alphanumeric, base64, base64_url, hex, now_ms, random, run, uuid1_hex, uuid4,
+};
 
 /// `SET key token NX PX ttl`, which most of them send.
 fn set(connection: &mut Connection, dialect: &'static str, key: &str, token: impl AsRef<[u8]>, ttl_ms: u64) -> Sample {
@@ -17,20 +19,26 @@ fn set_forever(connection: &mut Connection, dialect: &'static str, key: &str, to
     Sample::exclusive(dialect, key, token)
 }
 
+/// The holder of a lock of redis-py, or of what is built on it: its token tells the machine.
+fn on_machine(mut sample: Sample) -> Sample {
+    sample.holders[0].host = Some(MACHINE.into());
+    sample
+}
+
 pub fn redis_py(connection: &mut Connection) -> Sample {
-    set(connection, "redis-py", "invoice-lock:4711", uuid1_hex("redis-py"), 30_000)
+    on_machine(set(connection, "redis-py", "invoice-lock:4711", uuid1_hex("redis-py"), 30_000))
 }
 
 pub fn redis_py_forever(connection: &mut Connection) -> Sample {
-    set_forever(connection, "redis-py", "reindex-lock", uuid1_hex("redis-py forever"))
+    on_machine(set_forever(connection, "redis-py", "reindex-lock", uuid1_hex("redis-py forever")))
 }
 
 pub fn django_redis(connection: &mut Connection) -> Sample {
-    set(connection, "redis-py", ":1:newsletter-lock", uuid1_hex("django"), 60_000)
+    on_machine(set(connection, "redis-py", ":1:newsletter-lock", uuid1_hex("django"), 60_000))
 }
 
 pub fn celery_once(connection: &mut Connection) -> Sample {
-    set(connection, "celery-once", "qo_shop.bill_customer-7", uuid1_hex("celery-once"), 3_600_000)
+    on_machine(set(connection, "celery-once", "qo_shop.bill_customer-7", uuid1_hex("celery-once"), 3_600_000))
 }
 
 pub fn redbeat(connection: &mut Connection) -> Sample {
@@ -38,7 +46,7 @@ pub fn redbeat(connection: &mut Connection) -> Sample {
     run!(connection, "ZADD", schedule, now_ms() / 1000 + 60, entry);
     run!(connection, "HSET", entry, "definition", r#"{"name": "nightly", "task": "shop.nightly"}"#);
     let sample = set(connection, "redbeat", "redbeat::lock", uuid1_hex("redbeat"), 1_500_000);
-    sample.beside(schedule).beside(entry)
+    on_machine(sample).beside(schedule).beside(entry)
 }
 
 pub fn python_redis_lock(connection: &mut Connection) -> Sample {
@@ -134,7 +142,7 @@ pub fn shedlock_old(connection: &mut Connection) -> Sample {
 }
 
 pub fn laravel(connection: &mut Connection) -> Sample {
-    let (key, owner) = ("shop-database-shop-cache-checkout:7", alphanumeric("laravel", 16));
+    let (key, owner) = ("shop-database-shop-cache-checkout-lock:7", alphanumeric("laravel", 16));
     run!(connection, "SET", key, &owner, "EX", 120, "NX");
     Sample::exclusive("laravel", key, owner)
 }
