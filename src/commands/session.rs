@@ -1,10 +1,12 @@
 //! What every command that speaks to a server begins with: settings, nodes, and the engine on them.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::cli::{Global, PaceArg};
+use crate::config::Config;
 use crate::dialects::Recogniser;
 use crate::fault::Fault;
 use crate::glob::Glob;
@@ -12,7 +14,7 @@ use crate::model::{Key, Limits};
 use crate::monitor::{Inventory, Monitor, Options};
 use crate::output::{Look, Place};
 use crate::pace::Pace;
-use crate::settings::{Settings, Talk};
+use crate::settings::{Outside, Settings, Talk};
 use crate::topology::{Endpoint, Topology};
 use crate::{glob, servers};
 
@@ -26,7 +28,29 @@ pub struct Session {
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        let settings = Settings::load(global)?;
+        Session::with(Settings::load(global)?).await
+    }
+
+    /// A server of our own: nothing of the user's environment or config is meant for it.
+    pub async fn private(global: &Global, url: &str) -> Result<Session, Fault> {
+        let ours = Global {
+            urls: vec![url.to_string()],
+            no_color: global.no_color,
+            ascii: global.ascii,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            pace: global.pace,
+            ..Global::default()
+        };
+        let outside = Outside {
+            env: &|name| std::env::var(name).ok().filter(|_| name == "NO_COLOR"),
+            read: &|path| std::fs::read_to_string(path),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+        };
+        Session::with(Settings::resolve(&ours, &outside, &Config::default())?).await
+    }
+
+    async fn with(settings: Settings) -> Result<Session, Fault> {
         let endpoint = Endpoint::of(&settings)?;
         let shown = endpoint.shown.clone();
         let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;

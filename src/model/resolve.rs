@@ -65,6 +65,9 @@ pub(super) struct Question<'a> {
 /// How long after an acquire its EXPIRE still belongs to it (SETNX, then EXPIRE).
 const ACQUIRE_MS: i64 = 1_000;
 
+/// The same for one more entry into a lock that is held.
+const ENTRY_MS: i64 = 100;
+
 /// What happened, or `None`: look again in a moment.
 pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
     let mut walk = Walk::new(q.held);
@@ -151,12 +154,14 @@ struct Walk {
     boundary: Option<Time>,
     /// Written over without an end.
     rewritten: Option<Time>,
+    /// One more entry or reader came in; its EXPIRE is no renewal.
+    entered: Option<Time>,
 }
 
 impl Walk {
     fn new(held: bool) -> Walk {
         let now = if held { Now::Known } else { Now::Nobody };
-        Walk { now, steps: Vec::new(), fresh: None, boundary: None, rewritten: None }
+        Walk { now, steps: Vec::new(), fresh: None, boundary: None, rewritten: None, entered: None }
     }
 
     fn take(&mut self, event: KeyEvent, at: Time) {
@@ -176,11 +181,15 @@ impl Walk {
             KeyEvent::Set | KeyEvent::Written => match self.now {
                 Now::Nobody => self.begin(at),
                 _ if self.is_fresh(at) => {}
-                _ => self.rewritten = Some(at),
+                _ => {
+                    self.rewritten = Some(at);
+                    self.entered = Some(at).filter(|_| event == KeyEvent::Written);
+                }
             },
             KeyEvent::Expire => match self.now {
                 Now::Nobody => {}
                 _ if self.is_fresh(at) => self.fresh = None,
+                _ if self.entered.take().is_some_and(|entered| at.0 - entered.0 <= ENTRY_MS) => {}
                 _ => self.steps.push(Step::Renew { at }),
             },
             KeyEvent::Persist | KeyEvent::Removed | KeyEvent::Other => {}
@@ -251,6 +260,12 @@ mod tests {
     fn a_renewal_that_sets_again_is_no_acquire() {
         let events = [at(5, Set), at(5, Expire)];
         assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(5) }]));
+    }
+
+    #[test]
+    fn one_more_reader_or_entry_is_no_renewal() {
+        let events = [at(5, Written), at(5, Expire), at(500, Expire)];
+        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(500) }]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::table::Table;
-use super::{Beats, HeldIs, Key, Kind, Lock, LockView, RenewalView, Snapshot, Source, State, Time, Verdict};
+use super::{Beats, HeldIs, Key, Kind, Lock, LockView, Mode, RenewalView, Snapshot, Source, State, Time, Verdict};
 use crate::dialects::{self, Claim, Renewal};
 use crate::text::short_duration;
 
@@ -43,6 +43,8 @@ impl Table {
             Some(reading) if reading.kind == Kind::Marker => State::Done,
             Some(reading) if reading.vacant => State::Free,
             _ if lock.expires.is_none() => State::NoTtl,
+            // Of a lock that many hold, the renewals of one hide those of another.
+            Some(reading) if reading.mode != Mode::Exclusive && reading.mode != Mode::Write => State::Held,
             _ if self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0) => State::Stalled,
             _ => State::Held,
         }

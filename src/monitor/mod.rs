@@ -244,7 +244,7 @@ impl Monitor {
     /// Waits for the next thing to happen and takes it in. Afterwards the table has changed, or time has passed.
     pub async fn next(&mut self) {
         self.ask_for_looks();
-        let due = self.table.next_due().map(|at| at.since(self.clock.now()));
+        let due = self.table.next_due().filter(|_| self.can_look()).map(|at| at.since(self.clock.now()));
         tokio::select! {
             biased;
             Some(ended) = self.running.join_next() => {
@@ -406,6 +406,12 @@ impl Monitor {
             *known = prefixes;
             new
         });
+    }
+
+    /// Whether a look that falls due could be asked for; where not, its answer or a signal will wake us.
+    fn can_look(&self) -> bool {
+        let mut nodes = self.tasks.iter().zip(&self.status);
+        nodes.any(|(tasks, status)| !tasks.looking && !matches!(status.stream, Stream::Reconnecting { .. }))
     }
 
     fn ask_for_looks(&mut self) {
