@@ -299,12 +299,16 @@ fn merged(mut keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
     kept.into_iter().map(|(_, keyspace)| keyspace).collect()
 }
 
-/// How the next command names the same server.
+/// How the next command names the same server and user. The password is never shown.
 fn server_options(session: &Session) -> Vec<String> {
-    match &session.settings.target {
+    let settings = &session.settings;
+    let mut options = match &settings.target {
         Some(target) => vec![format!("-t {}", render::quoted(target))],
         None => vec![format!("-u {}", render::quoted(&session.shown))],
-    }
+    };
+    let user = settings.username.as_ref().filter(|_| settings.target.is_none());
+    options.extend(user.map(|user| format!("--user {}", render::quoted(&crate::text::visible(user.as_bytes())))));
+    options
 }
 
 fn footer(session: &Session, found: &Found) -> String {
