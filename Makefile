@@ -26,6 +26,7 @@ test-matrix: ## the tests on every server version that can be had
 	@scripts/ensure-libs
 	@scripts/test-matrix
 
-bench: ## the benchmarks
+bench: ## the figures of the README, measured on private servers (about eight minutes)
 	@scripts/ensure-server >/dev/null
-	cargo bench --locked
+	@scripts/ensure-cli >/dev/null || true
+	cargo bench --locked --bench figures
