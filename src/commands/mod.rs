@@ -50,7 +50,8 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
 
 /// Writes to stdout, buffered; a reader that leaves early is no error.
 fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) -> Result<u8, Fault> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    // Large enough that a document of many megabytes is not a matter of system calls.
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     quiet_pipe(write(&mut out).and_then(|()| out.flush()))?;
     Ok(0)
 }

@@ -155,6 +155,12 @@ impl Lock {
         self.past.iter().flat_map(|past| past.iter())
     }
 
+    /// The usual distance between two renewals of the current hold.
+    pub fn period_ms(&self) -> Option<u64> {
+        let taken = Some(self.since).filter(|_| self.since_is == HeldIs::Exact);
+        self.beats()?.period_ms(taken)
+    }
+
     /// The renewals of the current hold.
     pub fn beats(&self) -> Option<&Beats> {
         self.beats.as_deref()
