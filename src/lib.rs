@@ -21,6 +21,7 @@ pub mod notify;
 pub mod output;
 pub mod pace;
 pub mod permissions;
+pub mod picture;
 pub mod prompt;
 pub mod run;
 pub mod scan;

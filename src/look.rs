@@ -8,6 +8,7 @@ use redis::aio::ConnectionLike;
 use redis::{Pipeline, RedisResult, Value, cmd};
 
 use crate::model::{Bytes, Pair, RawValue, Seen, Ttl};
+use crate::servers;
 
 /// As much of a string as is fetched.
 pub const STRING_HEAD: usize = 512;
@@ -70,8 +71,16 @@ async fn ask(conn: &mut impl ConnectionLike, mut pipe: Pipeline) -> RedisResult<
         return Ok(Vec::new());
     }
     pipe.ignore_errors();
-    // Errors of single commands stay values; only a lost connection is an error of the whole.
-    pipe.query_async(conn).await
+    // Errors of single commands stay values; a lost connection, or a server that serves nobody, is an error of the whole.
+    let answers: Vec<Value> = pipe.query_async(conn).await?;
+    let passing = |answer: &Value| match answer {
+        Value::ServerError(error) if servers::is_passing(error.code()) => Some(error.clone()),
+        _ => None,
+    };
+    match answers.iter().find_map(passing) {
+        Some(error) => Err(error.into()),
+        None => Ok(answers),
+    }
 }
 
 /// What TYPE said.

@@ -4,6 +4,7 @@
 //! server is left alone so that our share holds. The share is counted by the time answers take, so on a busy server,
 //! where answers queue, we take less. [`CallSize`] finds the COUNT at which one SCAN call stays short.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -31,12 +32,18 @@ impl Pace {
     }
 }
 
+/// An answer that took so long that its rest would be longer was not ours to wait for: a server that hung for a while must
+/// not be left alone for minutes.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
 /// Turns at one node.
 pub struct Budget {
     pace: Pace,
     /// When the server has had its rest.
     free_at: Mutex<Instant>,
     spent_us: AtomicU64,
+    /// One for all walkers: the server's figures tell of their calls together.
+    call_size: std::sync::Mutex<CallSize>,
 }
 
 /// One turn: ends when dropped, and the rest that follows is as long as the turn asks for.
@@ -48,7 +55,12 @@ pub struct Turn<'a> {
 
 impl Budget {
     pub fn new(pace: Pace) -> Budget {
-        Budget { pace, free_at: Mutex::new(Instant::now()), spent_us: AtomicU64::new(0) }
+        Budget {
+            pace,
+            free_at: Mutex::new(Instant::now()),
+            spent_us: AtomicU64::new(0),
+            call_size: std::sync::Mutex::new(CallSize::new(pace)),
+        }
     }
 
     pub fn pace(&self) -> Pace {
@@ -68,6 +80,11 @@ impl Budget {
         Turn { budget: self, began: Instant::now(), free_at }
     }
 
+    /// The size of SCAN calls. To be let go of before anything is waited for.
+    pub fn call_size(&self) -> std::sync::MutexGuard<'_, CallSize> {
+        self.call_size.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The time all turns took together, waiting included: no less than what they cost the server.
     pub fn spent(&self) -> Duration {
         Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
@@ -79,7 +96,8 @@ impl Drop for Turn<'_> {
         let busy = self.began.elapsed();
         self.budget.spent_us.fetch_add(busy.as_micros() as u64, Ordering::Relaxed);
         if let (Pace::Share(share), Some(free_at)) = (self.budget.pace, &mut self.free_at) {
-            **free_at = Instant::now() + busy.mul_f64((1.0 / share.clamp(0.001, 1.0) - 1.0).min(1000.0));
+            let rest = busy.mul_f64(1.0 / share.clamp(0.001, 1.0) - 1.0).min(LONGEST_REST);
+            **free_at = Instant::now() + rest;
         }
     }
 }
@@ -96,7 +114,10 @@ pub struct CallSize {
     /// Our own calls since then, and the keys they walked over.
     calls: u64,
     walked: u64,
-    fastest: Option<Duration>,
+    /// The least time that one key took as seen from here.
+    fastest_key: Option<f64>,
+    /// After how many calls the server is asked for its figures.
+    ask_at: u64,
 }
 
 impl CallSize {
@@ -106,7 +127,16 @@ impl CallSize {
 
     pub fn new(pace: Pace) -> CallSize {
         let target_us = pace.call_us();
-        CallSize { target_us, count: Self::FIRST, key_us: None, counted: None, calls: 0, walked: 0, fastest: None }
+        CallSize {
+            target_us,
+            count: Self::FIRST,
+            key_us: None,
+            counted: None,
+            calls: 0,
+            walked: 0,
+            fastest_key: None,
+            ask_at: 0,
+        }
     }
 
     pub fn count(&self) -> usize {
@@ -114,16 +144,21 @@ impl CallSize {
     }
 
     /// Notes one call of ours. The time it took on our side is all we have where the server does not tell.
-    pub fn called(&mut self, took: Duration) {
+    pub fn called(&mut self, count: usize, took: Duration) {
         self.calls += 1;
-        self.walked += self.count as u64;
-        self.fastest = Some(self.fastest.map_or(took, |fastest| fastest.min(took)));
+        self.walked += count as u64;
+        let key_us = took.as_micros() as f64 / count as f64;
+        self.fastest_key = Some(self.fastest_key.map_or(key_us, |fastest| fastest.min(key_us)));
     }
 
-    /// Whether it is time to ask the server what SCAN has cost it: often at first, rarely later.
-    pub fn wants_figures(&self) -> bool {
-        let enough = if self.key_us.is_none() { 4 } else { 128 };
-        self.counted.is_none() || self.calls >= enough
+    /// Whether it is time to ask the server what SCAN has cost it: often at first, rarely later. Whoever is told so asks,
+    /// and hands on what [`CallSize::figures`] wants; until then the others are told no, for a while.
+    pub fn wants_figures(&mut self) -> bool {
+        let wants = self.calls >= self.ask_at;
+        if wants {
+            self.ask_at = self.calls + 16;
+        }
+        wants
     }
 
     /// The server's own count of SCAN calls and their microseconds, `None` where it does not tell.
@@ -131,15 +166,16 @@ impl CallSize {
         let key_us = match (self.counted, now) {
             (Some((calls, us)), Some((calls_now, us_now))) if self.calls > 0 && calls_now > calls => {
                 let of_others = (calls_now - calls).saturating_sub(self.calls);
-                // Somebody else scans too: then only our own fastest answer says anything of our calls.
-                if of_others * 10 > self.calls {
-                    self.by_fastest()
+                // Somebody else scans too: then only our own fastest answer says anything of our calls. One call more may
+                // be our own, on its way.
+                if of_others > self.calls / 10 + 1 {
+                    self.fastest_key
                 } else {
                     Some((us_now - us) as f64 / self.walked as f64)
                 }
             }
             (None, Some(_)) => None,
-            _ => self.by_fastest(),
+            _ => self.fastest_key,
         };
         if now.is_some() || self.counted.is_none() {
             self.counted = Some(now.unwrap_or((0, 0)));
@@ -148,14 +184,11 @@ impl CallSize {
             let smoothed = self.key_us.map_or(key_us, |before| before * 0.5 + key_us * 0.5);
             self.key_us = Some(smoothed);
             let fitting = (self.target_us / smoothed) as usize;
-            // At most doubled at a time: a small sample must not lead to a long call.
+            // Grown in steps: a small sample must not lead to a long call.
             self.count = fitting.clamp(Self::LEAST, (self.count * 4).min(Self::MOST));
         }
-        (self.calls, self.walked, self.fastest) = (0, 0, None);
-    }
-
-    fn by_fastest(&self) -> Option<f64> {
-        self.fastest.map(|took| took.as_micros() as f64 / self.count as f64)
+        self.ask_at = if self.key_us.is_none() { 4 } else { 128 };
+        (self.calls, self.walked, self.fastest_key) = (0, 0, None);
     }
 }
 
@@ -169,7 +202,7 @@ mod tests {
         let (mut calls, mut us) = (0, 0);
         size.figures(Some((0, 0)));
         for _ in 0..20 {
-            size.called(Duration::from_micros(300));
+            size.called(size.count(), Duration::from_micros(300));
             calls += 1;
             us += size.count() as u64 * 6 / 10;
             size.figures(Some((calls, us)));
@@ -182,7 +215,7 @@ mod tests {
         let mut size = CallSize::new(Pace::POLITE);
         size.figures(None);
         for _ in 0..10 {
-            size.called(Duration::from_millis(5));
+            size.called(size.count(), Duration::from_millis(5));
             size.figures(None);
         }
         assert_eq!(size.count(), CallSize::LEAST);
@@ -192,7 +225,7 @@ mod tests {
     fn another_scanner_does_not_mislead_us() {
         let mut size = CallSize::new(Pace::Fast);
         size.figures(Some((0, 0)));
-        size.called(Duration::from_micros(100));
+        size.called(size.count(), Duration::from_micros(100));
         // A thousand tiny calls of somebody else: the mean says nothing of ours.
         size.figures(Some((1001, 2000)));
         assert!(size.count() <= 900, "{}", size.count());
@@ -206,7 +239,12 @@ mod tests {
             let _turn = budget.turn().await;
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+        {
+            let _turn = budget.turn().await;
+            assert_eq!(began.elapsed().as_millis(), 100);
+            tokio::time::sleep(Duration::from_secs(15)).await;
+        }
         let _turn = budget.turn().await;
-        assert_eq!(began.elapsed().as_millis(), 100);
+        assert_eq!(began.elapsed().as_millis(), 16_100, "a server that hung is looked at again soon");
     }
 }

@@ -7,19 +7,20 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::{try_join, try_join_all};
 use redis::aio::MultiplexedConnection;
-use redis::{RedisResult, cmd};
+use redis::{RedisResult, Value, cmd};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::glob::Glob;
 use crate::look::{Wanted, look};
 use crate::model::{Key, NodeId, Observation, Seen, Source, Time};
-use crate::pace::{Budget, CallSize, Pace};
+use crate::pace::{Budget, Pace};
 use crate::servers::InfoText;
 use crate::topology::Node;
 
@@ -30,6 +31,8 @@ const LOOK_POLITE: usize = 32;
 const SPLIT_FROM: u64 = 100_000;
 /// Names that wait for a look, in pages.
 const NAMES_WAITING: usize = 64;
+/// How long names are gathered for one look: a look at a few of them costs the server nearly as much as one at many.
+const GATHER: Duration = Duration::from_millis(50);
 
 /// One walk of a node's keyspace, as far as it has come.
 #[derive(Debug)]
@@ -189,28 +192,33 @@ async fn walk_range(
 ) -> RedisResult<()> {
     let patterns = walk.recogniser.patterns();
     let single: Option<&Glob> = if patterns.len() == 1 { patterns.iter().next() } else { None };
-    let mut size = CallSize::new(walk.budget.pace());
     while !range.done {
-        if size.wants_figures() {
+        let due = walk.budget.call_size().wants_figures();
+        if due {
             let figures = scan_figures(&mut conn).await?;
-            size.figures(figures);
+            walk.budget.call_size().figures(figures);
         }
+        let count = walk.budget.call_size().count();
         let mut call = cmd("SCAN");
-        call.arg(range.cursor).arg("COUNT").arg(size.count());
+        call.arg(range.cursor).arg("COUNT").arg(count);
         if let Some(glob) = single {
             call.arg("MATCH").arg(glob.as_str());
         }
-        let (cursor, mut page): (u64, Vec<Vec<u8>>) = {
+        let (cursor, page): (u64, Vec<Value>) = {
             let _turn = walk.budget.turn().await;
             let asked = Instant::now();
             let answer = call.query_async(&mut conn).await?;
-            size.called(asked.elapsed());
+            walk.budget.call_size().called(count, asked.elapsed());
             answer
         };
         progress.calls.fetch_add(1, Ordering::Relaxed);
-        progress.count.store(size.count() as u64, Ordering::Relaxed);
-        progress.walked.fetch_add(size.count() as u64, Ordering::Relaxed);
-        page.retain(|name| keep(name));
+        progress.count.store(count as u64, Ordering::Relaxed);
+        progress.walked.fetch_add(count as u64, Ordering::Relaxed);
+        let kept = |name| match name {
+            Value::BulkString(name) if keep(&name) => Some(name),
+            _ => None,
+        };
+        let page: Vec<Vec<u8>> = page.into_iter().filter_map(kept).collect();
         if !page.is_empty() {
             progress.matched.fetch_add(page.len() as u64, Ordering::Relaxed);
             // Waits when the looks are behind: names in memory stay bounded.
@@ -230,9 +238,13 @@ async fn look_at_names(
     progress: &Progress,
 ) -> RedisResult<()> {
     let most = if walk.budget.pace() == Pace::Fast { LOOK_FAST } else { LOOK_POLITE };
-    let mut pages: Vec<Vec<Vec<u8>>> = Vec::new();
-    while waiting.recv_many(&mut pages, NAMES_WAITING).await > 0 {
-        let names: Vec<Vec<u8>> = pages.drain(..).flatten().collect();
+    while let Some(mut names) = waiting.recv().await {
+        let until = Instant::now() + GATHER;
+        while names.len() < most
+            && let Ok(Some(page)) = timeout_at(until, waiting.recv()).await
+        {
+            names.extend(page);
+        }
         for batch in names.chunks(most) {
             let observations = observe(walk, &mut conn, batch, progress).await?;
             if walk.out.send(observations).await.is_err() {

@@ -136,6 +136,11 @@ impl App {
     /// Finds the selected lock in the new order; where it is not, its neighbour takes its place.
     fn place_cursor(&mut self, table: &Table) {
         let scene = &mut self.scene;
+        // Until somebody takes the keys, the worst is what they see first.
+        if self.touched == Time(0) {
+            scene.cursor = scene.order.len().checked_sub(1).map(|_| 0);
+            return;
+        }
         let place = self.selected.as_ref().and_then(|id| table.place_named(id.node, id.key.as_bytes()));
         let found = place.and_then(|place| scene.order.iter().position(|other| *other == place));
         scene.cursor = match (found, scene.order.len()) {

@@ -112,6 +112,10 @@ pub enum Command {
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
+    /// A private server with a simulated fleet of lock users, and the console on it
+    #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
+        It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
+    Demo(Demo),
     /// Version, paths, libraries and settings in use
     #[command(after_help = "Example: lockscope info --target orders")]
     Info,
@@ -190,6 +194,22 @@ pub struct Discover {
     /// One JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Demo {
+    /// No console: watch for a while and print what was seen
+    #[arg(long)]
+    pub headless: bool,
+    /// Stop after that long [default: 20s without the console, else when you quit]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// The same seed plays the same fleet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The server program to start [default: redis-server or valkey-server on the PATH]
+    #[arg(long, value_name = "PATH")]
+    pub server: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,6 +1,7 @@
 //! `lockscope` without a command: the console, on a real terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
@@ -24,10 +25,17 @@ use crate::pace::Pace;
 use crate::run::{Tty, run as run_loop};
 use crate::theme::Theme;
 
-pub async fn run(session: &Session) -> Result<u8, Fault> {
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        return Err(Fault::usage("the console needs a terminal; 'lockscope ls' prints the locks to a file or a pipe"));
+/// Refuses what is no terminal, before anything is started.
+pub fn needs_a_terminal() -> Result<(), Fault> {
+    if io::stdout().is_terminal() && io::stdin().is_terminal() {
+        return Ok(());
     }
+    Err(Fault::usage("the console needs a terminal; 'lockscope ls' prints the locks to a file or a pipe"))
+}
+
+/// Opens the console until somebody quits, or for as long as was asked for.
+pub async fn run(session: &Session, how_long: Option<Duration>) -> Result<u8, Fault> {
+    needs_a_terminal()?;
     let settings = &session.settings;
     let keys = Keys::bound(&settings.keys)?;
     let theme = Theme { color: settings.color, ascii: settings.ascii };
@@ -37,7 +45,11 @@ pub async fn run(session: &Session) -> Result<u8, Fault> {
     let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let ended = run_loop(&mut app, &mut monitor, &mut terminal, &mut tty, EventStream::new()).await;
+    let looping = run_loop(&mut app, &mut monitor, &mut terminal, &mut tty, EventStream::new());
+    let ended = match how_long {
+        Some(how_long) => tokio::time::timeout(how_long, looping).await.unwrap_or(Ok(())),
+        None => looping.await,
+    };
     drop(tty);
     ended?;
     Ok(0)

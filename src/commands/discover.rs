@@ -33,7 +33,7 @@ use groups::{Group, Groups};
 use render::{Found, Keyspace};
 use shape::Shape;
 
-/// Keys looked at in all, as far as each group gets at least a few.
+/// Keys looked at, of large groups and of small ones, as far as each group gets at least a few.
 const LOOKS: usize = 20_000;
 const LOOKS_LEAST: usize = 3;
 const EXAMPLES: usize = 3;
@@ -45,9 +45,9 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     }
     let left_out = survey.groups.left_out();
     let groups = std::mem::take(&mut survey.groups).finish();
-    let each = (LOOKS / groups.len().max(1)).clamp(LOOKS_LEAST, groups::SAMPLES);
+    let each = Looks::shared_by(&groups);
     for node in session.topology.nodes() {
-        let wanted = groups.iter().flat_map(|(_, group)| group.samples.iter().take(each));
+        let wanted = groups.iter().flat_map(|(_, group)| group.samples.iter().take(each.of(group)));
         let keys: Vec<Key> = wanted.filter(|(id, _)| *id == node.id).map(|(_, key)| key.clone()).collect();
         survey.look(node, &keys).await.map_err(|error| session.fault(&error))?;
     }
@@ -67,6 +67,28 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
         session.say(&format!("{} of the keys looked at could not be read: {why}", survey.unread));
     }
     Ok(0)
+}
+
+/// How many keys of a group are looked at: keyspaces come before the strays.
+struct Looks {
+    large: usize,
+    small: usize,
+}
+
+impl Looks {
+    fn shared_by(groups: &[(Shape, Group)]) -> Looks {
+        let large = groups.iter().filter(|(_, group)| Looks::is_large(group)).count();
+        let share = |among: usize| (LOOKS / among.max(1)).clamp(LOOKS_LEAST, groups::SAMPLES);
+        Looks { large: share(large), small: share(groups.len() - large) }
+    }
+
+    fn is_large(group: &Group) -> bool {
+        group.keys >= groups::SAMPLES as u64
+    }
+
+    fn of(&self, group: &Group) -> usize {
+        if Looks::is_large(group) { self.large } else { self.small }
+    }
 }
 
 /// What is learnt of a target, node by node.
@@ -277,12 +299,16 @@ fn merged(mut keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
     kept.into_iter().map(|(_, keyspace)| keyspace).collect()
 }
 
-/// How the next command names the same server.
+/// How the next command names the same server and user. The password is never shown.
 fn server_options(session: &Session) -> Vec<String> {
-    match &session.settings.target {
+    let settings = &session.settings;
+    let mut options = match &settings.target {
         Some(target) => vec![format!("-t {}", render::quoted(target))],
         None => vec![format!("-u {}", render::quoted(&session.shown))],
-    }
+    };
+    let user = settings.username.as_ref().filter(|_| settings.target.is_none());
+    options.extend(user.map(|user| format!("--user {}", render::quoted(&crate::text::visible(user.as_bytes())))));
+    options
 }
 
 fn footer(session: &Session, found: &Found) -> String {

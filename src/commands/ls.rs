@@ -40,7 +40,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
         session.say(&footer(&monitor, &snapshot, found, matched, locks.len()));
     }
     tell_gaps(session, &monitor, &snapshot);
-    Ok(0)
+    session.still_there(&monitor)
 }
 
 /// Runs the engine until every lock was met, and for as long as was asked for.
@@ -49,10 +49,14 @@ async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Optio
     let until = tokio::time::Instant::now() + observe.unwrap_or_default();
     loop {
         let left = until.saturating_duration_since(tokio::time::Instant::now());
-        if monitor.has_inventory() && left.is_zero() {
-            break;
+        if left.is_zero() {
+            if monitor.has_inventory() {
+                break;
+            }
+            // Without a server there will be none.
+            session.still_there(monitor)?;
         }
-        let _ = tokio::time::timeout(if monitor.has_inventory() { left } else { Duration::MAX }, monitor.next()).await;
+        let _ = tokio::time::timeout(if left.is_zero() { Duration::MAX } else { left }, monitor.next()).await;
         progress.show(monitor);
     }
     progress.clear();

@@ -1,6 +1,7 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
 mod console;
+mod demo;
 mod discover;
 pub mod doctor;
 mod fencing;
@@ -21,7 +22,7 @@ use session::Session;
 /// Runs a command; the exit code comes back.
 pub async fn run(cli: Cli) -> Result<u8, Fault> {
     let global = &cli.global;
-    let Some(command) = cli.command else { return console::run(&Session::open(global).await?).await };
+    let Some(command) = cli.command else { return console::run(&Session::open(global).await?, None).await };
     match command {
         Command::Completions { shell } => print(|out| cli::write_completions(shell, out)),
         Command::Man { page } => {
@@ -37,6 +38,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
             print(|out| out.write_all(&text))
         }
         Command::Config { what: ConfigCommand::Template } => print(|out| out.write_all(config::TEMPLATE.as_bytes())),
+        Command::Demo(options) => demo::run(global, &options).await,
         Command::Info => info::run(&Settings::load(global)?),
         Command::Ls(options) => ls::run(&Session::open(global).await?, &options).await,
         Command::Show(options) => show::run(&Session::open(global).await?, &options).await,
@@ -48,7 +50,8 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
 
 /// Writes to stdout, buffered; a reader that leaves early is no error.
 fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) -> Result<u8, Fault> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    // Large enough that a document of many megabytes is not a matter of system calls.
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     quiet_pipe(write(&mut out).and_then(|()| out.flush()))?;
     Ok(0)
 }

@@ -1,18 +1,20 @@
 //! What every command that speaks to a server begins with: settings, nodes, and the engine on them.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use crate::cli::{Global, PaceArg};
+use crate::config::Config;
 use crate::dialects::Recogniser;
 use crate::fault::Fault;
 use crate::glob::Glob;
 use crate::model::{Key, Limits};
-use crate::monitor::{Inventory, Monitor, Options};
+use crate::monitor::{Inventory, Monitor, Options, Stream};
 use crate::output::{Look, Place};
 use crate::pace::Pace;
-use crate::settings::{Settings, Talk};
+use crate::settings::{Outside, Settings, Talk};
 use crate::topology::{Endpoint, Topology};
 use crate::{glob, servers};
 
@@ -26,7 +28,29 @@ pub struct Session {
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        let settings = Settings::load(global)?;
+        Session::with(Settings::load(global)?).await
+    }
+
+    /// A server of our own: nothing of the user's environment or config is meant for it.
+    pub async fn private(global: &Global, url: &str) -> Result<Session, Fault> {
+        let ours = Global {
+            urls: vec![url.to_string()],
+            no_color: global.no_color,
+            ascii: global.ascii,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            pace: global.pace,
+            ..Global::default()
+        };
+        let outside = Outside {
+            env: &|name| std::env::var(name).ok().filter(|_| name == "NO_COLOR"),
+            read: &|path| std::fs::read_to_string(path),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+        };
+        Session::with(Settings::resolve(&ours, &outside, &Config::default())?).await
+    }
+
+    async fn with(settings: Settings) -> Result<Session, Fault> {
         let endpoint = Endpoint::of(&settings)?;
         let shown = endpoint.shown.clone();
         let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;
@@ -72,6 +96,18 @@ impl Session {
 
     pub fn fault(&self, error: &redis::RedisError) -> Fault {
         Fault::from_redis(error, &self.shown)
+    }
+
+    /// The exit code of a command that followed the server to its end, unless the server is lost by then.
+    pub fn still_there(&self, monitor: &Monitor) -> Result<u8, Fault> {
+        let lost = monitor.nodes().iter().find_map(|node| match &node.stream {
+            Stream::Reconnecting { why, .. } => Some(why),
+            _ => None,
+        });
+        match lost {
+            Some(why) => Err(Fault::server(format!("lost the server {}: {why}", self.shown))),
+            None => Ok(0),
+        }
     }
 
     pub fn look(&self) -> Look {

@@ -57,10 +57,7 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
             break;
         }
     }
-    match lost(&monitor) {
-        Some(why) => Err(Fault::server(format!("lost the server {}: {why}", session.shown))),
-        None => Ok(0),
-    }
+    session.still_there(&monitor)
 }
 
 fn matches(filter: Option<&Filter>, change: &Transition, monitor: &Monitor, place: &Place) -> bool {
@@ -69,13 +66,6 @@ fn matches(filter: Option<&Filter>, change: &Transition, monitor: &Monitor, plac
     let lock = table.lock_named(change.node, change.key.as_bytes());
     let view = lock.and_then(|lock| table.view(lock, monitor.clock.now()));
     filter.matches(&Subject::of_change(change, view.as_ref()).on_node(&place.node(change.node)))
-}
-
-fn lost(monitor: &Monitor) -> Option<&str> {
-    monitor.nodes().iter().find_map(|node| match &node.stream {
-        Stream::Reconnecting { why, .. } => Some(why.as_str()),
-        _ => None,
-    })
 }
 
 struct Printer {

@@ -8,13 +8,14 @@ use super::Time;
 pub enum KeyEvent {
     /// The key did not exist before (`new`, with the `n` class from Redis 7.0 on).
     New,
-    /// A string was written (`set`): an acquire, or a renewal of a library that sets again.
+    /// A string, or a member with its deadline, was written (`set`, `zadd`): an acquire, or a renewal of a library that
+    /// sets again.
     Set,
     /// A TTL was given (`expire`): part of an acquire, or a renewal.
     Expire,
     /// The TTL was taken away.
     Persist,
-    /// A field, member or count was written.
+    /// A field, member or count was written (`hincrby`): an acquire, one more entry, or one more reader.
     Written,
     /// A field or member was taken out.
     Removed,
@@ -31,11 +32,12 @@ impl KeyEvent {
     pub fn from_name(name: &[u8]) -> KeyEvent {
         match name {
             b"new" => KeyEvent::New,
-            b"set" | b"copy_to" | b"restore" => KeyEvent::Set,
+            b"set" | b"copy_to" | b"restore" | b"zadd" => KeyEvent::Set,
             b"expire" => KeyEvent::Expire,
             b"persist" => KeyEvent::Persist,
-            b"hset" | b"hincrby" | b"zadd" | b"zincr" | b"sadd" | b"incrby" | b"lpush" | b"rpush" | b"setrange"
-            | b"append" => KeyEvent::Written,
+            b"hset" | b"hincrby" | b"zincr" | b"sadd" | b"incrby" | b"lpush" | b"rpush" | b"setrange" | b"append" => {
+                KeyEvent::Written
+            }
             b"hdel" | b"zrem" | b"srem" | b"lrem" | b"lpop" | b"rpop" | b"zremrangebyscore" | b"zremrangebyrank" => {
                 KeyEvent::Removed
             }

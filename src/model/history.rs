@@ -35,13 +35,15 @@ impl Beats {
         self.recent.back().copied()
     }
 
-    /// The usual distance between two renewals: the median, from three renewals on.
-    pub fn period_ms(&self) -> Option<u64> {
-        if self.recent.len() < 3 {
+    /// The usual distance between two renewals: the median, from two distances on. Where it is known when the lock was
+    /// taken, the first one counts from there.
+    pub fn period_ms(&self, taken: Option<Time>) -> Option<u64> {
+        let from_the_start = taken.filter(|_| self.count == self.recent.len() as u64);
+        let times: Vec<Time> = from_the_start.into_iter().chain(self.recent()).collect();
+        let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_millis() as u64).collect();
+        if gaps.len() < 2 {
             return None;
         }
-        let mut gaps: Vec<u64> =
-            self.recent.iter().zip(self.recent.iter().skip(1)).map(|(a, b)| b.since(*a).as_millis() as u64).collect();
         gaps.sort_unstable();
         Some(gaps[gaps.len() / 2])
     }

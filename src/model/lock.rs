@@ -29,6 +29,8 @@ pub struct Reading {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub events: Vec<(KeyEvent, Time)>,
+    /// The table sequence of each.
+    seqs: Vec<u64>,
     /// Events left out because too many came between two looks.
     pub skipped: u32,
 }
@@ -36,13 +38,27 @@ pub(super) struct Pending {
 impl Pending {
     const KEPT: usize = 48;
 
-    pub fn push(&mut self, event: KeyEvent, at: Time) {
+    pub fn push(&mut self, event: KeyEvent, at: Time, seq: u64) {
         if self.events.len() == Self::KEPT {
             // The newest say how it ended; a flood between two looks loses its middle, and says so.
             self.events.drain(8..24);
+            self.seqs.drain(8..24);
             self.skipped += 16;
         }
         self.events.push((event, at));
+        self.seqs.push(seq);
+    }
+
+    /// How many of the events had come when the table was at `seq`.
+    pub fn until(&self, seq: u64) -> usize {
+        self.seqs.partition_point(|other| *other <= seq)
+    }
+
+    /// Takes out the first so many; whether any are left.
+    pub fn take(&mut self, count: usize) -> bool {
+        self.events.drain(..count);
+        self.seqs.drain(..count);
+        !self.events.is_empty()
     }
 }
 
@@ -69,12 +85,12 @@ pub struct Lock {
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
     pub(super) past: Option<Box<Past>>,
-    /// A look that no event explains was put off once, to let its event arrive.
-    pub(super) surprised: bool,
+    /// When a look was put off that no event explains, to let its event arrive.
+    pub(super) surprised: Option<Time>,
     /// Waits in the queue of keys to look at.
     pub(super) queued: bool,
-    /// Has an entry in the deadline heap.
-    pub(super) scheduled: bool,
+    /// When its entry in the deadline heap is due.
+    pub(super) scheduled: Option<Time>,
     /// How often in a row an answer was set aside because events overtook it.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
@@ -103,9 +119,9 @@ impl Lock {
             pending: None,
             beats: None,
             past: None,
-            surprised: false,
+            surprised: None,
             queued: false,
-            scheduled: false,
+            scheduled: None,
             overtaken: 0,
             flushed: false,
             left: 0,
@@ -137,6 +153,12 @@ impl Lock {
     /// The holds before the current one, oldest first.
     pub fn past(&self) -> impl Iterator<Item = &Hold> {
         self.past.iter().flat_map(|past| past.iter())
+    }
+
+    /// The usual distance between two renewals of the current hold.
+    pub fn period_ms(&self) -> Option<u64> {
+        let taken = Some(self.since).filter(|_| self.since_is == HeldIs::Exact);
+        self.beats()?.period_ms(taken)
     }
 
     /// The renewals of the current hold.

@@ -3,6 +3,7 @@
 //! Nothing here speaks to Redis, to the terminal or to the clock; the time is always an argument. Sources hand in
 //! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
 
+mod absent;
 mod event;
 mod history;
 mod holder;

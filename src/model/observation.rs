@@ -44,9 +44,9 @@ pub enum Observation {
     /// may or may not be part of it.
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
     /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.
-    Swept { node: NodeId, started: Time, at: Time },
+    Swept { node: NodeId, started: Time },
     /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).
     Flushed { node: NodeId, at: Time },
-    /// The source lost its connection or could not keep up: events are missing from here on until a new sweep.
+    /// Changes may have been missed up to here: the source lost its connection or could not keep up, or is a new one.
     Gap { node: NodeId, at: Time },
 }

@@ -51,11 +51,15 @@ pub(super) struct Question<'a> {
     pub expires: Option<Time>,
     /// Its time was moved ahead since the last look.
     pub extended: bool,
+    /// When it was taken, if it has got no TTL since.
+    pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
     pub look: Look,
     /// Each change comes with an event; what no event explains is odd.
     pub eventful: bool,
-    /// The same odd look was put off once already.
+    /// Changes since the last look may have gone by unseen.
+    pub missed: bool,
+    /// An odd look was put off already, and no event has come since.
     pub surprised: bool,
     pub flushed: bool,
     /// When the answer came.
@@ -65,9 +69,12 @@ pub(super) struct Question<'a> {
 /// How long after an acquire its EXPIRE still belongs to it (SETNX, then EXPIRE).
 const ACQUIRE_MS: i64 = 1_000;
 
+/// The same for one more entry into a lock that is held.
+const ENTRY_MS: i64 = 100;
+
 /// What happened, or `None`: look again in a moment.
 pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
-    let mut walk = Walk::new(q.held);
+    let mut walk = Walk::new(q.held, q.begun);
     for &(event, at) in q.events {
         walk.take(event, at);
     }
@@ -80,16 +87,15 @@ pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
                 _ if q.flushed => Ending::Flushed,
                 _ if wait => return None,
                 Some(expires) if expires <= q.at => Ending::Expired,
-                _ if q.eventful => Ending::Unseen,
+                _ if q.eventful || q.missed => Ending::Unseen,
                 _ => Ending::Released,
             };
             let at = if ending == Ending::Expired { q.expires.unwrap_or(q.at) } else { q.at };
             steps.push(Step::End { at, ending });
         }
         (_, Now::Somebody) => {}
-        (_, Now::Nobody) if !q.known => {
-            let first = if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find };
-            steps.insert(0, first);
+        (_, Now::Nobody) if !q.known && steps.is_empty() => {
+            steps.push(if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find });
         }
         (_, Now::Nobody) => {
             if wait {
@@ -128,6 +134,7 @@ fn unexplained(q: &Question<'_>) -> Ending {
     match q.expires {
         _ if q.flushed => Ending::Flushed,
         Some(expires) if expires <= q.at => Ending::Expired,
+        _ if q.missed => Ending::Unseen,
         _ => Ending::Released,
     }
 }
@@ -151,12 +158,14 @@ struct Walk {
     boundary: Option<Time>,
     /// Written over without an end.
     rewritten: Option<Time>,
+    /// One more entry or reader came in; its EXPIRE is no renewal.
+    entered: Option<Time>,
 }
 
 impl Walk {
-    fn new(held: bool) -> Walk {
+    fn new(held: bool, begun: Option<Time>) -> Walk {
         let now = if held { Now::Known } else { Now::Nobody };
-        Walk { now, steps: Vec::new(), fresh: None, boundary: None, rewritten: None }
+        Walk { now, steps: Vec::new(), fresh: begun, boundary: None, rewritten: None, entered: None }
     }
 
     fn take(&mut self, event: KeyEvent, at: Time) {
@@ -176,11 +185,15 @@ impl Walk {
             KeyEvent::Set | KeyEvent::Written => match self.now {
                 Now::Nobody => self.begin(at),
                 _ if self.is_fresh(at) => {}
-                _ => self.rewritten = Some(at),
+                _ => {
+                    self.rewritten = Some(at);
+                    self.entered = Some(at).filter(|_| event == KeyEvent::Written);
+                }
             },
             KeyEvent::Expire => match self.now {
                 Now::Nobody => {}
                 _ if self.is_fresh(at) => self.fresh = None,
+                _ if self.entered.take().is_some_and(|entered| at.0 - entered.0 <= ENTRY_MS) => {}
                 _ => self.steps.push(Step::Renew { at }),
             },
             KeyEvent::Persist | KeyEvent::Removed | KeyEvent::Other => {}
@@ -223,9 +236,11 @@ mod tests {
             swept: true,
             expires,
             extended: false,
+            begun: None,
             events,
             look,
             eventful: true,
+            missed: false,
             surprised: false,
             flushed: false,
             at: AT,
@@ -254,6 +269,12 @@ mod tests {
     }
 
     #[test]
+    fn one_more_reader_or_entry_is_no_renewal() {
+        let events = [at(5, Written), at(5, Expire), at(500, Expire)];
+        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(500) }]));
+    }
+
+    #[test]
     fn another_holder_without_an_end_took_it_over() {
         let events = [at(5, Set), at(5, Expire)];
         assert_eq!(resolve(&ask(true, &events, Look::Other)), Some(vec![Step::Take { at: Time(5) }]));
@@ -277,6 +298,15 @@ mod tests {
             steps,
             [Step::Begin { at: Time(5), exact: true }, Step::End { at: Time(7), ending: Ending::Released }]
         );
+    }
+
+    #[test]
+    fn a_lock_first_seen_between_two_holds_was_not_there_before_them() {
+        let events = [at(5, New), at(5, Set), at(7, Del)];
+        let early = Question { known: false, swept: false, ..ask(false, &events, Look::Other) };
+        assert_eq!(resolve(&early), None, "the events of the next hold are on their way");
+        let alone = Question { events: &[], ..early };
+        assert_eq!(resolve(&alone), Some(vec![Step::Find]));
     }
 
     #[test]
@@ -307,6 +337,26 @@ mod tests {
     fn a_flush_is_told_from_a_release() {
         let q = Question { flushed: true, ..ask(true, &[], Look::Absent) };
         assert_eq!(resolve(&q), Some(vec![Step::End { at: AT, ending: Ending::Flushed }]));
+    }
+
+    #[test]
+    fn what_went_by_unseen_is_not_called_a_release() {
+        let blind = Question { eventful: false, missed: true, ..ask(true, &[], Look::Absent) };
+        assert_eq!(resolve(&blind), Some(vec![Step::End { at: AT, ending: Ending::Unseen }]));
+        let blind = Question { look: Look::Other, ..blind };
+        assert_eq!(
+            resolve(&blind),
+            Some(vec![Step::End { at: AT, ending: Ending::Unseen }, Step::Begin { at: AT, exact: false }])
+        );
+    }
+
+    #[test]
+    fn the_first_ttl_soon_after_a_setnx_is_no_renewal() {
+        let events = [at(9_500, Expire)];
+        let q = Question { begun: Some(Time(9_000)), ..ask(true, &events, Look::Same) };
+        assert_eq!(resolve(&q), Some(vec![]));
+        let q = Question { begun: Some(Time(1_000)), ..q };
+        assert_eq!(resolve(&q), Some(vec![Step::Renew { at: Time(9_500) }]));
     }
 
     #[test]

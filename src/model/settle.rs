@@ -3,7 +3,7 @@
 use super::lock::{Phase, Reading};
 use super::narrate::Narrator;
 use super::resolve::{Look, Question, Step, resolve};
-use super::table::{LockRef, Table, Ticket};
+use super::table::{GRACE, LockRef, Table, Ticket};
 use super::{Ending, HeldIs, Holder, Key, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
 use crate::dialects::Best;
 
@@ -22,7 +22,7 @@ impl Table {
             return self.enqueue(ticket.place);
         }
         lock.overtaken = 0;
-        self.settle(ticket.place, asked, answered, seen, source);
+        self.settle(ticket.place, Answer { asked, answered, seen, source, events_until: ticket.seq });
     }
 
     /// The ticket could not be answered: the key goes back into the queue.
@@ -41,14 +41,15 @@ impl Table {
         seen: Seen,
         source: Source,
     ) {
-        let Some(place) = self.place_of(node, &key, answered, seen != Seen::Absent) else { return };
+        let Some(place) = self.place_of(node, &key, asked, &seen) else { return };
         let Some(lock) = self.at(place) else { return };
         if lock.pending.is_none() && asked >= lock.asked {
-            self.settle(place, asked, answered, seen, source);
+            self.settle(place, Answer { asked, answered, seen, source, events_until: 0 });
         }
     }
 
-    fn settle(&mut self, place: LockRef, asked: Time, answered: Time, seen: Seen, source: Source) {
+    fn settle(&mut self, place: LockRef, answer: Answer) {
+        let Answer { asked, answered, seen, source, events_until } = answer;
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
         let (node, was_held) = (lock.node, lock.is_held());
@@ -68,30 +69,34 @@ impl Table {
         };
         let after = found.holders(&before);
         let look = found.look(was_held, &before, &after);
-        let (eventful, swept) = (self.is_eventful(node), self.is_swept(node));
+        let Some(lock) = self.lock_at(place) else { return };
+        let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
         let Some(lock) = self.at(place) else { return };
         let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
         let extended = matches!((lock.expires, expires), (Some(old), Some(new)) if new.0 > old.0 + JUMP_MS);
+        let events = lock.pending.as_ref().map_or(0, |pending| pending.until(events_until));
         let question = Question {
             held: was_held,
             known: lock.phase != Phase::Unread,
             swept,
             expires: lock.expires,
             extended,
-            events: lock.pending.as_ref().map_or(&[], |pending| &pending.events),
+            begun: lock.begun(),
+            events: lock.pending.as_ref().map_or(&[], |pending| &pending.events[..events]),
             look,
             eventful,
-            surprised: lock.surprised,
+            missed,
+            surprised: lock.surprised.is_some_and(|since| asked >= since + GRACE),
             flushed: lock.flushed,
             at: answered,
         };
         let Some(steps) = resolve(&question) else {
-            lock.surprised = true;
+            lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
 
-        lock.pending = None;
-        lock.surprised = false;
+        lock.pending.take_if(|pending| !pending.take(events));
+        lock.surprised = None;
         lock.flushed = false;
         lock.asked = asked;
         lock.confirmed = answered;
@@ -100,7 +105,8 @@ impl Table {
             told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
         }
         if let Some(ttl) = found.ttl() {
-            lock.learn_lease(ttl, answered, &steps, extended);
+            let first_ttl = was_held && lock.expires.is_none();
+            lock.learn_lease(ttl, answered, &steps, extended || first_ttl);
             lock.learn_age(&after);
             lock.expires = expires;
             lock.phase = Phase::Held;
@@ -129,6 +135,16 @@ impl Table {
         }
         self.ignore(place, at);
     }
+}
+
+/// A look at one key, come back.
+struct Answer {
+    asked: Time,
+    answered: Time,
+    seen: Seen,
+    source: Source,
+    /// The events up to here are older than the look; later ones may or may not be part of it.
+    events_until: u64,
 }
 
 /// What a look found.
@@ -196,6 +212,12 @@ impl Lock {
     /// What is left of the lease at `now`, by our own deadline.
     pub fn ttl(&self, now: Time) -> Ttl {
         self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
+    }
+
+    /// When it was taken, while it still waits for its TTL (SETNX, then EXPIRE).
+    fn begun(&self) -> Option<Time> {
+        let waits = self.is_held() && self.expires.is_none() && self.since_is == HeldIs::Exact;
+        waits.then_some(self.since)
     }
 
     /// The full lease shows right after it was given: what is left then, plus the little that has passed.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::table::Table;
-use super::{Beats, HeldIs, Key, Kind, Lock, LockView, RenewalView, Snapshot, Source, State, Time, Verdict};
+use super::{Beats, HeldIs, Key, Kind, Lock, LockView, Mode, RenewalView, Snapshot, Source, State, Time, Verdict};
 use crate::dialects::{self, Claim, Renewal};
 use crate::text::short_duration;
 
@@ -43,6 +43,8 @@ impl Table {
             Some(reading) if reading.kind == Kind::Marker => State::Done,
             Some(reading) if reading.vacant => State::Free,
             _ if lock.expires.is_none() => State::NoTtl,
+            // Of a lock that many hold, the renewals of one hide those of another.
+            Some(reading) if reading.mode != Mode::Exclusive && reading.mode != Mode::Write => State::Held,
             _ if self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0) => State::Stalled,
             _ => State::Held,
         }
@@ -106,7 +108,7 @@ fn renewals(lock: &Lock, renewal: Renewal, known_until: Time, now: Time) -> Opti
         _ => None,
     };
     let last_ms = beats.and_then(|beats| beats.last()).map(|last| now.since(last).as_millis() as u64);
-    let period_ms = beats.and_then(|beats| beats.period_ms());
+    let period_ms = lock.period_ms();
     let missed = missed(lock, now);
     Some(RenewalView { count: beats.map_or(0, |beats| beats.count), last_ms, period_ms, expected_ms, missed })
 }
@@ -114,13 +116,13 @@ fn renewals(lock: &Lock, renewal: Renewal, known_until: Time, now: Time) -> Opti
 /// Renewals that should have come since the last one, by the lock's own period; `None` where it has none yet.
 fn missed(lock: &Lock, now: Time) -> Option<u64> {
     let beats = lock.beats()?;
-    let (last, period) = (now.since(beats.last()?).as_millis() as u64, beats.period_ms().filter(|period| *period > 0)?);
+    let (last, period) = (now.since(beats.last()?).as_millis() as u64, lock.period_ms().filter(|period| *period > 0)?);
     Some(if last * 2 > period * 3 { last / period } else { 0 })
 }
 
 fn stalled_sentence(lock: &Lock, now: Time) -> String {
     let beats = lock.beats();
-    let period = beats.and_then(Beats::period_ms).unwrap_or(0);
+    let period = lock.period_ms().unwrap_or(0);
     let last = beats.and_then(Beats::last).map_or(0, |last| now.since(last).as_millis() as u64);
     let missed = missed(lock, now).unwrap_or(0);
     let left = lock.ttl(now).remaining().map_or(0, |left| left.as_millis() as u64);

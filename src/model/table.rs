@@ -11,10 +11,11 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::absent::{Departed, Ignored};
 use super::lock::Phase;
-use super::{EventBatch, Holder, Key, KeyEvent, Lock, NodeId, Observation, Source, Time, Transition};
+use super::{EventBatch, Holder, Key, KeyEvent, Lock, NodeId, Observation, Seen, Source, Time, Transition};
 use crate::dialects::Recogniser;
 
 /// How much the table may hold.
@@ -54,11 +55,23 @@ pub struct LockRef {
 struct NodeState {
     /// Named events arrive for each change.
     eventful: bool,
-    /// Since when events are missing, until a sweep that began later is done.
+    /// Whatever happened before this may have been missed.
     gap: Option<Time>,
-    /// A walk of the keyspace has been finished.
+    /// When the last walk of the keyspace began that was finished.
     swept: Option<Time>,
     source: Option<Source>,
+}
+
+impl NodeState {
+    /// Something that was last known then may have changed without our learning of it.
+    fn missed(&self, known: Time) -> bool {
+        self.gap.is_some_and(|gap| known < gap)
+    }
+
+    /// The keyspace was walked, and nothing went missing since.
+    fn is_whole(&self) -> bool {
+        self.swept.is_some_and(|started| !self.missed(started))
+    }
 }
 
 /// All locks of a target.
@@ -80,8 +93,8 @@ pub struct Table {
     deadlines: BinaryHeap<Reverse<(Time, LockRef)>>,
     /// Locks that are gone, oldest first, with the count of their leaving.
     gone: VecDeque<(LockRef, u32)>,
-    /// Keys under the patterns that are no locks, by hash, and until when not to look again.
-    ignored: HashMap<u64, Time>,
+    ignored: Ignored,
+    departed: Departed,
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
     locks_dropped: u64,
@@ -89,10 +102,7 @@ pub struct Table {
 }
 
 /// How long a look that no event explains waits for its event.
-const GRACE: Duration = Duration::from_millis(40);
-/// How long a key that is no lock is left alone.
-const IGNORE: Duration = Duration::from_secs(10);
-const IGNORED_KEPT: usize = 65_536;
+pub(super) const GRACE: Duration = Duration::from_millis(40);
 
 impl Table {
     pub fn new(recogniser: Arc<Recogniser>, limits: Limits) -> Table {
@@ -111,7 +121,8 @@ impl Table {
             later: VecDeque::new(),
             deadlines: BinaryHeap::new(),
             gone: VecDeque::new(),
-            ignored: HashMap::new(),
+            ignored: Ignored::default(),
+            departed: Departed::default(),
             transitions: VecDeque::new(),
             transitions_dropped: 0,
             locks_dropped: 0,
@@ -141,8 +152,9 @@ impl Table {
             Observation::Read { node, key, asked, answered, seen, source } => {
                 self.take_look(node, key, asked, answered, seen, source)
             }
-            Observation::Swept { node, started, at } => self.sweep(node, started, at),
-            Observation::Flushed { node, at: _ } => {
+            Observation::Swept { node, started } => self.sweep(node, started),
+            Observation::Flushed { node, at } => {
+                self.node(node).gap = Some(at);
                 for place in self.held_on(node) {
                     if let Some(lock) = self.at(place) {
                         lock.flushed = true;
@@ -150,9 +162,7 @@ impl Table {
                     self.enqueue(place);
                 }
             }
-            Observation::Gap { node, at } => {
-                self.node(node).gap.get_or_insert(at);
-            }
+            Observation::Gap { node, at } => self.node(node).gap = Some(at),
         }
     }
 
@@ -167,8 +177,13 @@ impl Table {
         let hash = self.hash(node, key);
         let place = match self.find(hash, node, key) {
             Some(place) => place,
-            // An end of something never seen tells nothing.
-            None if event.ends() || self.is_ignored(hash, at) || !self.recogniser.may_be_lock(key) => return,
+            // An end of something never seen tells only that looks from before it are old.
+            None if event.ends() => {
+                self.ignored.forget(hash);
+                return self.departed.note(hash, at);
+            }
+            None if event != KeyEvent::New && self.ignored.has(hash, node, key) => return,
+            None if !self.recogniser.may_be_lock(key) => return,
             None => match self.insert(hash, node, Key::from(key), at) {
                 Some(place) => place,
                 None => return,
@@ -177,7 +192,9 @@ impl Table {
         let seq = self.seq;
         if let Some(lock) = self.at(place) {
             lock.event_seq = seq;
-            lock.pending.get_or_insert_default().push(event, at);
+            // It may be the one that an odd look waits for, and the next look be odd for another reason.
+            lock.surprised = None;
+            lock.pending.get_or_insert_default().push(event, at, seq);
         }
         self.enqueue(place);
     }
@@ -187,7 +204,7 @@ impl Table {
         let hash = self.hash(node, key);
         let place = match self.find(hash, node, key) {
             Some(place) => Some(place),
-            None if self.is_ignored(hash, at) || !self.recogniser.may_be_lock(key) => None,
+            None if self.ignored.has(hash, node, key) || !self.recogniser.may_be_lock(key) => None,
             None => self.insert(hash, node, Key::from(key), at),
         };
         let seq = self.seq;
@@ -198,27 +215,29 @@ impl Table {
         self.enqueue(place);
     }
 
-    /// Where the lock of that name is kept, made if it is not there and may be.
-    pub(super) fn place_of(&mut self, node: NodeId, key: &Key, at: Time, make: bool) -> Option<LockRef> {
+    /// Where the lock is kept that was looked at, made if it is not there and may be. `None` where there is nothing to
+    /// keep, or the key is gone or another one since, so that a new look is needed first.
+    pub(super) fn place_of(&mut self, node: NodeId, key: &Key, asked: Time, seen: &Seen) -> Option<LockRef> {
         let hash = self.hash(node, key.as_bytes());
-        match self.find(hash, node, key.as_bytes()) {
-            None if make => self.insert(hash, node, key.clone(), at),
-            found => found,
+        let found = self.find(hash, node, key.as_bytes());
+        if found.is_some() || *seen == Seen::Absent {
+            return found;
         }
+        let place = self.insert(hash, node, key.clone(), asked)?;
+        if self.departed.since(hash, asked) {
+            self.enqueue(place);
+            return None;
+        }
+        Some(place)
     }
 
     /// A walk of the keyspace is done: whoever it did not meet has to be asked for.
-    fn sweep(&mut self, node: NodeId, started: Time, at: Time) {
-        let state = self.node(node);
-        state.swept = Some(at);
-        let healed = state.gap.is_none_or(|gap| gap <= started);
+    fn sweep(&mut self, node: NodeId, started: Time) {
+        self.node(node).swept = Some(started);
         for place in self.held_on(node) {
             if self.at(place).is_some_and(|lock| lock.asked < started) {
                 self.enqueue(place);
             }
-        }
-        if healed {
-            self.node(node).gap = None;
         }
     }
 
@@ -234,12 +253,15 @@ impl Table {
             && at <= now
         {
             self.deadlines.pop();
-            let Some(lock) = self.at(place) else { continue };
-            lock.scheduled = false;
+            let Some(lock) = self.at(place).filter(|lock| lock.scheduled == Some(at)) else { continue };
+            lock.scheduled = None;
             match lock.expires {
                 Some(expires) if lock.is_held() && expires <= now => self.enqueue(place),
                 _ => self.schedule(place),
             }
+        }
+        while let Some((node, key)) = self.ignored.next_changed(now) {
+            self.touch(node, key.as_bytes(), now);
         }
         let mut tickets = Vec::new();
         for _ in 0..self.queue.len() {
@@ -282,7 +304,7 @@ impl Table {
     pub fn next_due(&self) -> Option<Time> {
         let later = self.later.front().map(|(at, _)| *at);
         let deadline = self.deadlines.peek().map(|Reverse((at, _))| *at);
-        [later, deadline].into_iter().flatten().min()
+        [later, deadline, self.ignored.next_due()].into_iter().flatten().min()
     }
 
     /// Keys that wait for a look right now.
@@ -346,7 +368,7 @@ impl Table {
 
     /// Not confirmed since events went missing on its node.
     pub fn is_stale(&self, lock: &Lock) -> bool {
-        self.nodes.get(lock.node.0 as usize).and_then(|node| node.gap).is_some_and(|gap| lock.confirmed < gap)
+        self.missed(lock)
     }
 
     /// By which source the node's changes are learnt.
@@ -356,22 +378,30 @@ impl Table {
 
     /// Whether each node was walked to the end and nothing was left out.
     pub fn is_complete(&self) -> bool {
-        self.locks_dropped == 0 && self.nodes.iter().all(|node| node.swept.is_some() && node.gap.is_none())
+        self.locks_dropped == 0 && self.nodes.iter().all(NodeState::is_whole)
     }
 
-    pub(super) fn is_eventful(&self, node: NodeId) -> bool {
-        self.nodes.get(node.0 as usize).is_some_and(|node| node.eventful && node.gap.is_none())
+    /// Events went missing on its node since it was last looked at.
+    pub(super) fn missed(&self, lock: &Lock) -> bool {
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.missed(lock.asked))
+    }
+
+    /// Each change of the lock since it was last looked at, or first heard of, came with an event.
+    pub(super) fn is_eventful(&self, lock: &Lock) -> bool {
+        let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
+        let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.eventful && !node.missed(followed))
     }
 
     /// The node's keyspace was walked, and nothing went missing since.
     pub(super) fn is_swept(&self, node: NodeId) -> bool {
-        self.nodes.get(node.0 as usize).is_some_and(|node| node.swept.is_some() && node.gap.is_none())
+        self.nodes.get(node.0 as usize).is_some_and(NodeState::is_whole)
     }
 
     /// Whether a change of the lock would be told as it happens.
     pub(super) fn told_of(&self, lock: &Lock) -> bool {
         let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && node.gap.is_none())
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && !node.missed(lock.asked))
     }
 
     /// Until when a lock is known to be as it is shown: now, where changes would be told.
@@ -430,8 +460,9 @@ impl Table {
 
     fn remove(&mut self, place: LockRef) {
         let Some(lock) = self.at(place) else { return };
-        let (node, key) = (lock.node, lock.key.clone());
+        let (node, key, asked) = (lock.node, lock.key.clone(), lock.asked);
         let hash = self.hash(node, key.as_bytes());
+        self.departed.note(hash, asked);
         if let Ok(entry) = self.index.find_entry(hash, |other| *other == place.slot) {
             entry.remove();
         }
@@ -444,22 +475,8 @@ impl Table {
         let Some(lock) = self.at(place) else { return };
         let (node, key) = (lock.node, lock.key.clone());
         let hash = self.hash(node, key.as_bytes());
-        if self.ignored.len() >= IGNORED_KEPT {
-            self.ignored.clear();
-        }
-        self.ignored.insert(hash, at + IGNORE);
+        self.ignored.add(hash, at);
         self.remove(place);
-    }
-
-    fn is_ignored(&mut self, hash: u64, now: Time) -> bool {
-        match self.ignored.get(&hash) {
-            Some(until) if *until > now => true,
-            Some(_) => {
-                self.ignored.remove(&hash);
-                false
-            }
-            None => false,
-        }
     }
 
     /// The key is gone: remember the lock for a while.
@@ -502,14 +519,23 @@ impl Table {
 
     /// Watches the lock's deadline: `expired` may come minutes late.
     pub(super) fn schedule(&mut self, place: LockRef) {
-        let Some(lock) = self.at(place) else { return };
-        if let Some(expires) = lock.expires
-            && !lock.scheduled
-            && lock.is_held()
-        {
-            lock.scheduled = true;
-            self.deadlines.push(Reverse((expires + Duration::from_millis(2), place)));
+        let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
+        let Some(due) = lock.expires.map(|expires| expires + Duration::from_millis(2)) else { return };
+        // A deadline that moved ahead is found when the entry comes up; one that moved closer needs its own.
+        if lock.scheduled.is_none_or(|scheduled| due < scheduled) {
+            lock.scheduled = Some(due);
+            self.deadlines.push(Reverse((due, place)));
+            if self.deadlines.len() > 2 * self.index.len() + 64 {
+                self.drop_old_deadlines();
+            }
         }
+    }
+
+    /// Leases that keep getting shorter leave entries behind that mean nothing any more.
+    fn drop_old_deadlines(&mut self) {
+        let mut deadlines = std::mem::take(&mut self.deadlines);
+        deadlines.retain(|Reverse((at, place))| self.at(*place).is_some_and(|lock| lock.scheduled == Some(*at)));
+        self.deadlines = deadlines;
     }
 
     pub(super) fn report(&mut self, transition: Transition) {

@@ -83,6 +83,26 @@ fn a_deadline_that_passes_without_an_event_is_asked_about() {
 }
 
 #[test]
+fn a_shorter_lease_than_before_is_not_missed() {
+    let mut table = table(Limits::default());
+    let take = [("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)];
+    for round in 0..500 {
+        let at = 1_000 + round * 10;
+        events(&mut table, at, &take);
+        settle_all(&mut table, at, |_| seen("t", 3_600_000));
+        events(&mut table, at + 1, &[("lock:a", KeyEvent::Del)]);
+        settle_all(&mut table, at + 1, |_| Seen::Absent);
+        events(&mut table, at + 2, &take);
+        settle_all(&mut table, at + 2, |_| seen("t", 3));
+        assert_eq!(table.next_due(), Some(Time(at + 7)));
+        settle_all(&mut table, at + 8, |_| Seen::Absent);
+        events(&mut table, at + 9, &[("lock:a", KeyEvent::Expired)]);
+        settle_all(&mut table, at + 9, |_| Seen::Absent);
+        assert_eq!(story(&mut table).last().unwrap().0, "expired");
+    }
+}
+
+#[test]
 fn a_key_that_is_no_lock_is_left_alone_for_a_while() {
     let recogniser = Recogniser::new(vec![], vec![], vec![]);
     let mut table = Table::new(Arc::new(recogniser), Limits::default());
@@ -116,19 +136,47 @@ fn a_flush_ends_every_lock_and_says_so() {
 }
 
 #[test]
+fn another_database_in_its_place_is_no_takeover() {
+    let mut table = table(Limits::default());
+    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
+    settle_all(&mut table, 1000, |_| seen("before", 60_000));
+    table.apply(Observation::Flushed { node: NODE, at: Time(2000) });
+    settle_all(&mut table, 2000, |_| seen("after", 60_000));
+    let words: Vec<&str> = story(&mut table).iter().map(|line| line.0).collect();
+    assert_eq!(words, ["acquired", "lost", "acquired"]);
+}
+
+#[test]
+fn a_look_from_before_a_release_brings_no_ghost() {
+    let mut table = table(Limits::default());
+    // A walk has read the key, but its answer waits behind the event of the release.
+    events(&mut table, 1005, &[("lock:a", KeyEvent::Del)]);
+    table.apply(Observation::Read {
+        node: NODE,
+        key: Key::from("lock:a"),
+        asked: Time(1000),
+        answered: Time(1010),
+        seen: seen("t", 60_000),
+        source: Source::Scan,
+    });
+    settle_all(&mut table, 1020, |_| Seen::Absent);
+    assert_eq!((table.held(), story(&mut table).len()), (0, 0));
+}
+
+#[test]
 fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     let mut table = table(Limits::default());
     events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
     settle_all(&mut table, 1000, |_| seen("t", 60_000));
-    table.apply(Observation::Swept { node: NODE, started: Time(900), at: Time(1000) });
+    table.apply(Observation::Swept { node: NODE, started: Time(900) });
     assert!(table.is_complete());
     table.apply(Observation::Gap { node: NODE, at: Time(2000) });
     assert!(table.view(table.lock_named(NODE, b"lock:a").unwrap(), Time(2000)).unwrap().stale);
     assert!(!table.is_complete());
     // A walk that began before the gap proves nothing.
-    table.apply(Observation::Swept { node: NODE, started: Time(1500), at: Time(2500) });
+    table.apply(Observation::Swept { node: NODE, started: Time(1500) });
     assert!(!table.is_complete());
-    table.apply(Observation::Swept { node: NODE, started: Time(2600), at: Time(2700) });
+    table.apply(Observation::Swept { node: NODE, started: Time(2600) });
     settle_all(&mut table, 2700, |_| Seen::Absent);
     settle_all(&mut table, 2800, |_| Seen::Absent);
     assert!(table.is_complete());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redis::RedisResult;
+use redis::{RedisResult, cmd};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -37,6 +37,8 @@ const LOOKS: usize = 256;
 /// Whole walks of the keyspace, while events are told and while they are not.
 const RESCAN_LIVE: Duration = Duration::from_secs(60);
 const RESCAN_BLIND: Duration = Duration::from_secs(10);
+/// After a walk that failed.
+const RESCAN_FAILED: Duration = Duration::from_secs(2);
 /// How often each lock is looked at where nothing tells of changes.
 const POLL: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(250);
@@ -175,6 +177,10 @@ impl Monitor {
     async fn add(&mut self, node: &Node, options: &Options, out: mpsc::Sender<Incoming>) -> RedisResult<()> {
         let mut conn = node.connect().await?;
         let facts = servers::ask(&mut conn, node.db).await?;
+        if let Inventory::Walk = options.inventory {
+            // Where this is refused, there is nothing to show: better said at once than after a blind start.
+            cmd("SCAN").arg(0).arg("COUNT").arg(1).query_async::<redis::Value>(&mut conn).await?;
+        }
         let budget = Arc::new(Budget::new(options.pace));
         let (looks, to_look) = mpsc::channel(1);
         let (scans, to_scan) = mpsc::channel(1);
@@ -255,7 +261,7 @@ impl Monitor {
     /// Waits for the next thing to happen and takes it in. Afterwards the table has changed, or time has passed.
     pub async fn next(&mut self) {
         self.ask_for_looks();
-        let due = self.table.next_due().map(|at| at.since(self.clock.now()));
+        let due = self.table.next_due().filter(|_| self.can_look()).map(|at| at.since(self.clock.now()));
         tokio::select! {
             biased;
             Some(ended) = self.running.join_next() => {
@@ -377,6 +383,8 @@ impl Monitor {
                 status.stream = Stream::Live(source);
                 status.note = note;
                 self.table.watch_by(node, source);
+                // What happened before this source stood, nobody told.
+                self.table.apply(Observation::Gap { node, at: self.clock.now() });
                 self.scan(node);
             }
             Signal::Events(batch) => {
@@ -397,10 +405,14 @@ impl Monitor {
                 self.scan(node);
             }
             Signal::Down { why, retry_in: _, at } => {
-                if !matches!(status.stream, Stream::Reconnecting { .. }) {
-                    status.reconnects += 1;
-                    status.stream = Stream::Reconnecting { why, since: at };
-                }
+                let since = match status.stream {
+                    Stream::Reconnecting { since, .. } => since,
+                    _ => {
+                        status.reconnects += 1;
+                        at
+                    }
+                };
+                status.stream = Stream::Reconnecting { why, since };
                 self.table.apply(Observation::Gap { node, at });
             }
         }
@@ -411,10 +423,14 @@ impl Monitor {
         tasks.scanning = false;
         let status = &mut self.status[node.0 as usize];
         status.under_way = false;
-        let live = status.stream == Stream::Live(Source::Notification);
-        tasks.rescan_at = Some(Instant::now() + if live { RESCAN_LIVE } else { RESCAN_BLIND });
+        let pause = match status.stream {
+            _ if report.failed.is_some() => RESCAN_FAILED,
+            Stream::Live(Source::Notification) => RESCAN_LIVE,
+            _ => RESCAN_BLIND,
+        };
+        tasks.rescan_at = Some(Instant::now() + pause);
         if report.failed.is_none() {
-            self.table.apply(Observation::Swept { node, started: report.started, at: report.finished });
+            self.table.apply(Observation::Swept { node, started: report.started });
             self.tell_prefixes(node);
         }
         self.status[node.0 as usize].scan = Some(report);
@@ -423,17 +439,21 @@ impl Monitor {
         }
     }
 
-    /// Lets tracking know under which names locks were found.
+    /// Lets tracking know under which names locks were found, now or earlier: they will be taken again.
     fn tell_prefixes(&self, node: NodeId) {
-        let mut prefixes = Prefixes::default();
-        for lock in self.table.locks().filter(|lock| lock.node == node) {
-            prefixes.add_of_key(lock.key.as_bytes());
-        }
         self.tasks[node.0 as usize].known.send_if_modified(|known| {
-            let new = *known != prefixes;
-            *known = prefixes;
-            new
+            let before = known.clone();
+            for lock in self.table.locks().filter(|lock| lock.node == node) {
+                known.add_of_key(lock.key.as_bytes());
+            }
+            *known != before
         });
+    }
+
+    /// Whether a look that falls due could be asked for; where not, its answer or a signal will wake us.
+    fn can_look(&self) -> bool {
+        let mut nodes = self.tasks.iter().zip(&self.status);
+        nodes.any(|(tasks, status)| !tasks.looking && !matches!(status.stream, Stream::Reconnecting { .. }))
     }
 
     fn ask_for_looks(&mut self) {

@@ -13,6 +13,7 @@ use crate::dialects::Recogniser;
 use crate::model::Time;
 use crate::pace::Budget;
 use crate::scan::{Pass, Progress, Walk};
+use crate::servers;
 use crate::topology::Node;
 
 const RETRY: Duration = Duration::from_millis(500);
@@ -107,5 +108,5 @@ impl Scanner {
 
 /// The server answered, and would answer the same again.
 fn refuses(error: &RedisError) -> bool {
-    error.code().is_some_and(|code| code != "LOADING")
+    error.code().is_some_and(|code| !servers::is_passing(code))
 }

@@ -5,7 +5,8 @@ use redis::aio::{MultiplexedConnection, PubSub};
 use redis::{Msg, RedisResult};
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Ended, Follower, Signal, guard};
+use super::guard::Guard;
+use super::{Ended, Follower, Signal};
 use crate::clock::Clock;
 use crate::glob::Globs;
 use crate::model::{EventBatch, KeyEvent, Source};
@@ -52,30 +53,43 @@ impl Follower {
         control: MultiplexedConnection,
         note: Option<String>,
     ) -> RedisResult<Ended> {
+        let guard = Guard::post(control).await?;
         if self.out.send(Signal::Up { source: Source::Notification, note }).await.is_err() {
             return Ok(Ended::Unheard);
         }
         tokio::select! {
             ended = self.forward(subscriber) => ended,
-            ended = guard::watch(control, self.clock, self.out.clone()) => ended,
+            ended = guard.watch(self.clock, self.out.clone()) => ended,
         }
     }
 
     /// Hands events on in batches. It never waits for the listener: what can't be taken in is counted and told, so that
     /// nothing piles up in memory.
     async fn forward(&self, subscriber: PubSub) -> RedisResult<Ended> {
-        let prefix = format!("__keyspace@{}__:", self.node.db).into_bytes();
         let (_sink, stream) = subscriber.split();
         let mut chunks = stream.ready_chunks(BATCH);
+        let mut packer = Packer::new(self.node.db, self.clock);
         let mut lost = 0u64;
-        while let Some(messages) = chunks.next().await {
-            let batch = batch_of(&messages, &prefix, self.clock);
-            if lost > 0 && self.out.try_send(Signal::Overflow { at: batch.at, lost }).is_ok() {
-                lost = 0;
-            }
+        loop {
+            let messages = tokio::select! {
+                biased;
+                // Told as soon as there is room, even if no event follows.
+                room = self.out.reserve(), if lost > 0 => {
+                    let Ok(room) = room else { return Ok(Ended::Unheard) };
+                    room.send(Signal::Overflow { at: self.clock.now(), lost });
+                    lost = 0;
+                    continue;
+                }
+                messages = chunks.next() => match messages {
+                    Some(messages) => messages,
+                    None => break,
+                },
+            };
+            let batch = packer.pack(messages);
+            let count = batch.len() as u64;
             match self.out.try_send(Signal::Events(batch)) {
                 Ok(()) => {}
-                Err(TrySendError::Full(_)) => lost += messages.len() as u64,
+                Err(TrySendError::Full(_)) => lost += count,
                 Err(TrySendError::Closed(_)) => return Ok(Ended::Unheard),
             }
             // A flood must not keep the listener, who may share our thread, from its turn.
@@ -86,14 +100,41 @@ impl Follower {
     }
 }
 
-fn batch_of(messages: &[Msg], prefix: &[u8], clock: Clock) -> EventBatch {
-    let mut batch = EventBatch::new(clock.now());
-    for message in messages {
-        // Wider subscriptions bring other databases and event channels too: those have another prefix.
-        let Ok(channel) = message.get_channel::<Vec<u8>>() else { continue };
-        if let Some(key) = channel.strip_prefix(prefix) {
-            batch.push(key, KeyEvent::from_name(message.get_payload_bytes()));
-        }
+/// Packs messages into batches, each event once.
+struct Packer {
+    prefix: Vec<u8>,
+    clock: Clock,
+    /// The last event that was packed, and its channel.
+    last: Option<(Msg, Vec<u8>)>,
+}
+
+impl Packer {
+    fn new(db: i64, clock: Clock) -> Packer {
+        Packer { prefix: format!("__keyspace@{db}__:").into_bytes(), clock, last: None }
     }
-    batch
+
+    fn pack(&mut self, messages: Vec<Msg>) -> EventBatch {
+        let mut batch = EventBatch::new(self.clock.now());
+        for message in messages {
+            let Ok(channel) = message.get_channel::<Vec<u8>>() else { continue };
+            // Wider subscriptions bring other databases and event channels too: those have another prefix.
+            let Some(key) = channel.strip_prefix(self.prefix.as_slice()) else { continue };
+            if self.is_echo(&message, &channel) {
+                continue;
+            }
+            batch.push(key, KeyEvent::from_name(message.get_payload_bytes()));
+            self.last = Some((message, channel));
+        }
+        batch
+    }
+
+    /// A key under several patterns is told once for each of them, one right after the other.
+    fn is_echo(&self, message: &Msg, channel: &[u8]) -> bool {
+        let pattern = |message: &Msg| message.get_pattern::<Vec<u8>>().ok();
+        self.last.as_ref().is_some_and(|(last, last_channel)| {
+            last_channel == channel
+                && last.get_payload_bytes() == message.get_payload_bytes()
+                && pattern(last) != pattern(message)
+        })
+    }
 }

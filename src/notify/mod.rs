@@ -14,14 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisResult;
+use redis::aio::MultiplexedConnection;
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::model::{EventBatch, Key, Source, Time};
-use crate::servers::{self, Coverage, Gap};
+use crate::servers::{self, Coverage, Gap, Readiness};
 use crate::topology::Node;
 
+use guard::Guard;
 pub use keyspace::{channels, wider_channels};
 pub use prefixes::Prefixes;
 
@@ -65,7 +67,7 @@ pub struct Follower {
     pub known: watch::Receiver<Prefixes>,
 }
 
-/// How often a lesser source looks whether notifications have been turned on.
+/// How often a lesser source looks whether a better one has been permitted.
 const LOOK_FOR_BETTER: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
@@ -105,6 +107,14 @@ impl Follower {
     async fn once(&mut self) -> RedisResult<Ended> {
         let mut control = self.node.connect().await?;
         let facts = servers::ask(&mut control, self.node.db).await?;
+        let not_now = match facts.readiness.known() {
+            Some(Readiness::Loading { .. }) => Some("the server is loading its data"),
+            Some(Readiness::Busy) => Some("the server is busy with a script"),
+            Some(Readiness::Ready) | None => None,
+        };
+        if let Some(why) = not_now {
+            return Err(std::io::Error::other(why).into());
+        }
         let product = facts.product.known();
         let note = match facts.settings.events.known() {
             Some(flags) => match flags.covers_locks(product) {
@@ -132,7 +142,7 @@ impl Follower {
     }
 
     /// Tracking where the server has it and permits it, else polling.
-    async fn lesser(&mut self, control: redis::aio::MultiplexedConnection, note: String) -> RedisResult<Ended> {
+    async fn lesser(&mut self, control: MultiplexedConnection, note: String) -> RedisResult<Ended> {
         let prefixes = self.prefixes();
         match tracking::start(&self.node, &prefixes).await {
             Ok(tracker) => self.by_tracking(tracker, note).await,
@@ -144,12 +154,13 @@ impl Follower {
         }
     }
 
-    async fn by_polling(&mut self, control: redis::aio::MultiplexedConnection, note: String) -> RedisResult<Ended> {
+    async fn by_polling(&mut self, control: MultiplexedConnection, note: String) -> RedisResult<Ended> {
+        let guard = Guard::post(control).await?;
         if self.out.send(Signal::Up { source: Source::Scan, note: Some(note) }).await.is_err() {
             return Ok(Ended::Unheard);
         }
         tokio::select! {
-            ended = guard::watch(control, self.clock, self.out.clone()) => ended,
+            ended = guard.watch(self.clock, self.out.clone()) => ended,
             _ = tokio::time::sleep(LOOK_FOR_BETTER) => Ok(Ended::Choose),
         }
     }

@@ -8,7 +8,8 @@ use redis::aio::{MultiplexedConnection, SendError};
 use redis::{PushInfo, PushKind, RedisResult, Value};
 use tokio::sync::mpsc;
 
-use super::{Ended, Follower, LOOK_FOR_BETTER, Prefixes, Signal, guard};
+use super::guard::Guard;
+use super::{Ended, Follower, LOOK_FOR_BETTER, Prefixes, Signal};
 use crate::model::{Key, Source};
 use crate::topology::Node;
 
@@ -54,10 +55,12 @@ impl Tracker {
 
 impl Follower {
     pub(super) async fn by_tracking(&mut self, mut tracker: Tracker, note: String) -> RedisResult<Ended> {
+        // On the same connection: a silent loss of it is noticed too.
+        let guard = Guard::post(tracker.conn.clone()).await?;
         if self.out.send(Signal::Up { source: Source::Tracking, note: Some(note) }).await.is_err() {
             return Ok(Ended::Unheard);
         }
-        let watching = guard::watch(tracker.conn.clone(), self.clock, self.out.clone());
+        let watching = guard.watch(self.clock, self.out.clone());
         tokio::pin!(watching);
         let better = tokio::time::sleep(LOOK_FOR_BETTER);
         tokio::pin!(better);

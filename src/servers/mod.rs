@@ -57,6 +57,11 @@ pub enum Readiness {
     Busy,
 }
 
+/// Whether an error code says that the server serves nobody for the moment: the same question is answered later.
+pub fn is_passing(code: &str) -> bool {
+    matches!(code, "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN")
+}
+
 /// Memory, and what happens when it runs out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {

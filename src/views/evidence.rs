@@ -8,7 +8,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::part;
 use crate::app::App;
 use crate::dialects::Claim;
-use crate::model::{Kind, LockView};
+use crate::model::{Ending, Hold, Kind, LockView, State};
 use crate::text::short_duration;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
@@ -31,6 +31,17 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     frame.render_widget(Paragraph::new(line).wrap(Wrap { trim: true }), text);
 }
 
+/// How the hold before ended, where that is worth a word.
+fn before(app: &App, hold: &Hold) -> Option<String> {
+    let holder = hold.holder.as_ref().map_or("somebody".into(), |token| part::token(app, &token.to_string()));
+    match hold.ending {
+        Ending::Taken => Some(format!("taken over from {holder} without a release")),
+        Ending::Expired => Some(format!("the hold before it, by {holder}, ran out instead of being released")),
+        Ending::Evicted => Some(format!("the hold before it, by {holder}, was evicted")),
+        _ => None,
+    }
+}
+
 /// One sentence with the actual numbers.
 pub fn sentence(app: &App, lock: &LockView) -> String {
     let mut parts: Vec<String> = Vec::new();
@@ -46,8 +57,11 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
         [one] => parts.push(format!("held by {}", part::holder(app, one))),
         several => parts.push(format!("held by {} at once", several.len())),
     }
+    parts.extend(lock.past.last().and_then(|hold| before(app, hold)));
+    // The evidence of a stalled lock has these numbers already.
     if let Some(renewals) = &lock.renewals
         && let Some(last) = renewals.last_ms
+        && lock.verdict.state != State::Stalled
     {
         let every = renewals.period_ms.map(|ms| format!("every {} ", short_duration(ms))).unwrap_or_default();
         let until = match renewals.missed {

@@ -75,8 +75,10 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     let mut parts = vec![token(app, &holder.token.to_string())];
     if let Some(host) = &holder.host {
         let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
-        let named = format!("{}{pid}", text::visible(host.as_bytes()));
-        if host.starts_with("mac ") { parts.push(named) } else { parts = vec![named] }
+        // A network card's number tells an operator less than the token does.
+        if !host.starts_with("mac ") {
+            parts = vec![format!("{}{pid}", text::visible(host.as_bytes()))];
+        }
     }
     parts.join(" ")
 }

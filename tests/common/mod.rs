@@ -6,20 +6,25 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod engine;
+pub mod feed;
 pub mod library;
 pub mod process;
 pub mod samples;
 pub mod server;
 pub mod tls;
+pub mod watching;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use feed::Feed;
 pub use library::{Library, Taken};
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;
 pub use tls::Certificates;
+pub use watching::Watching;
 
 /// Waits until `condition` holds, and fails the test with `what` when it still does not after `timeout`.
 #[track_caller]

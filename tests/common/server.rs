@@ -16,6 +16,9 @@ use super::tls::Certificates;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Arguments of a server that takes a millisecond for each key it loads from its snapshot, and answers meanwhile.
+pub const LOADS_SLOWLY: &[&str] = &["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
+
 pub struct Server {
     settings: Settings,
     port: u16,

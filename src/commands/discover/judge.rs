@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::evidence::{Evidence, Sort};
+use super::evidence::{Evidence, Reading, Sort};
 use super::words;
 use crate::dialects::{Claim, dialect};
 use crate::model::Kind;
@@ -40,12 +40,11 @@ pub fn judge(pattern: &str, evidence: &Evidence) -> Option<Verdict> {
 fn recognised(evidence: &Evidence) -> Option<Verdict> {
     let reading = evidence.recognised.filter(|reading| reading.keys * 2 >= evidence.looked)?;
     let name = dialect(reading.dialect).name();
-    let read = match reading.kind {
-        Kind::Marker => format!("{} read as markers of work that is done", of(reading.keys, evidence.looked)),
-        _ if reading.confidence < Claim::SURE => {
-            format!("{} read as locks, perhaps of {name}", of(reading.keys, evidence.looked))
-        }
-        _ => format!("{} read as locks of {name}", of(reading.keys, evidence.looked)),
+    let read = match (reading.kind, evidence.looked) {
+        (Kind::Marker, 1) => "it reads as a marker of work that is done".into(),
+        (Kind::Marker, all) => format!("{} read as markers of work that is done", of(reading.keys, all)),
+        (Kind::Lock, 1) => format!("it reads as a lock {}", whose(&reading)),
+        (Kind::Lock, all) => format!("{} read as locks {}", of(reading.keys, all), whose(&reading)),
     };
     Some(Verdict {
         dialect: name,
@@ -111,6 +110,15 @@ fn weight_of_expiry(evidence: &Evidence) -> f32 {
     }
 }
 
+/// Of which library, and how well that is known.
+fn whose(reading: &Reading) -> String {
+    match dialect(reading.dialect).name() {
+        "plain" | "reentrant" => "of no library in particular".into(),
+        name if reading.confidence < Claim::SURE => format!("of {name}, perhaps"),
+        name => format!("of {name}"),
+    }
+}
+
 fn of(part: usize, whole: usize) -> String {
     format!("{part} of {whole}")
 }
@@ -129,10 +137,13 @@ fn values(evidence: &Evidence) -> String {
 
 fn expiry(evidence: &Evidence) -> String {
     match evidence.median_ttl {
+        None if evidence.looked == 1 => "it never expires".into(),
         None => "none expires".into(),
         Some(median) => {
             let (all, within) = (of(evidence.with_ttl, evidence.looked), short_duration(median.as_millis() as u64));
-            if evidence.with_ttl == 1 {
+            if evidence.looked == 1 {
+                format!("it expires in {within}")
+            } else if evidence.with_ttl == 1 {
                 format!("{all} expires, in {within}")
             } else {
                 format!("{all} expire, half of them within {within}")
@@ -186,7 +197,7 @@ mod tests {
     #[test]
     fn what_ls_lists_anyway_is_said_to_be_covered() {
         let lock = verdict("lock:*", Some(30), uuid).unwrap();
-        assert!(lock.covered && lock.why.starts_with("20 of 20 read as locks, perhaps of"), "{lock:?}");
+        assert!(lock.covered && lock.why.starts_with("20 of 20 read as locks of "), "{lock:?}");
         let marker = verdict("completed:*", Some(86_400), |_| "1".into()).unwrap();
         assert!(marker.covered && marker.why.contains("work that is done"), "{marker:?}");
     }

@@ -1,0 +1,181 @@
+//! A flood of lock events: how many a second are read and taken into the model by one thread, and whether any is lost.
+//!
+//! The flood waits in the server's output buffer until it is read, so that only the reading is measured. How many
+//! events a cycle of taking, renewing and releasing makes is learnt from one cycle first.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lockscope::dialects::Recogniser;
+use lockscope::glob::Glob;
+use lockscope::model::{Limits, NodeId, RawValue};
+use lockscope::monitor::{Inventory, Monitor, Options, Stream};
+use lockscope::pace::Pace;
+use lockscope::topology::{Endpoint, Topology};
+use redis::{Connection, IntoConnectionInfo};
+
+use crate::common::Server;
+use crate::keyspace::uuid;
+use crate::machine::{self, Scheduled, disturbance};
+use crate::report::{Figure, Limit, Report, Spread, whole};
+
+const KEYS: usize = 10_000;
+/// Each key is taken, renewed and released so often.
+const CYCLES: usize = 40;
+const LEAST: f64 = 300_000.0;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One flood.
+struct Flood {
+    events: u64,
+    lost: u64,
+    wall: Duration,
+    busy: Duration,
+}
+
+pub fn measure(report: &mut Report, rounds: usize) {
+    let floods: Vec<Flood> = (0..rounds)
+        .map(|_| {
+            // A thread and a runtime of its own, so that the processor time is that of the reader alone.
+            let reader = std::thread::spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.expect("a runtime").block_on(flood())
+            });
+            reader.join().expect("the reader ends well")
+        })
+        .collect();
+    let by = |time: fn(&Flood) -> Duration| {
+        Spread::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
+    };
+    let (events, lost) = floods.iter().fold((0, 0), |(events, lost), flood| (events + flood.events, lost + flood.lost));
+    report.add(Figure {
+        name: "lock events a second read and taken into the model".into(),
+        measured: by(|flood| flood.wall),
+        limit: Limit::AtLeast(LEAST),
+        show: whole,
+        command: format!("SET NX PX, PEXPIRE, DEL on {} keys, by keyspace notifications", whole(KEYS as f64)),
+    });
+    report.add(Figure {
+        name: "the same for each second of processor time".into(),
+        measured: by(|flood| flood.busy),
+        limit: Limit::AtLeast(LEAST),
+        show: whole,
+        command: "CPU time of the one thread that reads and keeps the table".into(),
+    });
+    report.add(Figure {
+        name: format!("events lost of {}", whole(events as f64)),
+        measured: Spread::once(lost as f64),
+        limit: Limit::AtMost(0.0),
+        show: whole,
+        command: "and afterwards the table is what the server holds".into(),
+    });
+    let waited = floods.iter().map(|flood| flood.wall.saturating_sub(flood.busy)).sum();
+    let ran = floods.iter().map(|flood| flood.busy).sum();
+    if let Some(text) = disturbance("the reader", Scheduled { ran, waited }) {
+        report.note(format!("events: {text}, or for the server"));
+    }
+}
+
+async fn flood() -> Flood {
+    let server = Server::with(&["--notify-keyspace-events", "KEA", "--client-output-buffer-limit", "pubsub 0 0 0"]);
+    // Where there are events of new keys, they have to be asked for by name.
+    let _ = server.try_ask::<(), _>(&["CONFIG", "SET", "notify-keyspace-events", "KEg$lshzxetdn"]);
+    let mut conn = server.connection();
+    let mut monitor = monitor(&server).await;
+    let per_cycle = {
+        cycle(&mut conn, 0..1, 0);
+        until(&mut monitor, "the events of one cycle", |monitor| monitor.nodes()[0].events >= 4).await;
+        monitor.run_for(Duration::from_millis(200)).await;
+        monitor.nodes()[0].events
+    };
+    for round in 1..=CYCLES {
+        cycle(&mut conn, 0..KEYS, round);
+    }
+    // The last round ends with every other lock held.
+    take(&mut conn, (0..KEYS).step_by(2), CYCLES + 1);
+    let of_a_take = per_cycle - 2;
+    let expected = per_cycle * (1 + KEYS * CYCLES) as u64 + of_a_take * (KEYS / 2) as u64;
+
+    let (began, busy, seen) = (Instant::now(), machine::thread_time(), monitor.nodes()[0].events);
+    until(&mut monitor, "the flood", |monitor| {
+        let node = &monitor.nodes()[0];
+        node.events + node.lost >= expected
+    })
+    .await;
+    let (wall, busy) = (began.elapsed(), machine::thread_time() - busy);
+    let node = &monitor.nodes()[0];
+    assert_eq!(
+        (node.events + node.lost, node.reconnects),
+        (expected, 0),
+        "events that nobody sent, or a lost connection"
+    );
+    let flood = Flood { events: node.events - seen, lost: node.lost, wall, busy };
+    until(&mut monitor, "the table to be what the server holds", |monitor| agrees(monitor)).await;
+    flood
+}
+
+async fn monitor(server: &Server) -> Monitor {
+    let url = server.url();
+    let info = url.as_str().into_connection_info().expect("a valid URL");
+    let topology = Topology::open(&Endpoint { shown: url, info, tls: None }).await.expect("a server that answers");
+    let pattern = Glob::new("lock:*").expect("a valid glob");
+    let options = Options {
+        recogniser: Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new())),
+        pace: Pace::Fast,
+        limits: Limits::default(),
+        follow: true,
+        inventory: Inventory::Walk,
+    };
+    let mut monitor = Monitor::start(&topology, options).await.expect("a server that answers");
+    until(&mut monitor, "notifications", |monitor| {
+        matches!(monitor.nodes()[0].stream, Stream::Live(_)) && monitor.has_inventory()
+    })
+    .await;
+    assert_eq!(monitor.nodes()[0].stream.name(), "notifications");
+    monitor
+}
+
+/// Takes in what comes until the condition holds.
+async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+    let began = Instant::now();
+    while !condition(monitor) {
+        assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
+        monitor.next().await;
+        monitor.take_transitions();
+    }
+}
+
+fn cycle(conn: &mut Connection, keys: std::ops::Range<usize>, round: usize) {
+    take(conn, keys.clone(), round);
+    let mut pipe = redis::pipe();
+    for number in keys {
+        pipe.cmd("PEXPIRE").arg(key(number)).arg(3_600_000).ignore();
+        pipe.cmd("DEL").arg(key(number)).ignore();
+    }
+    pipe.exec(conn).expect("the server takes commands");
+}
+
+fn take(conn: &mut Connection, keys: impl Iterator<Item = usize>, round: usize) {
+    let mut pipe = redis::pipe();
+    for number in keys {
+        pipe.cmd("SET").arg(key(number)).arg(uuid(number + round * KEYS)).arg("NX").arg("PX").arg(3_000_000).ignore();
+    }
+    pipe.exec(conn).expect("the server takes commands");
+}
+
+fn key(number: usize) -> String {
+    format!("lock:order:{number}")
+}
+
+/// Every other lock is held, by the token of the last round.
+fn agrees(monitor: &Monitor) -> bool {
+    let held = |number: usize| {
+        let lock = monitor.table().lock_named(NodeId(0), key(number).as_bytes()).filter(|lock| lock.is_held());
+        lock.map(|lock| lock.value().clone())
+    };
+    monitor.table().held() == KEYS / 2
+        && (0..KEYS).all(|number| {
+            let token = (number % 2 == 0).then(|| uuid(number + (CYCLES + 1) * KEYS));
+            held(number) == token.map(|token| RawValue::string(token.as_bytes()))
+        })
+}

@@ -1,0 +1,156 @@
+//! `lockscope ls --pace fast` against the server's own time, and against the scan of the server's own client.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::process::{dies_with_us, scratch};
+use crate::common::server::target_directory;
+use crate::common::{lockscope_at, lockscope_process};
+use crate::keyspace::{Keyspace, LOCKS, ScanCost};
+use crate::machine::{Scheduled, disturbance};
+use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
+
+const PATTERN: &str = "lock:*";
+/// No call may hold the server for longer than this.
+const FAST_US: u64 = 2_000;
+
+/// One run of a command, and what it cost the server.
+struct Run {
+    wall: Duration,
+    scan: ScanCost,
+    slow: u64,
+}
+
+pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
+    let count = settled_count(keyspace);
+    let cli = scanning_client();
+    let narrow_cli = ["--scan", "--pattern", PATTERN, "--count", &count.to_string()].map(String::from);
+    let wide_cli = ["--scan", "--count", &count.to_string()].map(String::from);
+    let before = Scheduled::of(keyspace.server.pid());
+    keyspace.remember_slower_than(FAST_US);
+    let (mut narrow, mut wide, mut narrow_theirs, mut wide_theirs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        narrow.push(run(keyspace, ours(keyspace, &["-p", PATTERN])));
+        if let Some(cli) = &cli {
+            narrow_theirs.push(run(keyspace, theirs(keyspace, cli, &narrow_cli)));
+        }
+        wide.push(run(keyspace, ours(keyspace, &[])));
+        if let Some(cli) = &cli {
+            wide_theirs.push(run(keyspace, theirs(keyspace, cli, &wide_cli)));
+        }
+    }
+    report.add(Figure {
+        name: "ls of 50,000 locks among 5,000,000 keys / the server's own time in SCAN".into(),
+        measured: Spread::of(narrow.iter().map(|run| run.wall.as_micros() as f64 / run.scan.us as f64).collect()),
+        limit: Limit::AtMost(1.25),
+        show: ratio,
+        command: format!("`lockscope ls --pace fast -p '{PATTERN}' --json` / `INFO commandstats`"),
+    });
+    let name = cli.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+    if cli.is_some() {
+        report.add(Figure {
+            name: "the same / the server's client scanning for names only".into(),
+            measured: compared(&narrow, &narrow_theirs),
+            limit: Limit::Below(1.0),
+            show: ratio,
+            command: format!("… / `{name} {}`", shown(&narrow_cli)),
+        });
+        report.add(Figure {
+            name: "ls with the patterns of all libraries / the client scanning without a pattern".into(),
+            measured: compared(&wide, &wide_theirs),
+            limit: Limit::AtMost(1.5),
+            show: ratio,
+            command: format!("`lockscope ls --pace fast --json` / `{name} {}`", shown(&wide_cli)),
+        });
+    } else {
+        report.note("no redis-cli or valkey-cli that knows --count: `scripts/ensure-cli` gets one".into());
+    }
+    let ours: Vec<&Run> = narrow.iter().chain(&wide).collect();
+    report.add(Figure {
+        name: format!("SCAN calls of {} with fast that took over 2 ms", whole(calls(&ours))),
+        measured: Spread::once(slow(&ours)),
+        limit: Limit::AtMost(0.0),
+        show: whole,
+        command: format!("`CONFIG SET slowlog-log-slower-than {FAST_US}`, `SLOWLOG GET`"),
+    });
+    if slow(&ours) > 0.0 && cli.is_some() {
+        let theirs: Vec<&Run> = narrow_theirs.iter().chain(&wide_theirs).collect();
+        report.note(format!(
+            "of the {} SCAN calls that {name} made at the same COUNT, {} took over 2 ms",
+            whole(calls(&theirs)),
+            whole(slow(&theirs))
+        ));
+    }
+    if let Some(text) = disturbance("the server", Scheduled::of(keyspace.server.pid()).since(before)) {
+        report.note(format!("inventory: {text}"));
+    }
+}
+
+fn run(keyspace: &Keyspace, mut command: Command) -> Run {
+    let (scan, slow) = (keyspace.scan_cost(), keyspace.slow_scans());
+    let began = Instant::now();
+    let ended = command.stdout(Stdio::null()).status().expect("the command starts");
+    let wall = began.elapsed();
+    assert!(ended.success(), "{command:?} failed");
+    Run { wall, scan: keyspace.scan_cost().since(scan), slow: keyspace.slow_scans() - slow }
+}
+
+fn ours(keyspace: &Keyspace, patterns: &[&str]) -> Command {
+    let mut command = lockscope_process(&scratch("home"));
+    command.args(["ls", "--url", &keyspace.server.url(), "--pace", "fast", "--json"]).args(patterns);
+    command
+}
+
+fn theirs(keyspace: &Keyspace, cli: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new(cli);
+    command.args(["-p", &keyspace.server.port().to_string()]).args(arguments).stdin(Stdio::null());
+    dies_with_us(&mut command);
+    command
+}
+
+/// The COUNT that lockscope finds right for this server; and a look at whether it finds all the locks.
+fn settled_count(keyspace: &Keyspace) -> u64 {
+    let mut command = lockscope_at(&scratch("home"));
+    let url = keyspace.server.url();
+    let output = command.args(["ls", "--url", &url, "--pace", "fast", "--json", "-p", PATTERN]).output();
+    let document: Value = serde_json::from_slice(&output.expect("lockscope runs").stdout).expect("JSON from ls --json");
+    let found = document["locks"].as_array().map_or(0, Vec::len);
+    assert_eq!(found, LOCKS, "ls did not find all locks");
+    document["server"]["nodes"][0]["scan"]["count"].as_u64().expect("the COUNT in the document")
+}
+
+/// A client whose `--scan` takes `--count`: one on the PATH, or the one `scripts/ensure-cli` fetched.
+fn scanning_client() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed = std::env::split_paths(&path)
+        .flat_map(|directory| ["redis-cli", "valkey-cli"].map(|name| directory.join(name)))
+        .filter(|program| program.is_file());
+    let fetched = target_directory().join("servers/valkey-8.1.8/valkey-cli");
+    let counts = |program: &PathBuf| {
+        let help = Command::new(program).arg("--help").output();
+        help.is_ok_and(|help| [help.stdout, help.stderr].concat().windows(9).any(|text| text == b"--count <"))
+    };
+    installed.chain([fetched]).find(counts)
+}
+
+/// Run by run, so that a machine that is slower for a while slows both sides.
+fn compared(ours: &[Run], theirs: &[Run]) -> Spread {
+    let ratio = |(ours, theirs): (&Run, &Run)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64();
+    Spread::of(ours.iter().zip(theirs).map(ratio).collect())
+}
+
+fn calls(runs: &[&Run]) -> f64 {
+    runs.iter().map(|run| run.scan.calls).sum::<u64>() as f64
+}
+
+fn slow(runs: &[&Run]) -> f64 {
+    runs.iter().map(|run| run.slow).sum::<u64>() as f64
+}
+
+fn shown(arguments: &[String]) -> String {
+    let quoted = |text: &String| if text.contains('*') { format!("'{text}'") } else { text.clone() };
+    arguments.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}

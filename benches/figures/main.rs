@@ -1,0 +1,104 @@
+//! The figures that lockscope promises, measured side by side on private servers.
+//!
+//! `cargo bench --bench figures -- [inventory|events|memory|politeness]... [--markdown]`; all parts without a name. Times
+//! depend on the machine, so each figure is a ratio of two things measured in turns, or a count. A machine that is busy
+//! with other things is said to be, not averaged away.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+mod events;
+mod inventory;
+mod keyspace;
+mod machine;
+mod memory;
+mod politeness;
+mod report;
+
+use std::process::ExitCode;
+
+use keyspace::Keyspace;
+use report::Report;
+
+const USAGE: &str =
+    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness]... [--markdown] [--rounds N]";
+
+/// What was asked for.
+struct Wanted {
+    parts: Vec<Part>,
+    markdown: bool,
+    /// How often each side of a comparison is measured.
+    rounds: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Inventory,
+    Events,
+    Memory,
+    Politeness,
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    // This program is its own fresh process for what has to be measured in one.
+    if std::env::args().nth(1).as_deref() == Some(memory::CHILD) {
+        return memory::child(arguments.nth(1).as_deref());
+    }
+    match wanted(arguments) {
+        Ok(wanted) => measure(&wanted),
+        Err(problem) => {
+            eprintln!("{problem}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
+    let mut wanted = Wanted { parts: Vec::new(), markdown: false, rounds: 5 };
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "inventory" => wanted.parts.push(Part::Inventory),
+            "events" => wanted.parts.push(Part::Events),
+            "memory" => wanted.parts.push(Part::Memory),
+            "politeness" => wanted.parts.push(Part::Politeness),
+            "--markdown" => wanted.markdown = true,
+            "--rounds" => {
+                let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
+                wanted.rounds = rounds.ok_or("--rounds wants a number")?;
+            }
+            // Cargo adds this.
+            "--bench" => {}
+            other => return Err(format!("there is no part {other:?}")),
+        }
+    }
+    if wanted.parts.is_empty() {
+        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness];
+    }
+    Ok(wanted)
+}
+
+fn measure(wanted: &Wanted) -> ExitCode {
+    let mut report = Report::new();
+    let asked = |part| wanted.parts.contains(&part);
+    if asked(Part::Memory) {
+        memory::measure(&mut report);
+    }
+    if asked(Part::Events) {
+        events::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Inventory) || asked(Part::Politeness) {
+        let keyspace = Keyspace::populate();
+        if asked(Part::Inventory) {
+            inventory::measure(&mut report, &keyspace, wanted.rounds);
+        }
+        if asked(Part::Politeness) {
+            politeness::measure(&mut report, &keyspace, wanted.rounds);
+        }
+    }
+    if wanted.markdown {
+        report.print_markdown()
+    } else {
+        report.print()
+    }
+    ExitCode::SUCCESS
+}

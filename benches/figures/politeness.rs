@@ -1,0 +1,152 @@
+//! What others notice of `--pace polite`: the throughput of a load that takes all it can get, and the slowest answers
+//! of a light one, with and without us, in turns.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redis::{Connection, cmd};
+
+use crate::common::lockscope_process;
+use crate::common::process::{dies_with_us, scratch};
+use crate::keyspace::Keyspace;
+use crate::machine::{Scheduled, disturbance};
+use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
+
+const PATTERN: &str = "lock:*";
+/// A polite call takes no more of the server's time than this.
+const POLITE_US: u64 = 250;
+const CLIENTS: &str = "50";
+/// About how long one run of the heavy load takes.
+const HEAVY: Duration = Duration::from_secs(4);
+/// The light load: so many requests, one each so often.
+const LIGHT: usize = 640;
+const LIGHT_EVERY: Duration = Duration::from_millis(10);
+
+pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
+    let before = Scheduled::of(keyspace.server.pid());
+    keyspace.remember_slower_than(POLITE_US);
+    let scan = keyspace.scan_cost();
+    match benchmark() {
+        Some(program) => report.add(heavy(keyspace, &program, rounds)),
+        None => report.note("no redis-benchmark or valkey-benchmark here: the heavy load was not measured".into()),
+    }
+    report.add(light(keyspace, rounds));
+    let (calls, slow) = (keyspace.scan_cost().since(scan).calls, keyspace.slow_scans());
+    report.add(Figure {
+        name: format!("% of {} SCAN calls with polite that took over 250 µs", whole(calls as f64)),
+        measured: Spread::once(slow as f64 * 100.0 / calls.max(1) as f64),
+        limit: Limit::AtMost(0.0),
+        show: |share| format!("{share:.2}"),
+        command: format!("`CONFIG SET slowlog-log-slower-than {POLITE_US}`, `SLOWLOG GET`"),
+    });
+    if let Some(text) = disturbance("the server", Scheduled::of(keyspace.server.pid()).since(before)) {
+        report.note(format!("politeness: {text}"));
+    }
+}
+
+fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
+    let first = throughput(keyspace, program, 50_000);
+    let requests = (first * HEAVY.as_secs_f64()) as usize;
+    let pair = || {
+        let without = throughput(keyspace, program, requests);
+        let _us = Scanning::start(keyspace);
+        throughput(keyspace, program, requests) / without
+    };
+    Figure {
+        name: "throughput of a saturating SET load with `--pace polite` / without us".into(),
+        measured: Spread::of((0..rounds).map(|_| pair()).collect()),
+        limit: Limit::AtLeast(0.95),
+        show: ratio,
+        command: format!(
+            "`redis-benchmark -t set -c {CLIENTS}` beside `lockscope ls --pace polite -p '{PATTERN}'`, and alone"
+        ),
+    }
+}
+
+/// The p99 of all answers together; single rounds have too few of them for more than a range.
+fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
+    let mut conn = keyspace.server.connection();
+    let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let alone = answers(&mut conn);
+        let us = Scanning::start(keyspace);
+        let beside = answers(&mut conn);
+        drop(us);
+        ratios.push(p99(beside.clone()) / p99(alone.clone()));
+        without.extend(alone);
+        with.extend(beside);
+    }
+    let Spread { min, max, .. } = Spread::of(ratios);
+    let requests = with.len();
+    let median = p99(with) / p99(without);
+    Figure {
+        name: "p99 of a light load with `--pace polite` / without us".into(),
+        measured: Spread { median, min, max },
+        limit: Limit::AtMost(1.5),
+        show: ratio,
+        command: format!("100 GETs a second, {} in all, beside us, and as many alone", whole(requests as f64)),
+    }
+}
+
+/// A scan that goes on for as long as this lives: all of the keyspace takes a polite one far longer than a round.
+struct Scanning(Child);
+
+impl Scanning {
+    fn start(keyspace: &Keyspace) -> Scanning {
+        let before = keyspace.scan_cost().calls;
+        let mut command = lockscope_process(&scratch("home"));
+        command.args(["ls", "--url", &keyspace.server.url(), "--pace", "polite", "-p", PATTERN]).stdout(Stdio::null());
+        let scanning = Scanning(command.spawn().expect("lockscope starts"));
+        while keyspace.scan_cost().calls < before + 16 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        scanning
+    }
+}
+
+impl Drop for Scanning {
+    fn drop(&mut self) {
+        let ended = self.0.try_wait().ok().flatten();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        assert!(ended.is_none(), "the polite scan was over before its round: {ended:?}");
+    }
+}
+
+/// Requests a second.
+fn throughput(keyspace: &Keyspace, program: &PathBuf, requests: usize) -> f64 {
+    let mut command = Command::new(program);
+    command.args(["-p", &keyspace.server.port().to_string(), "-t", "set", "-c", CLIENTS, "--csv"]);
+    command.args(["-n", &requests.to_string()]).stdin(Stdio::null()).stderr(Stdio::null());
+    dies_with_us(&mut command);
+    let output = command.output().expect("the load starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rate = text.lines().find_map(|line| line.strip_prefix("\"SET\",\"")?.split('"').next()?.parse().ok());
+    rate.unwrap_or_else(|| panic!("the load said {text:?}"))
+}
+
+/// How long each request of one round took, in microseconds.
+fn answers(conn: &mut Connection) -> Vec<f64> {
+    let began = Instant::now();
+    (0..LIGHT)
+        .map(|number| {
+            std::thread::sleep((began + LIGHT_EVERY * number as u32).saturating_duration_since(Instant::now()));
+            let asked = Instant::now();
+            let _: Option<Vec<u8>> = cmd("GET").arg(format!("key:{number}")).query(conn).expect("the server answers");
+            asked.elapsed().as_secs_f64() * 1e6
+        })
+        .collect()
+}
+
+fn p99(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() * 99 / 100]
+}
+
+fn benchmark() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .flat_map(|directory| ["redis-benchmark", "valkey-benchmark"].map(|name| directory.join(name)))
+        .find(|program| program.is_file())
+}

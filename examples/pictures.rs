@@ -1,0 +1,96 @@
+//! Makes the README's pictures from a real run of the demo: `make docs`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use lockscope::app::{App, Event, Title};
+use lockscope::demo::{Demo, Options};
+use lockscope::dialects::Recogniser;
+use lockscope::keys::Keys;
+use lockscope::model::Limits;
+use lockscope::monitor::{self, Inventory, Monitor};
+use lockscope::pace::Pace;
+use lockscope::theme::Theme;
+use lockscope::topology::Topology;
+use lockscope::{picture, views};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+/// Long enough for every situation of the fleet to show.
+const WATCHED: Duration = Duration::from_secs(45);
+const SIZE: (u16, u16) = (120, 32);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("give the folder for the pictures")?;
+    let server = std::env::args().nth(2).map(Into::into);
+    let demo = Demo::open(&Options { server, ..Options::default() }).await?;
+    let topology = Topology::open(&demo.server.endpoint()).await?;
+    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
+    let options = monitor::Options {
+        recogniser,
+        pace: Pace::POLITE,
+        limits: Limits::default(),
+        follow: true,
+        inventory: Inventory::Walk,
+    };
+    let mut monitor = Monitor::start(&topology, options).await?;
+    let title = Title { target: "demo".into(), environment: Some("dev") };
+    let theme = Theme { color: true, ascii: false };
+    let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
+    app.update(Event::Resize(SIZE.0, SIZE.1), monitor.clock.now());
+    watch(&mut app, &mut monitor, WATCHED).await;
+
+    let folder = Path::new(&folder);
+    std::fs::create_dir_all(folder)?;
+    save(folder, "locks", "The console: locks, the worst first", &app)?;
+    for key in ["1", "/", "b", "i", "l", "l", "i", "n", "g", "\n", "\n"] {
+        press(&mut app, &monitor, key);
+    }
+    watch(&mut app, &mut monitor, Duration::from_secs(3)).await;
+    save(folder, "detail", "One lock opened: its lease, renewals and history", &app)?;
+    for key in ["esc", "esc", "3"] {
+        press(&mut app, &monitor, key);
+    }
+    save(folder, "events", "The feed of what happens to locks", &app)?;
+    press(&mut app, &monitor, "5");
+    save(folder, "servers", "The server, how it is watched, and what can hurt locks there", &app)?;
+    drop(monitor);
+    demo.fleet.stop().await;
+    Ok(())
+}
+
+async fn watch(app: &mut App, monitor: &mut Monitor, how_long: Duration) {
+    let until = tokio::time::Instant::now() + how_long;
+    while tokio::time::Instant::now() < until {
+        monitor.next().await;
+        let (changes, left_out) = monitor.take_transitions();
+        app.update(Event::Changes(changes, left_out), monitor.clock.now());
+        compose(app, monitor);
+    }
+}
+
+fn compose(app: &mut App, monitor: &Monitor) {
+    let rows = views::list_rows(app);
+    app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
+}
+
+fn press(app: &mut App, monitor: &Monitor, key: &str) {
+    let code = match key {
+        "\n" => KeyCode::Enter,
+        "esc" => KeyCode::Esc,
+        key => KeyCode::Char(key.chars().next().unwrap_or(' ')),
+    };
+    app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), monitor.clock.now());
+    compose(app, monitor);
+}
+
+fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {
+    let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a test terminal can't fail");
+    terminal.draw(|frame| views::draw(frame, app)).expect("a test terminal can't fail");
+    let picture = picture::svg(terminal.backend().buffer(), title);
+    std::fs::write(folder.join(format!("{name}.svg")), picture)
+}

@@ -1,0 +1,37 @@
+//! `lockscope demo`: the console, or a summary, on a private server with a simulated fleet.
+
+use std::io::{self, BufWriter, Write};
+
+use super::console;
+use super::session::Session;
+use crate::cli::{self, Global};
+use crate::demo::{self, Demo, DemoError, Options, Tempo};
+use crate::fault::{Fault, quiet_pipe};
+
+pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
+    let stage = Options {
+        server: options.server.clone(),
+        seed: options.seed,
+        for_: options.duration,
+        headless: options.headless,
+        tempo: Tempo::REAL,
+    };
+    if options.headless {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let summary = demo::headless(&stage, &mut out).await?;
+        quiet_pipe(out.flush())?;
+        return Ok(summary.exit_code());
+    }
+    console::needs_a_terminal()?;
+    let demo = Demo::open(&stage).await?;
+    let session = Session::private(global, &demo.server.url()).await?;
+    let ended = console::run(&session, options.duration).await;
+    demo.fleet.stop().await;
+    ended
+}
+
+impl From<DemoError> for Fault {
+    fn from(error: DemoError) -> Fault {
+        Fault::server(error.to_string())
+    }
+}

@@ -1,0 +1,37 @@
+//! The engine of the library on a test's server, without the binary around it.
+
+use std::sync::Arc;
+
+use lockscope::dialects::Recogniser;
+use lockscope::glob::Glob;
+use lockscope::model::Limits;
+use lockscope::monitor::{Inventory, Monitor, Options};
+use lockscope::pace::Pace;
+use lockscope::topology::{Endpoint, Topology};
+use redis::IntoConnectionInfo;
+
+use super::feed::Feed;
+use super::server::Server;
+
+/// Follows the locks under `lock:*`.
+pub async fn follow(server: &Server, feed: Feed, pace: Pace) -> Monitor {
+    let login = if feed == Feed::Polling { "poller:polls@" } else { "" };
+    let url = format!("redis://{login}127.0.0.1:{}", server.port());
+    let info = url.as_str().into_connection_info().expect("a URL");
+    let endpoint = Endpoint { shown: server.url(), info, tls: None };
+    let topology = Topology::open(&endpoint).await.expect("the test's server");
+    let patterns = vec![Glob::new("lock:*").expect("a pattern")];
+    let recogniser = Arc::new(Recogniser::new(patterns, Vec::new(), Vec::new()));
+    let options = Options { recogniser, pace, limits: Limits::default(), follow: true, inventory: Inventory::Walk };
+    Monitor::start(&topology, options).await.expect("the engine starts")
+}
+
+/// Keys and first holders of the locks that the engine takes to be held.
+pub fn held(monitor: &Monitor) -> Vec<(String, String)> {
+    let now = monitor.clock.now();
+    let table = monitor.table();
+    let holder = |lock| table.holders(lock, now).first().map_or(String::new(), |holder| holder.token.to_string());
+    let mut held: Vec<_> = table.locks().map(|lock| (lock.key.to_string(), holder(lock))).collect();
+    held.sort();
+    held
+}

@@ -1,0 +1,184 @@
+//! A storm of locks taken, renewed, released, run out and taken over by several clients: afterwards the table holds
+//! what the server holds, and the story it told makes sense.
+
+mod common;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use common::engine::{follow, held};
+use common::{Feed, Server};
+use lockscope::model::{Change, Ending, State, Transition};
+use lockscope::pace::Pace;
+use redis::Connection;
+
+const CLIENTS: u64 = 3;
+const KEYS: u64 = 50;
+const DEEDS: u64 = 4_000;
+const STORM: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A stream of numbers that a seed determines (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+const RENEW: &str =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
+
+/// One client: takes, renews, releases, lets run out, and now and then takes over what is not its own.
+fn client(mut connection: Connection, client: u64, seed: u64) {
+    let mut numbers = Numbers(seed * 1000 + client);
+    let mut mine: HashMap<String, String> = HashMap::new();
+    let began = Instant::now();
+    for deed in 0..DEEDS {
+        if began.elapsed() > STORM {
+            break;
+        }
+        let key = format!("lock:{}", numbers.below(KEYS));
+        let ttl = [40, 300, 60_000, 600_000][numbers.below(4) as usize];
+        let token = mine.get(&key).cloned();
+        let mut run =
+            |line: &[&str]| -> redis::Value { redis::cmd(line[0]).arg(&line[1..]).query(&mut connection).unwrap() };
+        match (numbers.below(20), token) {
+            (0, _) => {
+                let token = format!("over-{client}-{deed}");
+                run(&["SET", &key, &token, "PX", &ttl.to_string()]);
+                mine.insert(key, token);
+            }
+            (1..=6, Some(token)) => drop(run(&["EVAL", RENEW, "1", &key, &token, &ttl.to_string()])),
+            (7, Some(token)) => drop(run(&["SET", &key, &token, "XX", "PX", &ttl.to_string()])),
+            (_, Some(token)) => {
+                run(&["EVAL", RELEASE, "1", &key, &token]);
+                mine.remove(&key);
+            }
+            (_, None) => {
+                let token = format!("held-{client}-{deed}");
+                if run(&["SET", &key, &token, "NX", "PX", &ttl.to_string()]) == redis::Value::Okay {
+                    mine.insert(key, token);
+                }
+            }
+        }
+    }
+}
+
+fn truth(server: &Server) -> Vec<(String, String)> {
+    let keys: Vec<String> = server.ask(&["KEYS", "lock:*"]);
+    let holder = |key: String| server.ask::<Option<String>, _>(&["GET", &key]).map(|token| (key, token));
+    let mut truth: Vec<_> = keys.into_iter().filter_map(holder).collect();
+    truth.sort();
+    truth
+}
+
+/// The story of each lock alternates between taken and given back.
+#[track_caller]
+fn makes_sense(story: &[Transition], feed: Feed) {
+    let mut stories: HashMap<String, Vec<&Transition>> = HashMap::new();
+    for change in story {
+        stories.entry(change.key.to_string()).or_default().push(change);
+    }
+    for (key, story) in stories {
+        let mut held = false;
+        for (index, change) in story.iter().enumerate() {
+            let fits = match change.change {
+                Change::Found | Change::Acquired => !held,
+                Change::Renewed | Change::Taken => held,
+                // Each end has its event: that one went by unseen is not true.
+                Change::Ended(Ending::Unseen) => held && feed != Feed::Notifications,
+                Change::Ended(_) => held,
+            };
+            let near = &story[index.saturating_sub(8)..story.len().min(index + 4)];
+            let tell =
+                |c: &&Transition| format!("{} {:?} {:?}", c.at.0, c.change, c.holder.as_ref().map(|t| t.to_string()));
+            let near: Vec<String> = near.iter().map(tell).collect();
+            assert!(fits, "{feed:?}: {key} {:?} at {}, in {near:#?}", change.change, change.at.0);
+            held = !matches!(change.change, Change::Ended(_));
+        }
+    }
+}
+
+async fn storm(feed: Feed, pace: Pace, seed: u64) {
+    let server = feed.server();
+    let mut monitor = follow(&server, feed, pace).await;
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let connection = server.connection();
+            std::thread::spawn(move || client(connection, number, seed))
+        })
+        .collect();
+    let mut story = Vec::new();
+    while clients.iter().any(|client| !client.is_finished()) {
+        monitor.run_for(Duration::from_millis(20)).await;
+        story.extend(monitor.take_transitions().0);
+    }
+    clients.into_iter().for_each(|client| client.join().expect("a client does not fail"));
+    let began = Instant::now();
+    loop {
+        monitor.run_for(Duration::from_millis(100)).await;
+        story.extend(monitor.take_transitions().0);
+        let (table, server) = (held(&monitor), truth(&server));
+        if table == server && monitor.table().waiting() == 0 && monitor.snapshot().complete {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{feed:?}, seed {seed}: the table has {table:?}, the server {server:?}");
+    }
+    // And it stays so.
+    monitor.run_for(Duration::from_millis(300)).await;
+    assert_eq!(held(&monitor), truth(&server), "{feed:?}, seed {seed}");
+    story.extend(monitor.take_transitions().0);
+    assert!(story.len() > 50, "{feed:?}: only {} changes were told", story.len());
+    makes_sense(&story, feed);
+}
+
+#[tokio::test]
+async fn after_a_storm_notifications_have_the_truth() {
+    storm(Feed::Notifications, Pace::Fast, 1).await;
+}
+
+#[tokio::test]
+async fn after_a_storm_seen_politely_notifications_have_the_truth() {
+    storm(Feed::Notifications, Pace::POLITE, 2).await;
+}
+
+#[tokio::test]
+async fn after_a_storm_tracking_has_the_truth() {
+    storm(Feed::Tracking, Pace::Fast, 3).await;
+}
+
+#[tokio::test]
+async fn after_a_storm_polling_has_the_truth() {
+    let feed = Feed::Polling;
+    storm(feed, Pace::Fast, 4).await;
+}
+
+#[tokio::test]
+async fn a_lock_made_permanent_has_no_ttl_from_then_on() {
+    for feed in [Feed::Notifications, Feed::Tracking] {
+        let server = feed.server();
+        server.cli(&["SET", "lock:a", "t", "PX", "60000"]);
+        let mut monitor = follow(&server, feed, Pace::Fast).await;
+        monitor.run_until_inventory().await;
+        let state = |monitor: &lockscope::monitor::Monitor| monitor.snapshot().locks[0].verdict.state;
+        assert_eq!(state(&monitor), State::Held);
+        server.cli(&["PERSIST", "lock:a"]);
+        let began = Instant::now();
+        while state(&monitor) != State::NoTtl {
+            assert!(began.elapsed() < PATIENCE, "{feed:?}: still {:?}", state(&monitor));
+            monitor.run_for(Duration::from_millis(20)).await;
+        }
+        server.cli(&["PEXPIRE", "lock:a", "60000"]);
+        while state(&monitor) != State::Held {
+            assert!(began.elapsed() < PATIENCE, "{feed:?}: still {:?}", state(&monitor));
+            monitor.run_for(Duration::from_millis(20)).await;
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The pages under `docs/` say what the program does: one is written from the dialects, the others are held against the
+//! program's output.
+//!
+//! `LOCKSCOPE_BLESS=1 cargo test --test docs` writes the generated page anew.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use common::samples::{ALL, Sample};
+use common::{Server, lockscope};
+use lockscope::dialects::{self, Dialect, Sight};
+use lockscope::look::{Wanted, look};
+use lockscope::model::{RawValue, Seen, Time, Ttl};
+use regex::Regex;
+use serde_json::Value;
+
+fn page(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn text_of(name: &str) -> String {
+    std::fs::read_to_string(page(name)).unwrap_or_default()
+}
+
+/// A sample lock with what the server holds of it.
+struct Kind {
+    name: &'static str,
+    sample: Sample,
+    value: RawValue,
+    ttl: Ttl,
+}
+
+impl Kind {
+    fn sight(&self) -> Sight<'_> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
+        Sight { key: &self.sample.key, value: &self.value, ttl: self.ttl, now: Time(now), given: true, told: true }
+    }
+
+    fn key(&self) -> String {
+        lockscope::text::visible(&self.sample.key)
+    }
+
+    /// The text without what is different in every run, and without long ids.
+    fn plain(&self, text: &str) -> String {
+        let mut tokens: Vec<String> =
+            self.sample.holders.iter().map(|holder| lockscope::text::visible(&holder.token)).collect();
+        tokens.sort_by_key(|token| std::cmp::Reverse(token.len()));
+        let known = tokens.iter().filter(|token| token.len() > 1);
+        let text = known.fold(text.to_string(), |text, token| text.replace(token, "<holder>"));
+        let ids = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{16,}").unwrap();
+        ids.replace_all(&text, "<id>").into_owned()
+    }
+}
+
+async fn kinds(server: &Server) -> Vec<Kind> {
+    let mut connection = server.connection();
+    let samples: Vec<(&str, Sample)> = ALL.iter().map(|(name, create)| (*name, create(&mut connection))).collect();
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut conn = client.get_multiplexed_async_connection().await.unwrap();
+    let wanted: Vec<Wanted> = samples.iter().map(|(_, sample)| Wanted { key: &sample.key, hint: None }).collect();
+    let seen = look(&mut conn, &wanted).await.unwrap();
+    let kind = |((name, sample), seen): ((&'static str, Sample), Option<Seen>)| match seen {
+        Some(Seen::Present { value, ttl }) => Kind { name, sample, value, ttl },
+        other => panic!("{name}: {other:?}"),
+    };
+    samples.into_iter().zip(seen).map(kind).collect()
+}
+
+/// A TTL as the library sets it: what is left, and the moment since.
+fn lease(ttl: Ttl) -> String {
+    let Ttl::In(left) = ttl else { return "never expires".into() };
+    let seconds = (left + Duration::from_millis(999)).as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3600)),
+    }
+}
+
+fn distinct(cells: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for cell in cells {
+        if !seen.contains(&cell) {
+            seen.push(cell);
+        }
+    }
+    seen.join(", ")
+}
+
+fn libraries(kinds: &[Kind]) -> String {
+    let mut out = String::from(
+        "# Libraries\n\nHow each lock library that lockscope knows keeps its locks. This page is written from the code by\n\
+         `LOCKSCOPE_BLESS=1 cargo test --test docs`; types and TTLs are those of sample locks made with the library's own\n\
+         commands, and an application may use others. `KEY` is the lock's key, `<holder>` a holder's\n\
+         token.\n\n\
+         The name in the first column is what tables and JSON show, and what `--dialect NAME=GLOB` takes. Libraries without\n\
+         a place of their own are recognised by their values under names that speak of a lock, and elsewhere where\n\
+         `--pattern` points.\n\n\
+         | library | where its locks live | type | TTL | renewal |\n|---|---|---|---|---|\n",
+    );
+    for dialect in dialects::all() {
+        let own = of(*dialect, kinds);
+        let patterns: Vec<String> = dialect.patterns().iter().map(|pattern| format!("`{pattern}`")).collect();
+        let place = if patterns.is_empty() { "the caller's name".into() } else { patterns.join(", ") };
+        let types = distinct(own.iter().map(|kind| kind.value.type_name().to_string()));
+        let leases = distinct(own.iter().map(|kind| lease(kind.ttl)));
+        let row = [format!("[{0}](#{0})", dialect.name()), place, types, leases, dialect.renewal().describe()];
+        let _ = writeln!(out, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+    out.push_str("\nWhat waits for a lock, and what freeing it takes beyond comparing the holder, kind by kind:\n");
+    for dialect in dialects::all() {
+        let _ = writeln!(out, "\n## {}", dialect.name());
+        // Kinds that differ in nothing but the key are told together.
+        let mut told: Vec<(String, Vec<String>)> = Vec::new();
+        for kind in of(*dialect, kinds) {
+            let text = account(*dialect, kind);
+            let example = format!("{} (`{}`)", kind.name, kind.plain(&kind.key()));
+            match told.iter_mut().find(|(other, _)| *other == text) {
+                Some((_, examples)) => examples.push(example),
+                None => told.push((text, vec![example])),
+            }
+        }
+        for (text, examples) in told {
+            let _ = write!(out, "\n{}:\n\n{text}", examples.join(", "));
+        }
+    }
+    out
+}
+
+/// How one kind of lock is waited for and freed, with `KEY` for its key.
+fn account(dialect: &dyn Dialect, kind: &Kind) -> String {
+    let sight = kind.sight();
+    let release = dialect.release(&sight);
+    let plain = |text: &str| kind.plain(&text.replace(&kind.key(), "KEY"));
+    let steps: Vec<String> = release.describe().iter().map(|step| format!("`{}`", plain(step))).collect();
+    let mut out = format!("- Waiting: {}\n", plain(&dialect.waiting(&sight).describe()));
+    let _ = writeln!(out, "- Freeing: {}", steps.join(", then "));
+    for hazard in release.hazards {
+        let _ = writeln!(out, "- Beware: {hazard}");
+    }
+    out
+}
+
+fn of<'a>(dialect: &dyn Dialect, kinds: &'a [Kind]) -> Vec<&'a Kind> {
+    kinds.iter().filter(|kind| kind.sample.dialect == dialect.name()).collect()
+}
+
+#[tokio::test]
+async fn the_page_on_libraries_is_what_the_dialects_say() {
+    let server = Server::start();
+    let written = libraries(&kinds(&server).await);
+    if std::env::var_os("LOCKSCOPE_BLESS").is_some() {
+        std::fs::write(page("docs/libraries.md"), &written).unwrap();
+    }
+    let kept = text_of("docs/libraries.md");
+    let changed = written.lines().zip(kept.lines()).find(|(new, old)| new != old);
+    assert!(
+        written == kept,
+        "docs/libraries.md is not what the dialects say; LOCKSCOPE_BLESS=1 cargo test --test docs writes it anew: \
+         {changed:?}"
+    );
+}
+
+/// The names of all fields in a document, of all objects in it.
+fn fields(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
+        Value::Object(object) => {
+            for (name, value) in object {
+                into.insert(name.clone());
+                fields(value, into);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_page_on_json_names_every_field() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let mut connection = server.connection();
+    let keys: Vec<Vec<u8>> = ALL.iter().map(|(_, create)| create(&mut connection).key).collect();
+    let mut commands: Vec<Vec<String>> = [&["ls"][..], &["ls", "--observe", "1s"], &["discover"], &["doctor"]]
+        .iter()
+        .map(|words| words.iter().map(|word| word.to_string()).collect())
+        .collect();
+    commands.extend(keys.iter().step_by(9).map(|key| vec!["show".into(), lockscope::text::visible(key)]));
+    let mut named = BTreeSet::new();
+    for words in commands {
+        let output = lockscope().args(&words).args(["--json", "-u", &server.url()]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        fields(&serde_json::from_slice(&output.stdout).unwrap(), &mut named);
+    }
+    let described = text_of("docs/json.md");
+    let missing: Vec<&String> = named.iter().filter(|name| !described.contains(&format!("`{name}`"))).collect();
+    assert!(named.len() > 60 && missing.is_empty(), "docs/json.md does not speak of {missing:?}");
+}
+
+#[test]
+fn the_links_between_the_pages_lead_somewhere() {
+    let mut pages = vec!["README.md".to_string(), "CONTRIBUTING.md".into(), "CHANGELOG.md".into()];
+    let docs = std::fs::read_dir(page("docs")).unwrap();
+    pages.extend(docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_string_lossy())));
+    for name in pages.iter().filter(|name| name.ends_with(".md")) {
+        let text = text_of(name);
+        assert!(!text.is_empty(), "{name} is empty or missing");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if target.contains("://") {
+                continue;
+            }
+            let file = if file.is_empty() { page(name) } else { page(name).parent().unwrap().join(file) };
+            assert!(file.exists(), "{name} links to {target}");
+            let headings = std::fs::read_to_string(&file).unwrap_or_default();
+            let slug = |line: &str| line.trim_start_matches(['#', ' ']).to_lowercase().replace(' ', "-");
+            let found = headings.lines().filter(|line| line.starts_with('#')).any(|line| slug(line) == anchor);
+            assert!(anchor.is_empty() || found, "{name} links to {target}");
+        }
+    }
+}
