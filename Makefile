@@ -4,14 +4,15 @@
 TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run,cargo test)
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help demo test lint test-matrix bench
+.PHONY: help demo test lint test-matrix docs bench
 
 help: ## what there is
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: ## sample locks of many libraries on a private server, and what lockscope shows of them
+demo: ## the console on a private server with a simulated fleet; without a terminal, a summary of it
 	cargo build --release --locked
-	@scripts/demo $(RELEASE)/lockscope
+	@server=$$(scripts/ensure-server) && if [ -t 0 ] && [ -t 1 ]; then headless=; else headless=--headless; fi && \
+		$(RELEASE)/lockscope demo --server "$$server" $$headless
 
 test: lint ## all tests, on real servers, with the real lock libraries
 	@scripts/ensure-server >/dev/null
@@ -25,6 +26,9 @@ lint: ## formatting and clippy
 test-matrix: ## the tests on every server version that can be had
 	@scripts/ensure-libs
 	@scripts/test-matrix
+
+docs: ## the pictures of the README, from a real run of the demo (a minute)
+	@server=$$(scripts/ensure-server) && cargo run --release --locked --example pictures docs/pictures "$$server"
 
 bench: ## the figures of the README, measured on private servers (about eight minutes)
 	@scripts/ensure-server >/dev/null

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 
 use crate::filter::Filter;
+use crate::inspect::Inspection;
 use crate::keys::{self, Command, Keys};
 use crate::model::{Key, NodeId, Time, Transition};
 use crate::output::Column;
@@ -34,6 +35,8 @@ pub enum Event {
     Resize(u16, u16),
     /// Locks changed, and how many changes were left out.
     Changes(Vec<Transition>, u64),
+    /// A closer look at a lock was taken.
+    Inspected(LockId, Box<Inspection>),
     /// The loop has something to say.
     Say(String),
 }
@@ -48,6 +51,8 @@ pub enum Effect {
     Suspend,
     Redraw,
     Mouse(bool),
+    /// Have a closer look taken at this lock.
+    Inspect(LockId),
 }
 
 /// The screens. A tab appears with its feature.
@@ -105,6 +110,7 @@ pub struct App {
     pub screen: Screen,
     /// The lock that is opened, over any screen.
     pub opened: Option<LockId>,
+    pub closer: Closer,
     pub overlay: Overlay,
     pub selected: Option<LockId>,
     /// How far the keys moved the selection since the scene was composed.
@@ -130,12 +136,23 @@ pub struct App {
     pub scene: Scene,
 }
 
+/// The closer looks at the opened lock.
+#[derive(Debug, Default)]
+pub struct Closer {
+    of: Option<LockId>,
+    asked: Option<Time>,
+    /// What the last one found; `None` until then.
+    pub found: Option<Box<Inspection>>,
+}
+
 /// What a typed command does.
 type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
 
 /// As many changes as the feed keeps.
 const FEED: usize = 2_000;
 const NOTICE: Duration = Duration::from_secs(4);
+/// Between two closer looks at the opened lock.
+const LOOK_CLOSER: Duration = Duration::from_secs(2);
 
 impl App {
     pub fn new(title: Title, keys: Keys, theme: Theme, filter: Option<(String, Filter)>) -> App {
@@ -146,6 +163,7 @@ impl App {
             theme,
             screen: Screen::Locks,
             opened: None,
+            closer: Closer::default(),
             overlay: Overlay::None,
             selected: None,
             steps: 0,
@@ -169,12 +187,24 @@ impl App {
 
     /// Takes in what happened.
     pub fn update(&mut self, event: Event, now: Time) -> Vec<Effect> {
+        let mut effects = self.take(event, now);
+        effects.extend(self.look_closer(now));
+        effects
+    }
+
+    fn take(&mut self, event: Event, now: Time) -> Vec<Effect> {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;
         }
         match event {
             Event::Resize(width, height) => self.size = (width, height),
             Event::Changes(changes, left_out) => self.take_changes(changes, left_out),
+            Event::Inspected(id, found) => {
+                // An answer that comes late is about a lock that was closed since. A paused screen keeps what it has.
+                if self.closer.of.as_ref() == Some(&id) && !(self.paused && self.closer.found.is_some()) {
+                    self.closer.found = Some(found);
+                }
+            }
             Event::Say(text) => self.say(text, now),
             Event::Key(key) => {
                 self.touched = now;
@@ -192,6 +222,19 @@ impl App {
             },
         }
         Vec::new()
+    }
+
+    /// Asks for a closer look at the opened lock: at once when it is opened, then every now and then.
+    fn look_closer(&mut self, now: Time) -> Option<Effect> {
+        if self.closer.of != self.opened {
+            self.closer = Closer { of: self.opened.clone(), ..Closer::default() };
+        }
+        let id = self.opened.as_ref().filter(|_| !self.paused)?;
+        if self.closer.asked.is_some_and(|asked| now.since(asked) < LOOK_CLOSER) {
+            return None;
+        }
+        self.closer.asked = Some(now);
+        Some(Effect::Inspect(id.clone()))
     }
 
     fn take_changes(&mut self, changes: Vec<Transition>, left_out: u64) {

@@ -12,7 +12,7 @@ use ratatui::Terminal;
 use ratatui::backend::Backend;
 use tokio::time::Instant;
 
-use crate::app::{App, Effect, Event};
+use crate::app::{App, Effect, Event, LockId};
 use crate::model::NodeId;
 use crate::monitor::Monitor;
 use crate::views;
@@ -85,7 +85,13 @@ pub async fn run<B: Backend<Error = io::Error>>(
             }
             _ = monitor.next() => {
                 let (changes, left_out) = monitor.take_transitions();
-                app.update(Event::Changes(changes, left_out), monitor.clock.now());
+                let mut effects = app.update(Event::Changes(changes, left_out), monitor.clock.now());
+                if let Some((node, key, found)) = monitor.take_inspected() {
+                    effects.extend(app.update(Event::Inspected(LockId { node, key }, found), monitor.clock.now()));
+                }
+                for effect in effects {
+                    perform(effect, app, monitor, terminal, tty)?;
+                }
                 changed = true;
                 // A flood keeps the monitor ready all the time; frames have their turn nevertheless.
                 if Instant::now() >= drawn + DATA_FRAME {
@@ -114,6 +120,8 @@ fn take_input(app: &mut App, monitor: &Monitor, input: Input) -> Vec<Effect> {
 fn compose(app: &mut App, monitor: &Monitor) {
     let rows = views::list_rows(app);
     app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
+    app.scene.scroll_most = views::scroll_most(app);
+    app.scroll = app.scroll.min(app.scene.scroll_most);
 }
 
 fn perform<B: Backend<Error = io::Error>>(
@@ -134,6 +142,10 @@ fn perform<B: Backend<Error = io::Error>>(
         Effect::Copy(text) => tty.copy(&text),
         Effect::Mouse(on) => tty.mouse(on),
         Effect::Redraw => terminal.clear(),
+        Effect::Inspect(id) => {
+            monitor.inspect(id.node, &id.key);
+            Ok(())
+        }
         Effect::Suspend => {
             tty.suspend()?;
             let size = terminal.size()?;

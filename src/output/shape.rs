@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::closer::{Belonging, Contention, Waiting};
 use super::json::SCHEMA;
 use super::stored::{Stored, textual};
 use super::{Notes, Place};
+use crate::inspect::Inspection;
 use crate::model::{self, Hold, LockView, Time, Token, Transition};
 
 #[derive(Serialize)]
@@ -16,6 +18,8 @@ pub(super) struct Document<'a> {
     #[serde(flatten)]
     pub lock: Lock<'a>,
     pub history: Vec<Past<'a>>,
+    pub waiting: Waiting,
+    pub keys: Vec<Belonging>,
     pub notes: &'a Notes,
     pub server: &'a Value,
 }
@@ -43,8 +47,8 @@ pub(super) struct Lock<'a> {
     held_ms: Option<u64>,
     held_is: Option<&'static str>,
     renewals: Option<Renewals>,
-    /// Not measured by the commands of today.
-    contention: Option<()>,
+    /// `null` where nothing of it is known.
+    contention: Option<Contention>,
     fencing_token: Option<u64>,
     /// A lock of one node has no others to agree with.
     nodes: Option<()>,
@@ -87,6 +91,11 @@ impl<'a> Lock<'a> {
             confirmed: lock.confirmed.rfc3339(),
             stale: lock.stale,
         }
+    }
+
+    /// With what a closer look found.
+    pub(super) fn looked_at(self, found: &Inspection) -> Lock<'a> {
+        Lock { contention: Contention::of(found), ..self }
     }
 }
 

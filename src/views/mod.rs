@@ -18,6 +18,7 @@ mod help;
 mod locks;
 mod part;
 mod servers;
+mod wrap;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -55,6 +56,17 @@ pub fn list_rows(app: &App) -> usize {
     let (width, height) = app.size;
     let body = areas(app, Rect::new(0, 0, width, height)).body;
     usize::from(body.height.saturating_sub(1))
+}
+
+/// How far the screen can be scrolled.
+pub fn scroll_most(app: &App) -> usize {
+    let (width, height) = app.size;
+    let body = areas(app, Rect::new(0, 0, width, height)).body;
+    match (&app.opened, app.screen) {
+        (Some(_), _) => detail::scroll_most(app, body),
+        (None, Screen::Locks) => 0,
+        (None, Screen::Events | Screen::Servers) => usize::from(u16::MAX),
+    }
 }
 
 /// Draws the whole screen.

@@ -10,7 +10,7 @@ use crate::text::{self, short_duration};
 use crate::theme::Theme;
 
 /// What stands where something is hidden for a picture.
-const HIDDEN: &str = "(hidden)";
+pub const HIDDEN: &str = "(hidden)";
 
 /// Exactly `width` cells: cut with a mark, or filled with spaces.
 pub fn fit(text: &str, width: usize, theme: Theme) -> String {
@@ -53,6 +53,18 @@ pub fn token(app: &App, text: &str) -> String {
         (false, true) => text.to_string(),
         (false, false) => text::short_token(text),
     }
+}
+
+/// A text that may name the lock's holders, as it may be shown now.
+pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
+    if !app.private {
+        return text;
+    }
+    let names = lock.holders.iter().flat_map(|holder| {
+        let names = [Some(holder.token.to_string()), holder.client.clone(), holder.host.clone()];
+        names.into_iter().flatten().filter(|name| !name.is_empty())
+    });
+    names.fold(text, |text, name| text.replace(&name, HIDDEN))
 }
 
 /// Who holds it, as short as it helps: what a person calls it before what a machine does.
@@ -124,6 +136,9 @@ pub fn heartbeat(lock: &LockView, width: usize, theme: Theme) -> (String, Option
 pub fn clock(at: Time) -> String {
     at.rfc3339().get(11..23).unwrap_or_default().to_string()
 }
+
+/// The width of a label and the spaces around it.
+pub const LABEL: usize = 14;
 
 /// `label  text`, the label dim.
 pub fn labelled<'a>(label: &str, text: impl Into<String>, style: Style, theme: Theme) -> Vec<Span<'a>> {
