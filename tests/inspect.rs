@@ -140,7 +140,7 @@ async fn what_may_not_be_asked_is_unknown_and_never_nought() {
         server.cli(&rules);
     };
     // Neither the queue's key nor the channels.
-    allow("poor", &["+type", "+pttl", "+hlen", "+hgetall", "+llen", "+lrange"]);
+    allow("poor", &["+type", "+pttl", "+hlen", "+hgetall", "+llen", "+lrange", "+memory|usage"]);
     let found = closer_as(&server, "lock:order", "poor:pw@").await;
     assert!(matches!(&found.waiters.count, Count::Unknown(why) if why.contains("may not run")), "{:?}", found.waiters);
     assert_eq!(found.waiters.exact(), None);
