@@ -85,9 +85,9 @@ impl Health {
         match self {
             Health::Listening => "listening".into(),
             Health::Deaf { head: true, left_ms: Some(left) } => {
-                format!("not listening: a dead head, holds up the others for {}", time(left))
+                format!("not listening: dead head, blocks all for {}", time(left))
             }
-            Health::Deaf { head: true, left_ms: None } => "not listening: a dead head, holds up the others".into(),
+            Health::Deaf { head: true, left_ms: None } => "not listening: dead head, blocks all".into(),
             Health::Deaf { head: false, .. } => "not listening".into(),
             Health::Overdue => "deadline passed: the next to come by drops it".into(),
             Health::Unknown(why) => format!("unknown whether it listens: {why}"),

@@ -187,7 +187,7 @@ lock:order:8841  HELD
   lease      30.0s
   renewals   4, last 1.8s ago, every 10.0s, the library's own period is 10.0s, 0 missed
   waiters    2 in the queue redisson_lock_queue:{lock:order:8841}, 1 of them not listening
-              1 9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9, not listening: a dead head, holds up the others for 3m00s
+              1 9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9, not listening: dead head, blocks all for 3m00s
               2 \\xff, listening
   value      a hash of 1 fields
   keys       lock:order:8841 hash, 1 element, TTL 8.1s

@@ -66,7 +66,7 @@ fn a_fair_queue_is_told_in_order_with_its_dead_head() {
         healths,
         [
             "deadline passed: the next to come by drops it",
-            "not listening: a dead head, holds up the others for 3m00s",
+            "not listening: dead head, blocks all for 3m00s",
             "listening",
             "not listening",
         ]

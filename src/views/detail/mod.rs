@@ -22,7 +22,6 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::evidence::sentence;
-use super::part;
 use super::wrap::{Labelled, wrap};
 use crate::app::App;
 use crate::model::LockView;
@@ -120,11 +119,13 @@ fn head(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
 /// What is left of its lease, as a chart and in words.
 fn life(app: &App, lock: &LockView, page: &mut Labelled, height: usize) {
     let (theme, plain) = (app.theme, Style::new());
-    page.say("ttl", &sections::ttl(lock), plain);
+    page.say("ttl", &sections::ttl(app, lock), plain);
     match Timeline::of(lock, app.scene.at) {
         Ok(timeline) => page.lines.extend(chart::lines(&timeline, page.width(), height, theme)),
         Err(why) => page.say("ttl", &format!("no chart: {why}"), theme.dim()),
     }
     page.say("renewals", &sections::renewals(lock), plain);
-    page.say("held", &part::held(lock, theme), plain);
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::dialects::{self, Sight};
 use crate::inspect::{Belonging, Count, Health};
 use crate::keys::Command;
-use crate::model::{Hold, Holder, Kind, LockView, RawValue, Time, Ttl};
+use crate::model::{Hold, Holder, Kind, LockView, RawValue, State, Time, Ttl};
 use crate::text::{short_duration, visible};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
@@ -16,11 +16,20 @@ const ITEMS: usize = 16;
 /// A look this old is told with its age.
 const OLD_MS: u64 = 6_000;
 
-/// What is left, of what, and when it began.
-pub fn ttl(lock: &LockView) -> String {
-    let Some(left) = lock.ttl.remaining() else { return "never expires".into() };
-    let lease = lock.lease_ms.map_or("an unknown lease".into(), short_duration);
-    format!("{} left of {lease}", short_duration(left.as_millis() as u64))
+/// What is left of its lease, and how long it has been held.
+pub fn ttl(app: &App, lock: &LockView) -> String {
+    let left = match lock.ttl.remaining() {
+        _ if lock.verdict.state == State::Free => return "free".into(),
+        None => "never expires".into(),
+        Some(left) => {
+            let lease = lock.lease_ms.map_or("an unknown lease".into(), short_duration);
+            format!("{} left of {lease}", short_duration(left.as_millis() as u64))
+        }
+    };
+    match part::held(lock, app.theme).as_str() {
+        "?" => format!("{left}, held for an unknown time"),
+        held => format!("{left}, held for {held}"),
+    }
 }
 
 /// How many renewals there were, how often, and how many are missing.
@@ -32,8 +41,8 @@ pub fn renewals(lock: &LockView) -> String {
         count => format!("{count} seen"),
     }];
     parts.extend(renewals.period_ms.map(|ms| format!("every {}", short_duration(ms))));
-    parts.extend(renewals.expected_ms.map(|ms| format!("the library's own period is {}", short_duration(ms))));
-    parts.extend(renewals.last_ms.map(|ms| format!("the last {} ago", short_duration(ms))));
+    parts.extend(renewals.expected_ms.map(|ms| format!("due every {}", short_duration(ms))));
+    parts.extend(renewals.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
     parts.extend(renewals.missed.filter(|missed| *missed > 0).map(|missed| format!("{missed} missed")));
     parts.join(", ")
 }
