@@ -12,7 +12,7 @@ use futures_util::{Stream, StreamExt};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 use tokio::time::Instant;
 
 use crate::app::{App, Effect, Event, LockId};
@@ -166,7 +166,8 @@ impl Canvas {
     /// Nothing that was drawn can be relied on.
     fn clear<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
         self.shown = Buffer::default();
-        terminal.clear()
+        // `Terminal::clear` asks the terminal for its cursor, and the answer would go to whoever reads the keys.
+        terminal.resize(Rect::from((Position::ORIGIN, terminal.size()?)))
     }
 
     fn draw<B: Backend<Error = io::Error>>(

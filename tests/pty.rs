@@ -63,6 +63,7 @@ fn a_session_from_start_to_quit() {
     terminal.press("m");
     terminal.wait_for("the mouse", |screen| screen.contains("mouse on"));
     assert_ne!(terminal.screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+    terminal.press("\x0c");
     // Pasted text is no keys.
     terminal.press("\x1b[200~qq\x1b[201~");
     terminal.press(ESC);
@@ -155,7 +156,7 @@ fn a_server_that_is_not_there_leaves_the_terminal_alone() {
 fn nothing_is_written_while_nothing_changes() {
     let server = Server::with(&EVENTS);
     let mut terminal = open(&server, &[], &[]);
-    terminal.wait_for("an empty list", |screen| screen.contains("No locks here") && screen.contains("cost"));
+    terminal.wait_for("an empty list", |screen| screen.contains("No locks here") && screen.contains("ev/s"));
     let before = terminal.raw().len();
     std::thread::sleep(Duration::from_secs(1));
     let second = terminal.raw().split_off(before);
@@ -187,7 +188,9 @@ fn ascii_and_no_color_are_kept() {
     let screen = wait(&coloured);
     assert!(screen.contains("lock:锁\\u{1b}[31m"), "{screen}");
     assert!(colours(&coloured.screen()));
-    let screen = wait(&plain);
+    wait(&plain);
+    plain.resize(140, 24);
+    let screen = plain.wait_for("a wide screen", |screen| screen.contains("[31m "));
     assert!(screen.is_ascii() && screen.contains("lock:\\u{9501}"), "{screen}");
     assert!(!colours(&plain.screen()));
     for terminal in [&mut coloured, &mut plain] {

@@ -3,9 +3,9 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
 
 use super::part;
+use super::wrap::wrap;
 use crate::app::App;
 use crate::dialects::Claim;
 use crate::model::{Ending, Hold, Kind, LockView, State};
@@ -21,15 +21,29 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let line = theme.sign("─", "-").repeat(usize::from(area.width).saturating_sub(position.len() + 2));
     frame.render_widget(Line::styled(format!("{line}{position}"), theme.dim()), rule);
     let Some(lock) = &app.scene.lock else { return };
-    let width = area.width.saturating_sub(2);
-    let text = Rect { x: area.x + 1, y: area.y + 1, width, height: area.height.saturating_sub(1) };
+    let width = usize::from(area.width).saturating_sub(2);
     let state = lock.verdict.state;
-    let line = Line::from(vec![
-        Span::styled(format!("{} ", part::cut_key(&lock.key, usize::from(width) / 2, theme)), theme.title()),
-        Span::styled(format!(" {} ", state.label()), theme.state(state)),
-        Span::raw(format!(" {}", sentence(app, lock))),
-    ]);
-    frame.render_widget(Paragraph::new(line).wrap(Wrap { trim: true }), text);
+    let key = format!("{} ", part::cut_key(&lock.key, width / 2, theme));
+    let label = format!(" {} ", state.label());
+    let mut lines = wrap(&format!("{key}{label} {}", sentence(app, lock)), width);
+    let rows = usize::from(area.height).saturating_sub(1);
+    if let Some(over) = lines.get(rows).cloned()
+        && let Some(last) = lines[..rows].last_mut()
+    {
+        *last = part::fit(&format!("{last} {over}"), width, theme);
+    }
+    for (index, line) in lines.iter().take(rows).enumerate() {
+        // The name and the state are short enough to stand on the first line.
+        let line = match line.strip_prefix(&format!("{key}{label}")) {
+            Some(rest) if index == 0 => Line::from(vec![
+                Span::styled(key.as_str(), theme.title()),
+                Span::styled(label.as_str(), theme.state(state)),
+                Span::raw(rest),
+            ]),
+            _ => Line::raw(line.as_str()),
+        };
+        frame.render_widget(line, Rect { x: area.x + 1, y: area.y + 1 + index as u16, width: width as u16, height: 1 });
+    }
 }
 
 /// How the hold before ended, where that is worth a word.

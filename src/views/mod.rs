@@ -21,7 +21,7 @@ mod servers;
 mod wrap;
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::{App, Overlay, Screen};
@@ -38,17 +38,22 @@ struct Areas {
     footer: Rect,
 }
 
+/// Plain sums: this is asked several times for each key, and a constraint solver takes longer than all the rest.
 fn areas(app: &App, area: Rect) -> Areas {
     let evidence = if app.in_list() { EVIDENCE } else { 0 };
-    let [header, tabs, body, evidence, footer] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Min(1),
-        Constraint::Length(evidence),
-        Constraint::Length(1),
-    ])
-    .areas(area);
-    Areas { header, tabs, body, evidence, footer }
+    let mut rest = area;
+    let from_top = |rows: u16, rest: &mut Rect| {
+        let height = rows.min(rest.height);
+        let taken = Rect { height, ..*rest };
+        (rest.y, rest.height) = (rest.y + height, rest.height - height);
+        taken
+    };
+    let header = from_top(1, &mut rest);
+    let tabs = from_top(1, &mut rest);
+    let below = (evidence + 1).min(rest.height);
+    let body = from_top(rest.height - below, &mut rest);
+    let evidence = from_top(evidence.min(below.saturating_sub(1)), &mut rest);
+    Areas { header, tabs, body, evidence, footer: rest }
 }
 
 /// How many locks the list has room for.

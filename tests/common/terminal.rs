@@ -40,6 +40,8 @@ impl Terminal {
         let pair = native_pty_system().openpty(size(80, 24)).expect("a pty");
         let mut command = CommandBuilder::new(program);
         command.args(arguments);
+        // A pty starts its program at home, and the home of a test is only a name.
+        command.cwd(std::env::temp_dir());
         command.env_clear();
         for (name, value) in clean_environment(&process::scratch("terminal-home")) {
             command.env(name, value);
