@@ -342,7 +342,11 @@ async fn fields_like(
 }
 
 fn present(value: RawValue, ttl: Value) -> Option<Seen> {
-    ttl_of(&ttl).map(|ttl| Seen::Present { value, ttl })
+    match ttl {
+        // A lock whose end is not known can't be judged.
+        Value::ServerError(error) => Some(unread(value.type_name(), &error.to_string(), Ttl::Never)),
+        ttl => ttl_of(&ttl).map(|ttl| Seen::Present { value, ttl }),
+    }
 }
 
 fn unread(of: &str, why: &str, ttl: Ttl) -> Seen {

@@ -58,7 +58,7 @@ pub fn child(how: Option<&str>) -> ExitCode {
         let (asked, answered) = (Time(1_000), Time(1_001));
         table.apply(Observation::Read { node: NODE, key, asked, answered, seen, source: Source::Scan });
     }
-    table.apply(Observation::Swept { node: NODE, started: Time(999), at: Time(1_002) });
+    table.apply(Observation::Swept { node: NODE, started: Time(999) });
     if how == Some("watched") {
         watch(&mut table);
     }

@@ -11,10 +11,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::fault::shown;
 use crate::output::Column;
+use crate::text;
 pub use values::{Environment, PaceArg, duration};
 
 #[derive(Parser, Debug)]
@@ -244,9 +246,25 @@ impl Cli {
             for arg in args.iter().filter_map(|arg| arg.to_str()).filter(|arg| arg.contains("://")) {
                 text = text.replace(arg, &shown(arg));
             }
-            Early { text, exit_code: if why.use_stderr() { 2 } else { 0 } }
+            match why.kind() {
+                _ if !why.use_stderr() => Early { text, exit_code: 0 },
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Early { text, exit_code: 2 },
+                _ => Early { text: format!("lockscope: {}\n", sentence(&text)), exit_code: 2 },
+            }
         })
     }
+}
+
+/// What clap says in paragraphs, as one line: what is wrong, and its tips. The usage it adds is what `--help` is for.
+fn sentence(said: &str) -> String {
+    let mut parts = said.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    let wrong = parts.next().unwrap_or_default();
+    let mut line = wrong.trim_start_matches("error: ").to_string();
+    for tip in parts.filter_map(|part| part.strip_prefix("tip: ").map(String::from)) {
+        line.push_str(&format!("; {tip}"));
+    }
+    line.push_str("; 'lockscope --help' tells more");
+    text::visible(line.as_bytes())
 }
 
 /// Writes the completions for a shell.

@@ -47,6 +47,7 @@ fn wrong_usage_says_what_is_right() {
         let early = read(args).unwrap_err();
         assert_eq!(early.exit_code, 2, "{args:?}");
         assert!(early.text.contains(part), "{args:?}: {}", early.text);
+        assert_eq!(early.text.lines().count(), 1, "{args:?}: {}", early.text);
     }
     assert!(read(&[]).unwrap().command.is_none(), "without a command the console opens");
     assert_eq!(read(&["--help"]).unwrap_err().exit_code, 0);

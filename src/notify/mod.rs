@@ -147,7 +147,8 @@ impl Follower {
         match tracking::start(&self.node, &prefixes).await {
             Ok(tracker) => self.by_tracking(tracker, note).await,
             Err(error) if error.code().is_some() => {
-                let note = format!("{note}; client-side caching can't be used either: {error}");
+                let why = servers::refusal(&error, "CLIENT TRACKING");
+                let note = format!("{note}; client-side caching can't be used either: {why}");
                 self.by_polling(control, note).await
             }
             Err(error) => Err(error),

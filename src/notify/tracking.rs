@@ -5,7 +5,7 @@
 //! own: the prefixes of locks found so far stand in, and new ones are added as scans find them.
 
 use redis::aio::{MultiplexedConnection, SendError};
-use redis::{PushInfo, PushKind, RedisResult, Value};
+use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::sync::mpsc;
 
 use super::guard::Guard;
@@ -35,11 +35,11 @@ pub(super) async fn start(node: &Node, prefixes: &Prefixes) -> RedisResult<Track
 impl Tracker {
     /// Turns tracking on for these prefixes and no others. Without any, only flushes are told.
     async fn arm(&mut self, prefixes: &Prefixes) -> RedisResult<()> {
-        let mut pipe = redis::pipe();
         if !self.armed.is_empty() {
-            pipe.cmd("CLIENT").arg("TRACKING").arg("OFF").ignore();
+            cmd("CLIENT").arg("TRACKING").arg("OFF").exec_async(&mut self.conn).await?;
         }
-        let on = pipe.cmd("CLIENT").arg("TRACKING").arg("ON").arg("BCAST");
+        let mut on = cmd("CLIENT");
+        on.arg("TRACKING").arg("ON").arg("BCAST");
         if prefixes.is_empty() {
             // No prefix at all would mean every key of the server.
             on.arg("PREFIX").arg("lockscope:no-such-key:");
@@ -47,7 +47,7 @@ impl Tracker {
         for prefix in prefixes.iter() {
             on.arg("PREFIX").arg(prefix);
         }
-        pipe.query_async::<Value>(&mut self.conn).await?;
+        on.exec_async(&mut self.conn).await?;
         self.armed = prefixes.clone();
         Ok(())
     }

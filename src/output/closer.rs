@@ -70,13 +70,13 @@ impl Waiting {
         };
         let queue = found.in_order(0).map(|(waiter, health)| {
             let (id, id_base64) = textual(&waiter.id);
-            Waiter { id, id_base64, deadline_ms: waiter.left_ms, state: health.name() }
+            Waiter { id: id.into_owned(), id_base64, deadline_ms: waiter.left_ms, state: health.name() }
         });
         Waiting {
             count,
             count_is,
             source: found.counted.map(inspect::Counted::name),
-            on: found.on.as_ref().map(|on| textual(on).0),
+            on: found.on.as_ref().map(|on| textual(on).0.into_owned()),
             why,
             queue: queue.collect(),
         }
@@ -104,7 +104,7 @@ impl Belonging {
     pub(super) fn of(found: &inspect::Belonging) -> Belonging {
         let (key, key_base64) = textual(found.key.as_bytes());
         Belonging {
-            key,
+            key: key.into_owned(),
             key_base64,
             type_name: found.value.type_name().into(),
             ttl_ms: found.ttl.and_then(Ttl::remaining).map(|left| left.as_millis() as u64),

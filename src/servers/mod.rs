@@ -94,7 +94,7 @@ pub struct Clients {
 }
 
 /// Asks a node for all of it, in one round trip and a few more for the clock. `db` is the database whose keys are
-/// counted. An error means that the connection is lost.
+/// counted. An error means that the connection is lost, or was never let in.
 pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerFacts> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").cmd("ACL").arg("WHOAMI");
@@ -105,6 +105,11 @@ pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerF
     let mut answers = answers.into_iter();
     let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Nil));
     let info = next();
+    // Without a login nothing can be known at all.
+    let info = match info {
+        Err(error) if error.code() == Some("NOAUTH") => return Err(error),
+        info => info,
+    };
     let busy = matches!(&info, Err(error) if error.code() == Some("BUSY"));
     let info = Fact::answered(info.and_then(read::<String>), "INFO");
     let user = Fact::answered(next().and_then(read::<String>), "ACL WHOAMI");
