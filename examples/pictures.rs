@@ -90,7 +90,11 @@ fn press(app: &mut App, monitor: &Monitor, key: &str) {
 
 fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a test terminal can't fail");
-    terminal.draw(|frame| views::draw(frame, app)).expect("a test terminal can't fail");
+    terminal
+        .draw(|frame| {
+            views::draw(frame, app);
+        })
+        .expect("a test terminal can't fail");
     let picture = picture::svg(terminal.backend().buffer(), title);
     std::fs::write(folder.join(format!("{name}.svg")), picture)
 }
