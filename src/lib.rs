@@ -11,6 +11,7 @@ pub mod dialects;
 pub mod fault;
 pub mod filter;
 pub mod glob;
+pub mod inspect;
 pub mod keys;
 pub mod look;
 pub mod model;
@@ -36,3 +37,5 @@ pub mod views;
 
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod stage;

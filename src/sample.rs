@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::inspect::{Belonging, Count, Counted, Inspection, Waiter, Waiters};
 use crate::model::*;
+use crate::servers::Fact;
 
 /// A Redisson lock, seen being taken, renewed four times.
 pub fn redisson() -> LockView {
@@ -90,5 +92,38 @@ pub fn unknown() -> LockView {
         renewals: None,
         past: Vec::new(),
         ..redisson()
+    }
+}
+
+/// What a closer look at [`redisson`] found: a fair queue with a dead head, and a key that may not be read.
+pub fn inspection() -> Inspection {
+    let waiter =
+        |id: &[u8], left_ms, listens| Waiter { id: id.into(), left_ms: Some(left_ms), listens: Fact::Known(listens) };
+    let queue = "redisson_lock_queue:{lock:order:8841}";
+    let lock = redisson();
+    let belonging = |key: &str, value, ttl| Belonging { key: Key::from(key), value, ttl };
+    Inspection {
+        at: lock.confirmed,
+        waiters: Waiters {
+            count: Count::Exactly(2),
+            counted: Some(Counted::Queue),
+            on: Some(queue.into()),
+            note: None,
+            queue: vec![
+                waiter(b"9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9", 180_000, false),
+                waiter(b"\xff", 480_000, true),
+            ],
+        },
+        keys: vec![
+            belonging("lock:order:8841", lock.value, Some(lock.ttl)),
+            belonging(queue, RawValue::List { len: 2 }, Some(Ttl::Never)),
+            belonging(
+                "redisson_lock_token:{lock:order:8841}",
+                RawValue::Unread { of: "unknown".into(), why: "NOPERM".into() },
+                None,
+            ),
+        ],
+        left_out: 0,
+        failed: None,
     }
 }

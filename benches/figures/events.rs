@@ -110,7 +110,7 @@ async fn flood() -> Flood {
         "events that nobody sent, or a lost connection"
     );
     let flood = Flood { events: node.events - seen, lost: node.lost, wall, busy };
-    until(&mut monitor, "the table to be what the server holds", |monitor| agrees(monitor)).await;
+    until(&mut monitor, "the table to be what the server holds", agrees).await;
     flood
 }
 

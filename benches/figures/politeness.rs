@@ -17,16 +17,16 @@ const PATTERN: &str = "lock:*";
 /// A polite call takes no more of the server's time than this.
 const POLITE_US: u64 = 250;
 const CLIENTS: &str = "50";
-/// About how long one run of the heavy load takes.
-const HEAVY: Duration = Duration::from_secs(4);
-/// The light load: so many requests, one each so often.
-const LIGHT: usize = 640;
+/// About how long one run of the heavy load takes. Many short runs in turns tell more than few long ones.
+const HEAVY: Duration = Duration::from_secs(2);
+/// One run of the light load: so many requests, one each so often.
+const LIGHT: usize = 320;
 const LIGHT_EVERY: Duration = Duration::from_millis(10);
 
 pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     let before = Scheduled::of(keyspace.server.pid());
     keyspace.remember_slower_than(POLITE_US);
-    let scan = keyspace.scan_cost();
+    let (scan, rounds) = (keyspace.scan_cost(), rounds * 2);
     match benchmark() {
         Some(program) => report.add(heavy(keyspace, &program, rounds)),
         None => report.note("no redis-benchmark or valkey-benchmark here: the heavy load was not measured".into()),
@@ -48,14 +48,14 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
 fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
     let first = throughput(keyspace, program, 50_000);
     let requests = (first * HEAVY.as_secs_f64()) as usize;
-    let pair = || {
-        let without = throughput(keyspace, program, requests);
-        let _us = Scanning::start(keyspace);
-        throughput(keyspace, program, requests) / without
-    };
+    let load = || throughput(keyspace, program, requests);
+    let ratios = (0..rounds).map(|round| {
+        let (with, without) = in_turns(keyspace, round, load);
+        with / without
+    });
     Figure {
         name: "throughput of a saturating SET load with `--pace polite` / without us".into(),
-        measured: Spread::of((0..rounds).map(|_| pair()).collect()),
+        measured: Spread::of(ratios.collect()),
         limit: Limit::AtLeast(0.95),
         show: ratio,
         command: format!(
@@ -68,11 +68,8 @@ fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
 fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
     let mut conn = keyspace.server.connection();
     let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        let alone = answers(&mut conn);
-        let us = Scanning::start(keyspace);
-        let beside = answers(&mut conn);
-        drop(us);
+    for round in 0..rounds {
+        let (beside, alone) = in_turns(keyspace, round, || answers(&mut conn));
         ratios.push(p99(beside.clone()) / p99(alone.clone()));
         without.extend(alone);
         with.extend(beside);
@@ -86,6 +83,20 @@ fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
         limit: Limit::AtMost(1.5),
         show: ratio,
         command: format!("100 GETs a second, {} in all, beside us, and as many alone", whole(requests as f64)),
+    }
+}
+
+/// With us, and without; the other way round every other time, so that a machine that gets busier favours neither.
+fn in_turns<T>(keyspace: &Keyspace, round: usize, mut measure: impl FnMut() -> T) -> (T, T) {
+    let mut beside = |measure: &mut dyn FnMut() -> T| {
+        let _us = Scanning::start(keyspace);
+        measure()
+    };
+    if round % 2 == 0 {
+        let without = measure();
+        (beside(&mut measure), without)
+    } else {
+        (beside(&mut measure), measure())
     }
 }
 

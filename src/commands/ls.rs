@@ -40,7 +40,10 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
         session.say(&footer(&monitor, &snapshot, found, matched, locks.len()));
     }
     tell_gaps(session, &monitor, &snapshot);
-    session.still_there(&monitor)
+    let code = session.still_there(&monitor);
+    // The process ends here: to free a million locks one by one would only take time.
+    std::mem::forget((monitor, locks));
+    code
 }
 
 /// Runs the engine until every lock was met, and for as long as was asked for.

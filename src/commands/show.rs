@@ -7,7 +7,9 @@ use super::session::Session;
 use crate::cli::Show;
 use crate::dialects::{self, Sight};
 use crate::fault::Fault;
+use crate::inspect::{Inspection, Subject, inspect};
 use crate::model::{Key, LockView, NodeId};
+use crate::monitor::Monitor;
 use crate::output::{self, Notes};
 use crate::text;
 
@@ -27,22 +29,34 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     let lock = table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, monitor.clock.now()));
     let Some(mut lock) = lock else { return Err(missing(session, &key).await) };
     fencing::fill(session, std::slice::from_mut(&mut lock)).await?;
+    let found = look_closer(session, &lock, &monitor).await;
     let (place, notes, server) = (session.place(), notes(&lock, &monitor), session.describe(&monitor));
     super::print(|out| {
         if options.json {
-            output::json::write_lock(out, &lock, &place, &server, &notes)
+            output::json::write_lock(out, &lock, &found, &place, &server, &notes)
         } else {
-            output::page::write(out, &lock, &place, &notes, &session.look())
+            output::page::write(out, &lock, &found, &place, &notes, &session.look())
         }
     })
 }
 
+/// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
+async fn look_closer(session: &Session, lock: &LockView, monitor: &Monitor) -> Inspection {
+    let now = monitor.clock.now();
+    let (node, status) = (&session.topology.nodes()[0], &monitor.nodes()[0]);
+    let subject = Subject::of(lock, status.db, &status.facts, now);
+    let found = match node.connect().await {
+        Ok(mut conn) => inspect(&mut conn, &subject, now).await,
+        Err(error) => Err(error),
+    };
+    found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
+}
+
 /// What the lock's library says of it.
-fn notes(lock: &LockView, monitor: &crate::monitor::Monitor) -> Notes {
+fn notes(lock: &LockView, monitor: &Monitor) -> Notes {
     let Some(id) = dialects::by_name(lock.dialect) else { return Notes::default() };
     let dialect = dialects::dialect(id);
-    let now = monitor.clock.now();
-    let sight = Sight { key: lock.key.as_bytes(), value: &lock.value, ttl: lock.ttl, now, given: true, told: true };
+    let sight = Sight::of(lock, monitor.clock.now());
     let release = dialect.release(&sight);
     let mut freeing = vec!["What freeing it takes, in one step, after comparing the holder:".to_string()];
     freeing.extend(release.describe().into_iter().map(|step| format!("  {step}")));

@@ -135,6 +135,12 @@ impl Dialect for Medallion {
             _ => self.release(sight),
         }
     }
+
+    /// Of a reader-writer lock, the other half.
+    fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        let half = |of: &[u8], other: &[u8]| Some([sight.key.strip_suffix(of)?, other].concat());
+        half(READERS, WRITER).or_else(|| half(WRITER, READERS)).into_iter().collect()
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +151,14 @@ mod tests {
 
     const ID: &str = "WEB_EU-1_4711_0b5e7c1a94f24d3b8e6a2f1c9d7b3a50";
     const OTHER: &str = "web2_9_f3a9c07be15d28466cb1709e5ad2488f";
+
+    #[test]
+    fn readers_and_writer_belong_together() {
+        let value = RawValue::string(ID.as_bytes());
+        assert_eq!(companions("medallion", "stock.readers", &value), ["stock.writer"]);
+        assert_eq!(companions("medallion", "stock.writer", &value), ["stock.readers"]);
+        assert_eq!(companions("medallion", "stock", &value), [""; 0]);
+    }
 
     #[test]
     fn an_id_tells_host_and_pid() {

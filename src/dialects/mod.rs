@@ -122,6 +122,12 @@ pub trait Dialect: Send + Sync {
         self.release(sight)
     }
 
+    /// The keys that belong to this lock beside its own, by name, whether they are there or not: queues, counters, the
+    /// leases of single readers. Few, whatever the value says.
+    fn companions(&self, _sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     /// For hashes that hold other things beside locks and may be huge: a glob of the fields that matter.
     fn field_hint(&self, _key: &[u8]) -> Option<&'static str> {
         None

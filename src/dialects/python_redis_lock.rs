@@ -59,6 +59,10 @@ impl Dialect for PythonRedisLock {
             None => release,
         }
     }
+
+    fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        signal_list(sight.key).into_iter().collect()
+    }
 }
 
 #[cfg(test)]

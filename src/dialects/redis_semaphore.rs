@@ -58,6 +58,11 @@ impl Dialect for RedisSemaphore {
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         give_back(sight.key, [token])
     }
+
+    fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        let name = sight.key.strip_suffix(GRABBED).unwrap_or(sight.key);
+        COMPANIONS.iter().map(|suffix| [name, suffix].concat()).collect()
+    }
 }
 
 fn available(key: &[u8]) -> Vec<u8> {

@@ -111,33 +111,28 @@ pub fn plausible_epoch(text: &[u8], now: Time) -> Option<Time> {
 
 /// The words of a name: split at everything that is neither a letter nor a digit, and inside camelCase; lower case.
 pub fn words(name: &[u8]) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let mut before_lower = false;
-    for &byte in name {
-        if !byte.is_ascii_alphanumeric() {
-            if !word.is_empty() {
-                words.push(std::mem::take(&mut word));
-            }
-            before_lower = false;
-            continue;
-        }
-        if byte.is_ascii_uppercase() && before_lower && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
-        }
-        before_lower = byte.is_ascii_lowercase();
-        word.push(byte.to_ascii_lowercase() as char);
-    }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    words
+    each_word(name).collect()
+}
+
+/// One after the other: whoever finds the word it looks for needs no others.
+fn each_word(name: &[u8]) -> impl Iterator<Item = String> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let start = rest.iter().position(u8::is_ascii_alphanumeric)?;
+        rest = &rest[start..];
+        let ends = |pair: &[u8]| {
+            !pair[1].is_ascii_alphanumeric() || (pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
+        };
+        let (word, tail) = rest.split_at(rest.windows(2).position(ends).map_or(rest.len(), |last| last + 1));
+        rest = tail;
+        Some(word.iter().map(|byte| byte.to_ascii_lowercase() as char).collect())
+    })
 }
 
 /// Whether a name speaks of a lock: a word of it is lock, mutex, … or ends in "lock" as `redlock`, `joblock` do, but
 /// not `block`, `clock`, `unlock`.
 pub fn names_a_lock(key: &[u8]) -> bool {
-    words(key).iter().any(|word| match word.as_str() {
+    each_word(key).any(|word| match word.as_str() {
         "lock" | "locks" | "locked" | "mutex" | "mutexes" | "semaphore" | "lck" => true,
         word => {
             (word.ends_with("lock") || word.ends_with("locks") || word.starts_with("lock"))

@@ -76,6 +76,13 @@ impl Dialect for UniqueJobs {
             .and(Step::WhenEmptied { key, besides: None, then: cleanup(sight) })
             .warn(RUNS_TWICE)
     }
+
+    fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        if is_version_9(sight.value) {
+            return Vec::new();
+        }
+        [&b""[..]].iter().chain(&COMPANIONS).map(|suffix| companion(sight.key, suffix)).collect()
+    }
 }
 
 /// What is left of a lock once its hash is gone. The lock of the run and that of the queue are two: one goes without
@@ -196,6 +203,14 @@ mod tests {
         let one = UniqueJobs.release_holder(&sight(run, &value), JID.as_bytes()).describe();
         assert_eq!(one[0], format!("HDEL {digest}:LOCKED {JID}"));
         assert!(one[1].starts_with(&format!("if nothing is left in {digest}:LOCKED: DEL {digest};")));
+    }
+
+    #[test]
+    fn five_keys_make_a_lock_until_version_9() {
+        let keys = UniqueJobs.companions(&sight(KEY, &hash(&[(JID, "1749999000.5")])));
+        assert_eq!(keys.len(), 4, "beside its own");
+        assert!(keys.iter().all(|key| UniqueJobs.is_helper(key)));
+        assert_eq!(UniqueJobs.companions(&sight(KEY, &hash(&[(JID, "{}")]))), Vec::<Vec<u8>>::new());
     }
 
     #[test]

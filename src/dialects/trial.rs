@@ -92,6 +92,13 @@ pub fn release_holder(name: &str, key: &str, value: &RawValue, token: &str) -> R
     with_sight(key, value, seconds(5), |sight| dialect.release_holder(sight, token.as_bytes()))
 }
 
+/// The keys that belong to a lock beside its own.
+pub fn companions(name: &str, key: &str, value: &RawValue) -> Vec<String> {
+    let dialect = dialect(by_name(name).expect("a dialect"));
+    let keys = with_sight(key, value, seconds(5), |sight| dialect.companions(sight));
+    keys.into_iter().map(|key| String::from_utf8_lossy(&key).into_owned()).collect()
+}
+
 pub fn waiting(name: &str, key: &str) -> Waiting {
     let value = RawValue::string(b"x");
     with_sight(key, &value, seconds(5), |sight| dialect(by_name(name).expect("a dialect")).waiting(sight))

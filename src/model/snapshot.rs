@@ -1,5 +1,6 @@
 //! Views of the table: each lock decoded and judged at one moment.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::table::Table;
@@ -13,7 +14,11 @@ const WATCHED_MS: u64 = 1_000;
 impl Table {
     /// All held locks and markers at `now`, worst first.
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        let mut locks: Vec<LockView> = self.locks().filter_map(|lock| self.view(lock, now)).collect();
+        // In order before they are decoded: a view is too large to be moved about.
+        let badness = |lock: &Lock| (self.state(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
+        let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.node, lock)).collect();
+        order.sort_unstable_by_key(|&(badness, key, node, _)| (badness, key, node));
+        let mut locks: Vec<LockView> = order.into_iter().filter_map(|(.., lock)| self.view(lock, now)).collect();
         relate(&mut locks);
         Snapshot { at: now, locks, complete: self.is_complete(), dropped: self.locks_dropped() }
     }

@@ -5,11 +5,12 @@
 //! monitor through one bounded channel. A source that panics is fatal, and told.
 
 mod facts;
+mod inspector;
 mod looker;
 mod scanner;
+mod status;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{RedisResult, cmd};
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
+use crate::inspect::{Inspection, Subject};
 use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
@@ -27,6 +29,7 @@ use crate::servers::{self, Flavor, Mode, ServerFacts};
 use crate::topology::{Node, Topology};
 
 pub use scanner::ScanReport;
+pub use status::{NodeStatus, Stream};
 
 /// What the sources say that waits to be taken in.
 const INBOX: usize = 256;
@@ -60,67 +63,13 @@ pub enum Inventory {
     Keys(Vec<Key>),
 }
 
-/// One node, and how its changes are learnt right now.
-pub struct NodeStatus {
-    pub name: String,
-    pub db: i64,
-    pub facts: ServerFacts,
-    pub stream: Stream,
-    /// What the source can't tell, and how to get it.
-    pub note: Option<String>,
-    pub events: u64,
-    pub lost: u64,
-    pub reconnects: u64,
-    /// How the last walk of the keyspace went.
-    pub scan: Option<ScanReport>,
-    /// The walk under way, if one is.
-    pub progress: Arc<Progress>,
-    pub under_way: bool,
-    /// What our looks and scans took of the server's time at most.
-    pub spent: Duration,
-}
-
-impl NodeStatus {
-    /// How far the walk under way has come, 0 to 1, as far as that can be known; `None` when none is.
-    pub fn scanning(&self) -> Option<f64> {
-        let walked = self.progress.walked.load(Ordering::Relaxed) as f64;
-        let keys = *self.facts.keys.known()? as f64;
-        self.under_way.then(|| (walked / keys.max(1.0)).min(1.0))
-    }
-}
-
-/// The state of a node's event stream.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Stream {
-    /// Nothing is followed: only the inventory was asked for.
-    Off,
-    Starting,
-    Live(Source),
-    Reconnecting {
-        why: String,
-        since: Time,
-    },
-}
-
-impl Stream {
-    pub fn name(&self) -> &'static str {
-        match self {
-            Stream::Off => "off",
-            Stream::Starting => "starting",
-            Stream::Live(Source::Notification) => "notifications",
-            Stream::Live(Source::Tracking) => "tracking",
-            Stream::Live(_) => "polling",
-            Stream::Reconnecting { .. } => "reconnecting",
-        }
-    }
-}
-
 /// What a task says to the monitor.
 enum Incoming {
     Signal(NodeId, Signal),
     Observed(Vec<Observation>),
     Scanned(NodeId, ScanReport),
     Facts(NodeId, Box<ServerFacts>),
+    Inspected(NodeId, Key, Box<Inspection>),
     Looked { node: NodeId, asked: Time, answered: Time, looks: Vec<(Ticket, Option<Seen>)> },
 }
 
@@ -134,6 +83,7 @@ struct NodeTasks {
     scan_again: bool,
     rescan_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
+    inspections: watch::Sender<Option<Subject>>,
 }
 
 /// The engine of one target.
@@ -145,6 +95,8 @@ pub struct Monitor {
     inbox: mpsc::Receiver<Incoming>,
     running: JoinSet<()>,
     tick: tokio::time::Interval,
+    /// The last closer look that was asked for, until somebody takes it.
+    inspected: Option<(NodeId, Key, Box<Inspection>)>,
 }
 
 impl Monitor {
@@ -160,6 +112,7 @@ impl Monitor {
             inbox,
             running: JoinSet::new(),
             tick: tokio::time::interval(TICK),
+            inspected: None,
         };
         for node in topology.nodes() {
             monitor.add(node, &options, out.clone()).await?;
@@ -197,6 +150,9 @@ impl Monitor {
             keep_trying: options.follow,
         };
         self.running.spawn(scanner.run(to_scan, out.clone()));
+        let (inspections, to_inspect) = watch::channel(None);
+        let inspector = inspector::Inspector { node: node.clone(), budget: budget.clone(), clock: self.clock };
+        self.running.spawn(inspector.run(to_inspect, out.clone()));
         let stream = if options.follow { Stream::Starting } else { Stream::Off };
         self.status.push(NodeStatus {
             name: node.name.clone(),
@@ -221,6 +177,7 @@ impl Monitor {
             scan_again: false,
             rescan_at: None,
             known,
+            inspections,
         });
         if options.follow {
             let (signals, mut heard) = mpsc::channel(INBOX);
@@ -313,6 +270,22 @@ impl Monitor {
         self.table.take_transitions()
     }
 
+    /// Has a closer look taken at one lock: its waiters and companions. One that is asked for before the last is there
+    /// takes its place in the queue.
+    pub fn inspect(&self, node: NodeId, key: &Key) {
+        let now = self.clock.now();
+        let index = usize::from(node.0);
+        let view = self.table.lock_named(node, key.as_bytes()).and_then(|lock| self.table.view(lock, now));
+        if let (Some(view), Some(tasks), Some(status)) = (view, self.tasks.get(index), self.status.get(index)) {
+            tasks.inspections.send_replace(Some(Subject::of(&view, status.db, &status.facts, now)));
+        }
+    }
+
+    /// What the last closer look found, once.
+    pub fn take_inspected(&mut self) -> Option<(NodeId, Key, Box<Inspection>)> {
+        self.inspected.take()
+    }
+
     /// Walks the node's keyspace anew; once more, where it is being walked already.
     pub fn scan(&mut self, node: NodeId) {
         let now = self.clock.now();
@@ -336,6 +309,7 @@ impl Monitor {
             }
             Incoming::Scanned(node, report) => self.take_scan(node, report),
             Incoming::Facts(node, facts) => self.status[node.0 as usize].facts = *facts,
+            Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
                 for (ticket, seen) in looks {

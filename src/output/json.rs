@@ -10,8 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Place;
+use super::closer::{Belonging, Waiting};
 use super::page::Notes;
 use super::shape::{Document, Lock, Past};
+use crate::inspect::Inspection;
 use crate::model::{LockView, Snapshot, Transition};
 use crate::text;
 
@@ -35,17 +37,26 @@ pub fn write_list(
     out.write_all(if locks.is_empty() { b"]}\n" } else { b"\n]}\n" })
 }
 
-/// `show --json`: one lock in the same shape, its history, and what its library says about waiting, renewing and
-/// freeing.
+/// `show --json`: one lock in the same shape, its history, who waits for it, the keys that belong to it, and what its
+/// library says about waiting, renewing and freeing.
 pub fn write_lock(
     out: &mut impl Write,
     lock: &LockView,
+    found: &Inspection,
     place: &Place,
     server: &Value,
     notes: &Notes,
 ) -> io::Result<()> {
-    let history = lock.past.iter().map(Past::of).collect();
-    write_value(out, &Document { schema: SCHEMA, lock: Lock::of(lock, place), history, notes, server })?;
+    let document = Document {
+        schema: SCHEMA,
+        lock: Lock::of(lock, place).looked_at(found),
+        history: lock.past.iter().map(Past::of).collect(),
+        waiting: Waiting::of(&found.waiters),
+        keys: found.keys.iter().map(Belonging::of).collect(),
+        notes,
+        server,
+    };
+    write_value(out, &document)?;
     out.write_all(b"\n")
 }
 
@@ -88,6 +99,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::inspect::Count;
     use crate::model::*;
     use crate::sample;
 
@@ -183,7 +195,7 @@ mod tests {
     fn a_shown_lock_has_its_history_and_notes() {
         let notes = Notes { waiting: vec!["w".into()], renewal: vec![], release: vec!["DEL x".into()] };
         let mut out = Vec::new();
-        write_lock(&mut out, &sample::redisson(), &place(), &Value::Null, &notes).unwrap();
+        write_lock(&mut out, &sample::redisson(), &sample::inspection(), &place(), &Value::Null, &notes).unwrap();
         let value: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!((&value["schema"], &value["key"]), (&json!("lockscope/1"), &json!("lock:order:8841")));
         assert_eq!(
@@ -193,6 +205,43 @@ mod tests {
         );
         assert_eq!(value["notes"]["release"], json!(["DEL x"]));
         assert_eq!(value["value"]["fields"][0]["value"], "2");
+    }
+
+    #[test]
+    fn a_shown_lock_has_its_waiters_and_keys() {
+        let shown = |found: &Inspection| -> Value {
+            let mut out = Vec::new();
+            write_lock(&mut out, &sample::redisson(), found, &place(), &Value::Null, &Notes::default()).unwrap();
+            serde_json::from_slice(&out).unwrap()
+        };
+        let value = shown(&sample::inspection());
+        assert_eq!(
+            value["contention"],
+            json!({"waiters": 2, "waiters_source": "queue", "attempts_per_s": null, "failures_per_s": null,
+                "source": null, "coverage": null})
+        );
+        assert_eq!(
+            value["waiting"],
+            json!({"count": 2, "count_is": "exact", "source": "queue",
+                "on": "redisson_lock_queue:{lock:order:8841}", "why": null, "queue": [
+                    {"id": "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9", "deadline_ms": 180000, "state": "dead-head"},
+                    {"id": "\\xff", "id_base64": "/w==", "deadline_ms": 480000, "state": "listening"}]})
+        );
+        assert_eq!(
+            value["keys"],
+            json!([{"key": "lock:order:8841", "type": "hash", "ttl_ms": 8140, "length": 1},
+                {"key": "redisson_lock_queue:{lock:order:8841}", "type": "list", "ttl_ms": null, "length": 2},
+                {"key": "redisson_lock_token:{lock:order:8841}", "type": "unknown", "ttl_ms": null, "length": null,
+                    "unread": "NOPERM"}])
+        );
+        let mut unknown = sample::inspection();
+        unknown.waiters.count = Count::Unknown("this user may not run LLEN".into());
+        let value = shown(&unknown);
+        assert_eq!(value["contention"], Value::Null, "never nought for unknown");
+        assert_eq!((&value["waiting"]["count"], &value["waiting"]["count_is"]), (&Value::Null, &json!("unknown")));
+        unknown.waiters.count = Count::AtMost(3);
+        assert_eq!(shown(&unknown)["contention"], Value::Null, "a bound is not a count");
+        assert_eq!(shown(&unknown)["waiting"]["count"], 3);
     }
 
     #[test]

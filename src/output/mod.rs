@@ -4,6 +4,7 @@
 //! Whatever came from a server passes [`text::visible`](crate::text::visible) or its JSON counterpart. Footers,
 //! progress and other talk belong to the commands.
 
+mod closer;
 pub mod columns;
 pub mod csv;
 pub mod json;

@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::columns::{held, library, paint, ttl};
 use super::{Look, Place};
 use crate::dialects::Claim;
-use crate::model::{HeldIs, Hold, Holder, Kind, LockView, RawValue, Time, Token};
+use crate::inspect::{Belonging, Health, Inspection, Waiter};
+use crate::model::{HeldIs, Hold, Holder, Kind, LockView, RawValue, Time, Token, Ttl};
 use crate::text::{short_duration, visible};
 
 /// What the lock's library says about waiting for it, renewing it and freeing it, as sentences.
@@ -22,7 +23,14 @@ pub struct Notes {
 const VALUE_SHOWN: usize = 200;
 
 /// Writes the page of a lock.
-pub fn write(out: &mut impl Write, lock: &LockView, place: &Place, notes: &Notes, look: &Look) -> io::Result<()> {
+pub fn write(
+    out: &mut impl Write,
+    lock: &LockView,
+    found: &Inspection,
+    place: &Place,
+    notes: &Notes,
+    look: &Look,
+) -> io::Result<()> {
     let state = lock.verdict.state;
     let stale = if lock.stale { "  (stale: not confirmed since events went missing)" } else { "" };
     writeln!(out, "{}  {}{stale}", look.plain(lock.key.to_string()), look.painted(paint(state), state.label()))?;
@@ -44,7 +52,10 @@ pub fn write(out: &mut impl Write, lock: &LockView, place: &Place, notes: &Notes
     lines.extend(lock.fencing_token.map(|token| ("fencing", token.to_string())));
     let related = if lock.kind == Kind::Marker { "lock" } else { "marker" };
     lines.extend(lock.related.as_ref().map(|key| (related, key.to_string())));
+    lines.push(("waiters", found.waiters.describe()));
+    lines.extend(found.waiters.in_order(0).enumerate().map(|(index, queued)| ("waiters", waiter_line(index, &queued))));
     lines.push(("value", value_line(&lock.value)));
+    lines.extend(found.keys.iter().map(|key| ("keys", key_line(key))));
     lines.push(("confirmed", format!("{} by {}", lock.confirmed.rfc3339(), lock.source.name())));
     lines.extend(lock.past.iter().rev().map(|hold| ("before", past_line(hold))));
     for (label, sentences) in [("waiting", &notes.waiting), ("renewing", &notes.renewal), ("freeing", &notes.release)] {
@@ -123,6 +134,19 @@ fn value_line(value: &RawValue) -> String {
     }
 }
 
+fn waiter_line(index: usize, (waiter, health): &(&Waiter, Health)) -> String {
+    format!("{:>2} {}, {}", index + 1, visible(&waiter.id), health.describe())
+}
+
+fn key_line(key: &Belonging) -> String {
+    let lives = match key.ttl {
+        Some(left @ Ttl::In(_)) => format!(", TTL {}", ttl(left)),
+        Some(Ttl::Never) => ", no TTL".into(),
+        None => String::new(),
+    };
+    format!("{} {}, {}{lives}", key.key, visible(key.value.type_name().as_bytes()), key.describe_length())
+}
+
 fn past_line(hold: &Hold) -> String {
     let holder = hold.holder.as_ref().map_or("somebody".to_string(), Token::to_string);
     let least = if hold.exact { "" } else { "at least " };
@@ -139,7 +163,7 @@ mod tests {
 
     fn page(lock: &LockView, notes: &Notes, look: Look) -> String {
         let mut out = Vec::new();
-        write(&mut out, lock, &Place::default(), notes, &look).unwrap();
+        write(&mut out, lock, &sample::inspection(), &Place::default(), notes, &look).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -162,7 +186,13 @@ lock:order:8841  HELD
   ttl        8.1s
   lease      30.0s
   renewals   4, last 1.8s ago, every 10.0s, the library's own period is 10.0s, 0 missed
+  waiters    2 in the queue redisson_lock_queue:{lock:order:8841}, 1 of them not listening
+              1 9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9, not listening: dead head, blocks all for 3m00s
+              2 \\xff, listening
   value      a hash of 1 fields
+  keys       lock:order:8841 hash, 1 element, TTL 8.1s
+             redisson_lock_queue:{lock:order:8841} list, 2 elements, no TTL
+             redisson_lock_token:{lock:order:8841} unknown, not read: NOPERM
   confirmed  2026-09-21T14:28:20.000Z by notification
   before     2026-09-21T14:13:25.000Z released after 5.0s, 0 renewals, older:1
   waiting    waiters listen on a channel

@@ -1,11 +1,15 @@
 //! The objects of the JSON contract, field by field.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
+use super::closer::{Belonging, Contention, Waiting};
 use super::json::SCHEMA;
 use super::stored::{Stored, textual};
 use super::{Notes, Place};
+use crate::inspect::Inspection;
 use crate::model::{self, Hold, LockView, Time, Token, Transition};
 
 #[derive(Serialize)]
@@ -13,17 +17,19 @@ pub(super) struct Document<'a> {
     pub schema: &'static str,
     #[serde(flatten)]
     pub lock: Lock<'a>,
-    pub history: Vec<Past>,
+    pub history: Vec<Past<'a>>,
+    pub waiting: Waiting,
+    pub keys: Vec<Belonging>,
     pub notes: &'a Notes,
     pub server: &'a Value,
 }
 
 #[derive(Serialize)]
 pub(super) struct Lock<'a> {
-    key: String,
+    key: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
-    node: String,
+    node: Cow<'a, str>,
     db: u32,
     #[serde(rename = "type")]
     type_name: &'a str,
@@ -35,31 +41,31 @@ pub(super) struct Lock<'a> {
     state: &'static str,
     evidence: &'a [String],
     confidence: f32,
-    holders: Vec<Holder>,
+    holders: Vec<Holder<'a>>,
     ttl_ms: Option<u64>,
     lease_ms: Option<u64>,
     held_ms: Option<u64>,
     held_is: Option<&'static str>,
     renewals: Option<Renewals>,
-    /// Not measured by the commands of today.
-    contention: Option<()>,
+    /// `null` where nothing of it is known.
+    contention: Option<Contention>,
     fencing_token: Option<u64>,
     /// A lock of one node has no others to agree with.
     nodes: Option<()>,
-    related: Option<String>,
-    value: Stored,
+    related: Option<Cow<'a, str>>,
+    value: Stored<'a>,
     source: &'static str,
     confirmed: String,
     stale: bool,
 }
 
 impl<'a> Lock<'a> {
-    pub(super) fn of(lock: &'a LockView, place: &Place) -> Lock<'a> {
+    pub(super) fn of(lock: &'a LockView, place: &'a Place) -> Lock<'a> {
         let (key, key_base64) = textual(lock.key.as_bytes());
         Lock {
             key,
             key_base64,
-            node: place.node(lock.node).into_owned(),
+            node: place.node(lock.node),
             db: place.db,
             type_name: &lock.type_name,
             kind: lock.kind.name(),
@@ -85,6 +91,11 @@ impl<'a> Lock<'a> {
             confirmed: lock.confirmed.rfc3339(),
             stale: lock.stale,
         }
+    }
+
+    /// With what a closer look found.
+    pub(super) fn looked_at(self, found: &Inspection) -> Lock<'a> {
+        Lock { contention: Contention::of(found), ..self }
     }
 }
 
@@ -112,18 +123,18 @@ impl Renewals {
 
 /// A holder; what its library does not store is left out.
 #[derive(Serialize)]
-struct Holder {
-    token: String,
+struct Holder<'a> {
+    token: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<String>,
+    host: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<String>,
+    thread: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<String>,
+    client: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,16 +145,16 @@ struct Holder {
     mode: Option<&'static str>,
 }
 
-impl Holder {
-    fn of(holder: &model::Holder) -> Holder {
+impl<'a> Holder<'a> {
+    fn of(holder: &'a model::Holder) -> Holder<'a> {
         let (token, token_base64) = textual(holder.token.as_bytes());
         Holder {
             token,
             token_base64,
-            host: holder.host.clone(),
+            host: holder.host.as_deref(),
             pid: holder.pid,
-            thread: holder.thread.clone(),
-            client: holder.client.clone(),
+            thread: holder.thread.as_deref(),
+            client: holder.client.as_deref(),
             count: holder.count,
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),
@@ -154,8 +165,8 @@ impl Holder {
 
 /// A hold that is over.
 #[derive(Serialize)]
-pub(super) struct Past {
-    holder: Option<String>,
+pub(super) struct Past<'a> {
+    holder: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder_base64: Option<String>,
     since: String,
@@ -165,8 +176,8 @@ pub(super) struct Past {
     renewals: u64,
 }
 
-impl Past {
-    pub(super) fn of(hold: &Hold) -> Past {
+impl<'a> Past<'a> {
+    pub(super) fn of(hold: &'a Hold) -> Past<'a> {
         let (holder, holder_base64) = token(hold.holder.as_ref());
         Past {
             holder,
@@ -186,15 +197,15 @@ pub(super) struct Change<'a> {
     schema: &'static str,
     at: String,
     event: &'static str,
-    key: String,
+    key: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_base64: Option<String>,
-    node: std::borrow::Cow<'a, str>,
+    node: Cow<'a, str>,
     db: u32,
-    holder: Option<String>,
+    holder: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder_base64: Option<String>,
-    previous: Option<String>,
+    previous: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_base64: Option<String>,
     /// How it was lost: evicted, flushed, renamed away, gone unseen.
@@ -203,7 +214,7 @@ pub(super) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    pub(super) fn of(change: &Transition, place: &'a Place) -> Change<'a> {
+    pub(super) fn of(change: &'a Transition, place: &'a Place) -> Change<'a> {
         let (key, key_base64) = textual(change.key.as_bytes());
         let (holder, holder_base64) = token(change.holder.as_ref());
         let (previous, previous_base64) = token(change.previous.as_ref());
@@ -225,7 +236,7 @@ impl<'a> Change<'a> {
     }
 }
 
-fn token(token: Option<&Token>) -> (Option<String>, Option<String>) {
+fn token(token: Option<&Token>) -> (Option<Cow<'_, str>>, Option<String>) {
     match token.map(|token| textual(token.as_bytes())) {
         Some((text, base64)) => (Some(text), base64),
         None => (None, None),

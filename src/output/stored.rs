@@ -1,60 +1,62 @@
 //! A key's value in JSON, as far as it was read, and bytes as JSON text.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
-use crate::model::RawValue;
+use crate::model::{Bytes, Pair, RawValue};
 use crate::text;
 
 /// What is stored under the key, as far as it was read.
 #[derive(Serialize)]
-pub(super) struct Stored {
+pub(super) struct Stored<'a> {
     /// Bytes of a string, elements of anything else; `null` where it was not read.
     length: Option<u64>,
     /// Only a part of it is here.
     cut: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
+    text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fields: Option<Vec<FieldOf>>,
+    fields: Option<Vec<FieldOf<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    members: Option<Vec<Member>>,
+    members: Option<Vec<Member<'a>>>,
     /// Why it was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unread: Option<String>,
+    unread: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct FieldOf {
-    field: String,
+struct FieldOf<'a> {
+    field: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     field_base64: Option<String>,
-    value: String,
+    value: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     value_base64: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Member {
-    member: String,
+struct Member<'a> {
+    member: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     member_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
 }
 
-impl Member {
-    fn of(bytes: &[u8], score: Option<f64>) -> Member {
+impl<'a> Member<'a> {
+    fn of(bytes: &'a [u8], score: Option<f64>) -> Member<'a> {
         let (member, member_base64) = textual(bytes);
         Member { member, member_base64, score }
     }
 }
 
-impl Stored {
-    pub(super) fn of(value: &RawValue) -> Stored {
+impl<'a> Stored<'a> {
+    pub(super) fn of(value: &'a RawValue) -> Stored<'a> {
         let bare = |length: Option<u64>, kept: usize| Stored {
             length,
             cut: length.is_some_and(|length| length > kept as u64),
@@ -70,7 +72,7 @@ impl Stored {
                 Stored { text: Some(text), text_base64, ..bare(Some(*len), head.len()) }
             }
             RawValue::Hash { fields, len } => {
-                let one = |(field, value): &(Box<[u8]>, Box<[u8]>)| {
+                let one = |(field, value): &'a Pair<Bytes>| {
                     let ((field, field_base64), (value, value_base64)) = (textual(field), textual(value));
                     FieldOf { field, field_base64, value, value_base64 }
                 };
@@ -86,16 +88,16 @@ impl Stored {
             }
             RawValue::List { len } => bare(Some(*len), 0),
             RawValue::Other(_) => bare(None, 0),
-            RawValue::Unread { why, .. } => Stored { unread: Some(why.to_string()), ..bare(None, 0) },
+            RawValue::Unread { why, .. } => Stored { unread: Some(why), ..bare(None, 0) },
         }
     }
 }
 
 /// Text as it is, or escaped with its base64.
-pub(super) fn textual(bytes: &[u8]) -> (String, Option<String>) {
+pub(super) fn textual(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
     match std::str::from_utf8(bytes) {
-        Ok(text) => (text.to_string(), None),
-        Err(_) => (text::visible(bytes), Some(BASE64_STANDARD.encode(bytes))),
+        Ok(text) => (text.into(), None),
+        Err(_) => (text::visible(bytes).into(), Some(BASE64_STANDARD.encode(bytes))),
     }
 }
 

@@ -18,6 +18,11 @@ pub fn waiting(name: &[u8]) -> Waiting {
     }
 }
 
+/// The queue and the deadlines, which only a fair lock has.
+pub fn companions(name: &[u8]) -> [Vec<u8>; 2] {
+    [queue(name), deadlines(name)]
+}
+
 pub fn wake_head(name: &[u8]) -> Step {
     Step::PublishToHead { queue: queue(name), deadlines: deadlines(name), channel_prefix: channel_prefix(name) }
 }

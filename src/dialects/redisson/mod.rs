@@ -94,6 +94,16 @@ impl Dialect for Redisson {
         }
     }
 
+    fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        match Form::of(sight.value) {
+            Some(Form::ReadWrite(_, fields)) => read_write::all_leases(sight.key, fields).collect(),
+            Some(Form::Multi(_)) => Vec::new(),
+            Some(Form::Lock(_)) | None => {
+                fair::companions(sight.key).into_iter().chain(self.fencing_key(sight.key)).collect()
+            }
+        }
+    }
+
     fn fencing_key(&self, key: &[u8]) -> Option<Vec<u8>> {
         Some(names::prefixed("redisson_lock_token", key))
     }

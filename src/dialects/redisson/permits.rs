@@ -56,6 +56,10 @@ impl Dialect for Permits {
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         give_back(sight.key, [token])
     }
+
+    fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        vec![semaphore(sight.key).to_vec()]
+    }
 }
 
 /// The channel on which a semaphore tells its waiters of returned permits.

@@ -70,9 +70,7 @@ pub fn channel(name: &[u8]) -> Vec<u8> {
 
 pub fn release(name: &[u8], fields: Fields<'_>) -> Release {
     let mut release = Release::delete(name).and(wake(name));
-    for (reader, value) in fields.iter().filter(|(field, _)| holder(field).is_some()) {
-        release.steps.extend(leases(name, reader, value));
-    }
+    release.steps.extend(all_leases(name, fields).map(Step::Delete));
     release.warn(HOLDER_GOES_ON)
 }
 
@@ -80,7 +78,7 @@ pub fn release(name: &[u8], fields: Fields<'_>) -> Release {
 pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release {
     let mut steps = vec![Step::DeleteField { key: name.to_vec(), field: reader.to_vec() }];
     if let Some((_, value)) = fields.iter().find(|(field, _)| **field == *reader) {
-        steps.extend(leases(name, reader, value));
+        steps.extend(leases(name, reader, value).map(Step::Delete));
     }
     steps.push(Step::WhenEmptied {
         key: name.to_vec(),
@@ -94,10 +92,16 @@ fn wake(name: &[u8]) -> Step {
     Step::Publish { channel: channel(name), message: WAKE_ALL.to_vec() }
 }
 
-fn leases(name: &[u8], reader: &[u8], value: &[u8]) -> impl Iterator<Item = Step> {
+/// The keys of the leases of all readers.
+pub fn all_leases(name: &[u8], fields: Fields<'_>) -> impl Iterator<Item = Vec<u8>> {
+    let readers = fields.iter().filter(|(field, _)| holder(field).is_some());
+    readers.flat_map(move |(reader, value)| leases(name, reader, value))
+}
+
+fn leases(name: &[u8], reader: &[u8], value: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
     let prefix = [&names::suffixed(name, reader), b":rwlock_timeout:".as_slice()].concat();
     let holds = count(value).unwrap_or(0).min(LEASES_DELETED);
-    (1..=holds).map(move |n| Step::Delete([prefix.as_slice(), n.to_string().as_bytes()].concat()))
+    (1..=holds).map(move |n| [prefix.as_slice(), n.to_string().as_bytes()].concat())
 }
 
 #[cfg(test)]
@@ -179,6 +183,14 @@ mod tests {
         let sight = sight(b"lock:a", &value);
         assert_eq!(Redisson.release_holder(&sight, writer.as_bytes()), Redisson.release(&sight));
         assert_eq!(Redisson.release(&sight).describe(), ["DEL lock:a", "PUBLISH redisson_rwlock:{lock:a} 1"]);
+    }
+
+    #[test]
+    fn the_leases_of_its_readers_belong_to_it() {
+        let value = hash(&[("mode", "read"), (A57, "2"), (B9, "1")]);
+        let keys = Redisson.companions(&sight(b"lock:a", &value));
+        let lease = |reader: &str, n: u8| format!("{{lock:a}}:{reader}:rwlock_timeout:{n}").into_bytes();
+        assert_eq!(keys, [lease(A57, 1), lease(A57, 2), lease(B9, 1)]);
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! One lock, everything about it: the verdict, its life on a chart, and what is known of it in words.
+//!
+//! ```text
+//!  lock:order:8841  STALLED                       lock:order:8841  STALLED
+//!  the sentence with the numbers                  the sentence with the numbers
+//!        │▇▅▃ ▇▅▃ ▇▅▃·                                 │▇▅▃ ▇▅▃ ▇▅▃·      holder
+//!  expected │   │   │                             expected │   │   │      waiting
+//!  holder                                         before                  freeing
+//!  waiting, before, freeing, keys, value          value                   keys
+//!
+//!  narrow: one column                             wide: two
+//! ```
+
+mod chart;
+mod sections;
+mod timeline;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::evidence::sentence;
+use super::wrap::{Labelled, wrap};
+use crate::app::App;
+use crate::model::LockView;
+use crate::text;
+use timeline::Timeline;
+
+/// From this width on there are two columns.
+const WIDE: u16 = 120;
+
+/// The lines of a detail: some over the whole width, then a column, or two.
+struct Layout {
+    head: Vec<Line<'static>>,
+    left: Vec<Line<'static>>,
+    right: Vec<Line<'static>>,
+}
+
+impl Layout {
+    fn of(app: &App, lock: &LockView, area: Rect) -> Layout {
+        let head = head(app, lock, usize::from(area.width));
+        let height = (usize::from(area.height) / 5).clamp(3, 8);
+        if area.width < WIDE {
+            let mut page = Labelled::new(usize::from(area.width), app.theme);
+            life(app, lock, &mut page, height);
+            sections::holders(app, lock, &mut page);
+            sections::waiters(app, lock, &mut page);
+            sections::freeing(app, lock, &mut page);
+            sections::before(app, lock, &mut page);
+            sections::keys(app, lock, &mut page);
+            sections::value(app, lock, &mut page);
+            sections::library(app, lock, &mut page);
+            return Layout { head, left: page.lines, right: Vec::new() };
+        }
+        let mut left = Labelled::new(usize::from(left_width(area)), app.theme);
+        life(app, lock, &mut left, height);
+        sections::before(app, lock, &mut left);
+        sections::value(app, lock, &mut left);
+        sections::library(app, lock, &mut left);
+        let mut right = Labelled::new(usize::from(area.width - left_width(area)), app.theme);
+        sections::holders(app, lock, &mut right);
+        sections::waiters(app, lock, &mut right);
+        sections::freeing(app, lock, &mut right);
+        sections::keys(app, lock, &mut right);
+        Layout { head, left: left.lines, right: right.lines }
+    }
+
+    fn height(&self) -> usize {
+        self.head.len() + self.left.len().max(self.right.len())
+    }
+}
+
+fn left_width(area: Rect) -> u16 {
+    area.width / 2
+}
+
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let Some(lock) = &app.scene.lock else { return };
+    let layout = Layout::of(app, lock, area);
+    // The head stays: whatever is scrolled to, it is about this lock.
+    let head = (layout.head.len() as u16).min(area.height);
+    let body = Rect { y: area.y + head, height: area.height - head, ..area };
+    frame.render_widget(Paragraph::new(layout.head), Rect { height: head, ..area });
+    let column = |lines: Vec<Line<'static>>| Paragraph::new(lines.into_iter().skip(app.scroll).collect::<Vec<_>>());
+    if layout.right.is_empty() {
+        return frame.render_widget(column(layout.left), body);
+    }
+    let left = left_width(area);
+    frame.render_widget(column(layout.left), Rect { width: left, ..body });
+    frame.render_widget(column(layout.right), Rect { x: body.x + left, width: body.width - left, ..body });
+}
+
+/// How far the detail can be scrolled.
+pub fn scroll_most(app: &App, area: Rect) -> usize {
+    let Some(lock) = &app.scene.lock else { return 0 };
+    Layout::of(app, lock, area).height().saturating_sub(usize::from(area.height))
+}
+
+/// Its name, its state, and the sentence with the numbers.
+fn head(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
+    let theme = app.theme;
+    let plain = |text: String| if theme.ascii { text::ascii(&text) } else { text };
+    let state = lock.verdict.state;
+    let names = wrap(&plain(lock.key.to_string()), width.saturating_sub(state.label().len() + 6));
+    let mut lines: Vec<Line> =
+        names.into_iter().map(|name| Line::from(Span::styled(format!(" {name}"), theme.title()))).collect();
+    if let Some(first) = lines.first_mut() {
+        first.push_span(Span::raw("  "));
+        first.push_span(Span::styled(format!(" {} ", state.label()), theme.state(state)));
+    }
+    let sentence = wrap(&sentence(app, lock), width.saturating_sub(2));
+    lines.extend(sentence.into_iter().map(|line| Line::raw(format!(" {line}"))));
+    lines.push(Line::raw(""));
+    lines
+}
+
+/// What is left of its lease, as a chart and in words.
+fn life(app: &App, lock: &LockView, page: &mut Labelled, height: usize) {
+    let (theme, plain) = (app.theme, Style::new());
+    page.say("ttl", &sections::ttl(app, lock), plain);
+    match Timeline::of(lock, app.scene.at) {
+        Ok(timeline) => page.lines.extend(chart::lines(&timeline, page.width(), height, theme)),
+        Err(why) => page.say("ttl", &format!("no chart: {why}"), theme.dim()),
+    }
+    page.say("renewals", &sections::renewals(lock), plain);
+}
+
+#[cfg(test)]
+mod tests;

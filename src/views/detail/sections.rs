@@ -1,0 +1,241 @@
+//! What is known of a lock, in words: one function per part, each adding its labelled lines.
+
+use ratatui::style::Style;
+
+use crate::app::App;
+use crate::dialects::{self, Sight};
+use crate::inspect::{Belonging, Count, Health};
+use crate::keys::Command;
+use crate::model::{Hold, Holder, Kind, LockView, RawValue, State, Time, Ttl};
+use crate::text::{short_duration, visible};
+use crate::views::part::{self, HIDDEN};
+use crate::views::wrap::Labelled;
+
+/// As many fields or members of a value as are shown.
+const ITEMS: usize = 16;
+/// A look this old is told with its age.
+const OLD_MS: u64 = 6_000;
+
+/// What is left of its lease, and how long it has been held.
+pub fn ttl(app: &App, lock: &LockView) -> String {
+    let left = match lock.ttl.remaining() {
+        _ if lock.verdict.state == State::Free => return "free".into(),
+        None => "never expires".into(),
+        Some(left) => {
+            let lease = lock.lease_ms.map_or("an unknown lease".into(), short_duration);
+            format!("{} left of {lease}", short_duration(left.as_millis() as u64))
+        }
+    };
+    match part::held(lock, app.theme).as_str() {
+        "?" => format!("{left}, held for an unknown time"),
+        held => format!("{left}, held for {held}"),
+    }
+}
+
+/// How many renewals there were, how often, and how many are missing.
+pub fn renewals(lock: &LockView) -> String {
+    let Some(renewals) = &lock.renewals else { return "unknown: it was not watched long enough".into() };
+    let mut parts = vec![match renewals.count {
+        0 => "none seen".to_string(),
+        1 => "1 seen".into(),
+        count => format!("{count} seen"),
+    }];
+    parts.extend(renewals.period_ms.map(|ms| format!("every {}", short_duration(ms))));
+    parts.extend(renewals.expected_ms.map(|ms| format!("due every {}", short_duration(ms))));
+    parts.extend(renewals.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
+    parts.extend(renewals.missed.filter(|missed| *missed > 0).map(|missed| format!("{missed} missed")));
+    parts.join(", ")
+}
+
+pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
+    if lock.holders.is_empty() {
+        let why = if lock.kind == Kind::Marker { "nobody: it marks work as done" } else { "nobody is known" };
+        page.say("holder", why, app.theme.dim());
+    }
+    for holder in &lock.holders {
+        page.say("holder", &holder_line(app, holder), Style::new());
+    }
+}
+
+fn holder_line(app: &App, holder: &Holder) -> String {
+    let mut parts = vec![part::token(app, &holder.token.to_string())];
+    if !app.private {
+        let named = |name: &str, text: &Option<String>| {
+            text.as_ref().map(|text| format!("{name} {}", part::token(app, &visible(text.as_bytes()))))
+        };
+        parts.extend(holder.host.as_ref().map(|host| format!("host {}", visible(host.as_bytes()))));
+        parts.extend(holder.pid.map(|pid| format!("pid {pid}")));
+        parts.extend(named("client", &holder.client));
+        parts.extend(named("thread", &holder.thread));
+    }
+    parts.extend(holder.count.map(|count| format!("entered {count}x")));
+    parts.extend(holder.mode.map(|mode| mode.name().to_string()));
+    parts.extend(holder.since.map(|since| format!("since {} by its own clock", part::clock(since))));
+    parts.extend(holder.until.map(|until| until_words(until, app.scene.at)));
+    parts.join(", ")
+}
+
+fn until_words(until: Time, now: Time) -> String {
+    match until.0 - now.0 {
+        left @ 0.. => format!("its share ends in {}", short_duration(left as u64)),
+        past => format!("its share ended {} ago", short_duration(past.unsigned_abs())),
+    }
+}
+
+pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
+    let theme = app.theme;
+    let Some(found) = &app.closer.found else {
+        let why = if app.paused { "not asked while paused" } else { "asking the server" };
+        return page.say("waiting", why, theme.dim());
+    };
+    let passed = app.scene.at.since(found.at).as_millis() as u64;
+    let age = if passed > OLD_MS { format!(" ({} ago)", short_duration(passed)) } else { String::new() };
+    let style = match found.waiters.count {
+        Count::Unknown(_) => theme.dim(),
+        _ => Style::new(),
+    };
+    let line = part::without_holders(app, lock, format!("{}{age}", found.waiters.describe()));
+    page.say("waiting", &line, style);
+    for (index, (waiter, health)) in found.waiters.in_order(passed as i64).enumerate() {
+        let style = match health {
+            Health::Listening => Style::new(),
+            Health::Deaf { head: true, .. } => theme.bad(),
+            Health::Deaf { .. } | Health::Overdue => theme.warning(),
+            Health::Unknown(_) => theme.dim(),
+        };
+        let line = format!("{}  {}", part::token(app, &visible(&waiter.id)), health.describe());
+        page.item("waiting", &format!("{:>2}", index + 1), &line, style);
+    }
+    let fetched = found.waiters.queue.len() as u64;
+    if let Some(count) = found.waiters.exact().filter(|count| fetched > 0 && *count > fetched) {
+        page.say("waiting", &format!("and {} more behind them", count - fetched), theme.dim());
+    }
+}
+
+/// What freeing it would run, and what one must know before.
+pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
+    let Some(id) = dialects::by_name(lock.dialect) else { return };
+    let release = dialects::dialect(id).release(&Sight::of(lock, app.scene.at));
+    for step in release.describe() {
+        page.say("freeing", &part::without_holders(app, lock, step), Style::new());
+    }
+    for hazard in &release.hazards {
+        page.say("beware", hazard, app.theme.warning());
+    }
+}
+
+pub fn before(app: &App, lock: &LockView, page: &mut Labelled) {
+    if lock.past.is_empty() {
+        return page.say("before", "no earlier hold was seen", app.theme.dim());
+    }
+    for hold in lock.past.iter().rev() {
+        page.say("before", &past_line(app, hold), Style::new());
+    }
+}
+
+fn past_line(app: &App, hold: &Hold) -> String {
+    let holder = hold.holder.as_ref().map_or("somebody".into(), |token| part::token(app, &token.to_string()));
+    let least = if hold.exact { "" } else { "at least " };
+    let held = short_duration(hold.until.since(hold.since).as_millis() as u64);
+    let renewals = match hold.renewals {
+        0 => String::new(),
+        1 => ", 1 renewal".into(),
+        count => format!(", {count} renewals"),
+    };
+    format!("{} {} after {least}{held}{renewals}, {holder}", part::clock(hold.until), hold.ending.name())
+}
+
+pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
+    let Some(found) = &app.closer.found else { return };
+    if let Some(why) = &found.failed {
+        return page.say("keys", &format!("unknown: {why}"), app.theme.dim());
+    }
+    let passed = app.scene.at.since(found.at);
+    for key in &found.keys {
+        let line = part::without_holders(app, lock, key_line(app, key, passed));
+        page.say("keys", &line, Style::new());
+    }
+    if found.keys.is_empty() {
+        page.say("keys", "none of its keys is there", app.theme.dim());
+    }
+    if found.left_out > 0 {
+        page.say("keys", &format!("and {} more that were not looked at", found.left_out), app.theme.dim());
+    }
+}
+
+fn key_line(app: &App, key: &Belonging, passed: std::time::Duration) -> String {
+    let ttl = match key.ttl {
+        Some(Ttl::Never) => ", no TTL".into(),
+        Some(Ttl::In(left)) => format!(", TTL {}", short_duration(left.saturating_sub(passed).as_millis() as u64)),
+        None => String::new(),
+    };
+    // A short string beside a lock is a counter or a name.
+    let text = match &key.value {
+        RawValue::Str { head, len: ..=32 } => format!(", {}", part::token(app, &visible(head))),
+        _ => String::new(),
+    };
+    format!("{} {}, {}{ttl}{text}", key.key, key.value.type_name(), key.describe_length())
+}
+
+pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
+    let theme = app.theme;
+    if app.private {
+        return page.say("value", HIDDEN, theme.dim());
+    }
+    let texts = texts(&lock.value);
+    let shortened = texts.iter().any(|parts| parts.iter().any(|part| part::token(app, part) != *part));
+    for parts in texts.iter().take(ITEMS) {
+        let parts: Vec<String> = parts.iter().map(|part| part::token(app, part)).collect();
+        page.say("value", &parts.join(" = "), Style::new());
+    }
+    if let Some(rest) = rest(&lock.value, texts.len().min(ITEMS)) {
+        page.say("value", &rest, theme.dim());
+    }
+    if shortened && let Some(key) = app.keys.of(Command::Reveal).next() {
+        page.say("value", &format!("{key} shows it whole"), theme.dim());
+    }
+}
+
+/// The parts of a value as they can be shown: a string, or the fields, members and scores.
+fn texts(value: &RawValue) -> Vec<Vec<String>> {
+    match value {
+        RawValue::Str { head, .. } => vec![vec![visible(head)]],
+        RawValue::Hash { fields, .. } => {
+            fields.iter().map(|(field, value)| vec![visible(field), visible(value)]).collect()
+        }
+        RawValue::Zset { members, .. } => {
+            members.iter().map(|(member, score)| vec![visible(member), score.to_string()]).collect()
+        }
+        RawValue::Set { members, .. } => members.iter().map(|member| vec![visible(member)]).collect(),
+        RawValue::List { .. } | RawValue::Other(_) | RawValue::Unread { .. } => Vec::new(),
+    }
+}
+
+/// What is not shown of a value.
+fn rest(value: &RawValue, shown: usize) -> Option<String> {
+    match value {
+        RawValue::Str { head, len } if *len > head.len() as u64 => {
+            Some(format!("the first {} of {len} bytes", head.len()))
+        }
+        RawValue::Str { .. } => None,
+        RawValue::Hash { len, .. } | RawValue::Zset { len, .. } | RawValue::Set { len, .. } => {
+            (*len > shown as u64).then(|| format!("and {} more", len - shown as u64))
+        }
+        RawValue::List { len } => Some(format!("a list of {len} elements")),
+        RawValue::Other(name) => Some(format!("a {}", visible(name.as_bytes()))),
+        RawValue::Unread { why, .. } => Some(format!("not read: {}", visible(why.as_bytes()))),
+    }
+}
+
+/// What it is, and how its library waits and renews.
+pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
+    let confidence = lock.dialect_confidence;
+    let what = format!("{} {}, {}", lock.mode.name(), lock.kind.name(), lock.type_name);
+    page.say("library", &format!("{} (sure: {confidence:.2}), {what}", part::library(lock)), Style::new());
+    let Some(id) = dialects::by_name(lock.dialect) else { return };
+    let dialect = dialects::dialect(id);
+    let waiting = dialect.waiting(&Sight::of(lock, app.scene.at)).describe();
+    page.say("library", &part::without_holders(app, lock, waiting), Style::new());
+    page.say("library", &dialect.renewal().describe(), Style::new());
+    page.say("confirmed", &format!("{} by {}", part::clock(lock.confirmed), lock.source.name()), app.theme.dim());
+}

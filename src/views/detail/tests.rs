@@ -1,0 +1,205 @@
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use crate::app::{App, Effect, Event, LockId, Title};
+use crate::keys::Keys;
+use crate::model::{LockView, RenewalView, Time, Ttl};
+use crate::sample;
+use crate::theme::Theme;
+use crate::views;
+
+const NOW: Time = Time(1_790_000_900_000);
+
+/// A fair lock whose renewals have stopped 14 s ago, with a dead waiter at the head of its queue.
+fn stalled() -> LockView {
+    LockView {
+        ttl: Ttl::In(Duration::from_secs(16)),
+        held_ms: Some(64_000),
+        beats: [54, 44, 34, 24, 14].map(|seconds| NOW - Duration::from_secs(seconds)).to_vec(),
+        renewals: Some(RenewalView {
+            count: 5,
+            last_ms: Some(14_000),
+            period_ms: Some(9_000),
+            expected_ms: Some(10_000),
+            missed: Some(1),
+        }),
+        ..sample::redisson()
+    }
+}
+
+/// A console in which this lock is opened and was looked at closer.
+fn opened(lock: LockView, theme: Theme) -> App {
+    let mut app = App::new(Title::default(), Keys::default(), theme, None);
+    let id = LockId { node: lock.node, key: lock.key.clone() };
+    app.opened = Some(id.clone());
+    app.scene.at = NOW;
+    app.scene.lock = Some(lock);
+    assert_eq!(app.update(Event::Say(String::new()), NOW), [Effect::Inspect(id.clone())]);
+    app.update(Event::Inspected(id, Box::new(sample::inspection())), NOW);
+    app
+}
+
+fn screen(app: &mut App, width: u16, height: u16) -> Vec<String> {
+    app.update(Event::Resize(width, height), NOW);
+    app.scene.scroll_most = views::scroll_most(app);
+    app.scroll = app.scroll.min(app.scene.scroll_most);
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal
+        .draw(|frame| {
+            views::draw(frame, app);
+        })
+        .unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_string();
+    (0..height).map(line).collect()
+}
+
+#[track_caller]
+fn shows(lines: &[String], texts: &[&str]) {
+    for text in texts {
+        assert!(lines.iter().any(|line| line.contains(text)), "{text:?} is missing in\n{}", lines.join("\n"));
+    }
+}
+
+/// All that can be scrolled to, as one long screen.
+fn whole(app: &mut App, width: u16) -> Vec<String> {
+    let height = 24 + {
+        screen(app, width, 24);
+        app.scene.scroll_most as u16
+    };
+    screen(app, width, height + 10)
+}
+
+#[test]
+fn the_first_screen_answers_at_80x24() {
+    let lines = screen(&mut opened(stalled(), Theme::default()), 80, 24);
+    shows(
+        &lines,
+        &[
+            " lock:order:8841   HELD",
+            "16.0s left of 30.0s, held for 1m04s",
+            "30.0s│▇",
+            " expected     │",
+            " seen         │",
+            "now",
+            "+16.0s",
+            "3f2a8c00…6:57",
+            "2 in the queue",
+            "not listening: dead head, blocks all for 3m00s",
+        ],
+    );
+}
+
+#[test]
+fn everything_else_is_below() {
+    let mut app = opened(stalled(), Theme::default());
+    let lines = whole(&mut app, 80);
+    shows(
+        &lines,
+        &[
+            "14:13:25.000 released after 5.0s, older:1",
+            "DEL lock:order:8841",
+            "beware",
+            "redisson_lock_queue:{lock:order:8841} list, 2 elements, no TTL",
+            "not read: NOPERM",
+            "3f2a8c00…6:57 = 2",
+            "t shows it whole",
+            "A watchdog renews it after 33 % of the lease",
+        ],
+    );
+}
+
+#[test]
+fn a_wide_screen_has_two_columns_and_all_of_it() {
+    let mut app = opened(stalled(), Theme::default());
+    let lines = screen(&mut app, 140, 40);
+    assert_eq!(app.scene.scroll_most, 0, "{}", lines.join("\n"));
+    let holder = lines.iter().position(|line| line.contains(" holder ")).unwrap();
+    let chart = lines.iter().position(|line| line.contains("30.0s│")).unwrap();
+    assert!(holder <= chart, "side by side:\n{}", lines.join("\n"));
+    shows(&lines, &["before", "freeing", "keys", "value", "library", "dead head"]);
+}
+
+#[test]
+fn the_last_line_can_be_scrolled_to_and_no_further() {
+    let mut app = opened(stalled(), Theme::default());
+    let all = whole(&mut app, 80);
+    let last = all.iter().rfind(|line| line.contains("confirmed")).unwrap().clone();
+    app.scroll = usize::MAX;
+    let lines = screen(&mut app, 80, 24);
+    assert_eq!(lines[22], last, "the last line of the body\n{}", lines.join("\n"));
+    assert!(lines[2].starts_with(" lock:order:8841"), "its name stays in sight");
+}
+
+#[test]
+fn a_picture_to_send_names_nobody() {
+    let mut app = opened(stalled(), Theme::default());
+    app.private = true;
+    app.reveal = true;
+    let lines = whole(&mut app, 100);
+    for name in ["3f2a8c00", "9b8d0c11", "older:1", "= 2"] {
+        assert!(!lines.iter().any(|line| line.contains(name)), "{name} in\n{}", lines.join("\n"));
+    }
+    shows(&lines, &["value        (hidden)"]);
+}
+
+#[test]
+fn what_is_not_known_is_called_so() {
+    let mut app = opened(sample::forever(), Theme::default());
+    app.closer.found = None;
+    shows(&whole(&mut app, 80), &["never expires", "no chart: it has no TTL", "asking the server", "no earlier hold"]);
+    let mut app = opened(sample::unknown(), Theme::default());
+    shows(&whole(&mut app, 80), &["the full lease is not known", "nobody is known", "unknown: it was not watched"]);
+}
+
+#[test]
+fn ascii_mode_has_nothing_else() {
+    let theme = Theme { ascii: true, ..Theme::default() };
+    for lock in [stalled(), sample::forever(), sample::unknown()] {
+        for width in [80, 140] {
+            let lines = whole(&mut opened(lock.clone(), theme), width);
+            assert!(lines.iter().all(|line| line.is_ascii()), "{}", lines.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn no_size_panics() {
+    for lock in [stalled(), sample::forever(), sample::unknown()] {
+        let mut app = opened(lock, Theme::default());
+        for width in (1..20).chain([60, 61, 80, 119, 120, 121, 300]) {
+            for height in [1, 2, 5, 12, 13, 24, 80] {
+                screen(&mut app, width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_closer_look_is_taken_again_while_the_lock_stays_open() {
+    let mut app = opened(stalled(), Theme::default());
+    let id = app.opened.clone().unwrap();
+    let tick = |app: &mut App, ms: u64| app.update(Event::Changes(Vec::new(), 0), NOW + Duration::from_millis(ms));
+    assert_eq!(tick(&mut app, 1_900), []);
+    assert_eq!(tick(&mut app, 2_000), [Effect::Inspect(id.clone())]);
+    app.paused = true;
+    assert_eq!(tick(&mut app, 9_000), [], "a paused screen asks for nothing");
+    app.paused = false;
+    assert_eq!(tick(&mut app, 9_100), [Effect::Inspect(id)]);
+    app.opened = None;
+    assert_eq!(tick(&mut app, 20_000), []);
+    assert!(app.closer.found.is_none());
+}
+
+#[test]
+fn a_late_answer_about_another_lock_is_dropped() {
+    let mut app = opened(stalled(), Theme::default());
+    let first = app.opened.clone().unwrap();
+    let other = LockId { node: first.node, key: crate::model::Key::from("lock:other") };
+    app.opened = Some(other.clone());
+    assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(other)], "at once");
+    app.update(Event::Inspected(first, Box::new(sample::inspection())), NOW);
+    assert!(app.closer.found.is_none());
+}
