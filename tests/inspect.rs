@@ -4,12 +4,14 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Library, Server, lockscope, wait_until};
+use common::feed::Feed;
+use common::{Library, Server, engine, lockscope, wait_until};
 use lockscope::dialects::{Mapping, Recogniser};
 use lockscope::inspect::{Count, Counted, Inspection, Subject, inspect};
 use lockscope::look::{Wanted, look};
-use lockscope::model::{Key, Observation, Seen, Source, Table, Time};
-use lockscope::model::{Limits, NodeId};
+use lockscope::model::{Key, Limits, NodeId, Observation, Seen, Source, Table, Time};
+use lockscope::monitor::Monitor;
+use lockscope::pace::Pace;
 use lockscope::servers;
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
@@ -194,6 +196,39 @@ async fn readers_and_their_leases_belong_together() {
     let found = closer(&server, "lock:catalogue").await;
     assert_eq!(found.keys.len(), 3, "{:?}", names(&found));
     assert_eq!(found.waiters.on.as_deref(), Some(&b"redisson_rwlock:{lock:catalogue}"[..]));
+}
+
+/// Has the engine look closer at `lock:order`, and waits for what it found.
+async fn inspected(monitor: &mut Monitor) -> Box<Inspection> {
+    let order = Key::from("lock:order");
+    monitor.inspect(NodeId(0), &order);
+    let found = async {
+        loop {
+            monitor.next().await;
+            if let Some((_, key, found)) = monitor.take_inspected() {
+                assert_eq!(key, order);
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(SOON, found).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn the_engine_looks_closer_and_survives_a_lost_server() {
+    let mut server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    take(&server, "lock:order");
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    monitor.run_until_inventory().await;
+    monitor.inspect(NodeId(0), &Key::from("lock:unknown"));
+    assert_eq!(inspected(&mut monitor).await.waiters.exact(), Some(0));
+    server.kill();
+    let lost = inspected(&mut monitor).await;
+    assert!(lost.failed.is_some() && matches!(lost.waiters.count, Count::Unknown(_)), "{lost:?}");
+    server.restart();
+    server.cli(&["CONFIG", "SET", "notify-keyspace-events", "KEA"]);
+    take(&server, "lock:order");
+    assert_eq!(inspected(&mut monitor).await.failed, None, "connected anew");
 }
 
 #[tokio::test]

@@ -142,6 +142,10 @@ impl Waiters {
     /// A lock that may be fair: where its queue is not there, it is not.
     pub(super) fn of_queue(list: &[u8], length: Fact<u64>, queue: Vec<Waiter>, unfair: Waiters) -> Waiters {
         match (length, unfair.count.clone()) {
+            // Redisson's spin locks look the same, and their waiters poll.
+            (Fact::Known(0), Count::Exactly(0)) => {
+                Waiters { note: Some("waiters of a spin lock would not show".into()), ..unfair }
+            }
             (Fact::Known(0), _) => unfair,
             (Fact::Known(length), _) => Waiters {
                 count: Count::Exactly(length),
@@ -210,7 +214,7 @@ impl Waiters {
             (Count::Unknown(why), _) => format!("unknown: {why}"),
             (Count::Exactly(_), Some(Counted::Library)) => "nobody: a refused attempt gives up".into(),
             (Count::Exactly(0), Some(Counted::BlockedClients)) => "nobody: no client is blocked on a list".into(),
-            (Count::Exactly(0), _) => format!("nobody is subscribed to {on}"),
+            (Count::Exactly(0), _) => format!("nobody is subscribed to {on}{note}"),
             (Count::AtMost(count), _) => format!("at most {count}{note}"),
             (Count::Exactly(count), Some(Counted::Queue)) => {
                 let deaf = self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false)).count();

@@ -127,13 +127,13 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     cell(fit(state, STATE, theme), over(theme.state(lock.verdict.state)));
     cell(fit_key(&lock.key, widths.key, theme), base);
     cell(fit(&part::library(lock), widths.library, theme), base);
-    cell(fit(&part::holders(app, lock), widths.holder, theme), base);
+    cell(part::fit_holders(app, lock, widths.holder), base);
     cell(fit_right(&part::held(lock, theme), HELD, theme), base);
     let share = part::share_left(lock);
     let low = share.is_some_and(|share| share < 0.25);
     let bar = share.map_or(" ".repeat(widths.bar), |share| theme.bar(share, widths.bar));
     cell(bar, over(if low { theme.warning() } else { Style::new() }));
-    cell(fit_right(&part::ttl(lock.ttl), TTL, theme), base);
+    cell(fit_right(&part::ttl(lock), TTL, theme), base);
     let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
     cell(fit(&strip, widths.renewals, theme), over(if missed.is_some() { theme.warning() } else { Style::new() }));
     Line::from(spans)

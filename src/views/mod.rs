@@ -56,9 +56,13 @@ fn areas(app: &App, area: Rect) -> Areas {
     Areas { header, tabs, body, evidence, footer: rest }
 }
 
-/// How many locks the list has room for.
+/// How many locks the list has room for, or lines the opened one.
 pub fn list_rows(app: &App) -> usize {
-    usize::from(areas(app, whole(app)).body.height.saturating_sub(1))
+    let body = areas(app, whole(app)).body;
+    if app.opened.is_some() {
+        return detail::page(app, body);
+    }
+    usize::from(body.height.saturating_sub(1))
 }
 
 /// How far the screen can be scrolled.

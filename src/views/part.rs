@@ -7,7 +7,7 @@ use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
-use crate::model::{HeldIs, Holder, Key, LockView, Time, Ttl};
+use crate::model::{HeldIs, Holder, Key, LockView, State, Time, Ttl};
 use crate::text::{self, short_duration};
 use crate::theme::Theme;
 
@@ -104,12 +104,16 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     parts.join(" ")
 }
 
-/// The holders in one cell.
-pub fn holders(app: &App, lock: &LockView) -> String {
+/// The holders in exactly `width` cells: how many there are is not cut off.
+pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     match lock.holders.as_slice() {
-        [] => "-".into(),
-        [one] => holder(app, one),
-        [first, rest @ ..] => format!("{} +{}", holder(app, first), rest.len()),
+        [] => fit("-", width, app.theme),
+        [one] => fit(&holder(app, one), width, app.theme),
+        [first, rest @ ..] => {
+            let more = format!(" +{}", rest.len());
+            let first = fit(&holder(app, first), width.saturating_sub(more.len()), app.theme);
+            fit(&format!("{}{more}", first.trim_end()), width, app.theme)
+        }
     }
 }
 
@@ -127,8 +131,13 @@ pub fn held(lock: &LockView, theme: Theme) -> String {
     }
 }
 
-pub fn ttl(ttl: Ttl) -> String {
-    ttl.remaining().map_or("never".into(), |left| short_duration(left.as_millis() as u64))
+/// What is left of it. Nothing is left of a lock that is gone, and nothing is known of one that nobody holds.
+pub fn ttl(lock: &LockView) -> String {
+    match (lock.ttl, lock.verdict.state) {
+        (Ttl::Never, State::Free) => "-".into(),
+        (Ttl::Never, _) => "never".into(),
+        (Ttl::In(left), _) => short_duration(left.as_millis() as u64),
+    }
 }
 
 /// What is left of the lease, 0 to 1; `None` where the lease is not known.

@@ -400,6 +400,19 @@ fn a_long_name_keeps_both_its_ends() {
 }
 
 #[test]
+fn how_many_hold_a_lock_is_never_cut_off() {
+    let mut stage = Stage::new();
+    let mut lock = crate::sample::redisson();
+    lock.holders.extend([lock.holders[0].clone(), lock.holders[0].clone()]);
+    for width in [6, 13, 22] {
+        let cell = part::fit_holders(&stage.app, &lock, width);
+        assert!(cell.trim_end().ends_with(" +2") && cell.width() == width, "{cell:?}");
+    }
+    stage.app.private = true;
+    assert_eq!(part::fit_holders(&stage.app, &lock, 13), "(hidden) +2  ");
+}
+
+#[test]
 fn the_prompt_keeps_its_cursor_in_sight() {
     let mut stage = shop();
     stage.press("/");

@@ -85,6 +85,8 @@ fn without_a_queue_the_lock_is_not_fair_and_its_channel_counts() {
     let hidden = Waiters::of_queue(b"q", Fact::Unknown("this user may not run LLEN".into()), Vec::new(), unfair);
     assert_eq!(hidden.describe(), "at least 6 processes are subscribed to c (this user may not run LLEN)");
     let nobody = Waiters::of_channel(b"c", &Listeners::read(subscribed(&[0]), subscribed(&[0]), false));
+    let none = Waiters::of_queue(b"q", Fact::Known(0), Vec::new(), nobody.clone());
+    assert_eq!(none.describe(), "nobody is subscribed to c (waiters of a spin lock would not show)");
     let hidden = Waiters::of_queue(b"q", Fact::Unknown("this user may not run LLEN".into()), Vec::new(), nobody);
     assert_eq!(hidden.describe(), "unknown: this user may not run LLEN", "a fair queue could be there");
 }

@@ -40,7 +40,7 @@ struct Layout {
 
 impl Layout {
     fn of(app: &App, lock: &LockView, area: Rect) -> Layout {
-        let head = head(app, lock, usize::from(area.width));
+        let head = head(app, lock, area);
         let height = (usize::from(area.height) / 5).clamp(3, 8);
         if area.width < WIDE {
             let mut page = Labelled::new(usize::from(area.width), app.theme);
@@ -79,10 +79,19 @@ fn left_width(area: Rect) -> u16 {
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let Some(lock) = &app.scene.lock else { return };
     let layout = Layout::of(app, lock, area);
+    let most = layout.height().saturating_sub(usize::from(area.height));
     // The head stays: whatever is scrolled to, it is about this lock.
     let head = (layout.head.len() as u16).min(area.height);
     let body = Rect { y: area.y + head, height: area.height - head, ..area };
     frame.render_widget(Paragraph::new(layout.head), Rect { height: head, ..area });
+    if most > 0 {
+        let place = match most.saturating_sub(app.scroll) {
+            0 => "the end ".into(),
+            below => format!("{below} more lines below "),
+        };
+        let line = Rect { y: area.y + head.saturating_sub(1), height: 1, ..area };
+        frame.render_widget(Line::styled(place, app.theme.dim()).right_aligned(), line);
+    }
     let column = |lines: Vec<Line<'static>>| Paragraph::new(lines.into_iter().skip(app.scroll).collect::<Vec<_>>());
     if layout.right.is_empty() {
         return frame.render_widget(column(layout.left), body);
@@ -98,21 +107,40 @@ pub fn scroll_most(app: &App, area: Rect) -> usize {
     Layout::of(app, lock, area).height().saturating_sub(usize::from(area.height))
 }
 
-/// Its name, its state, and the sentence with the numbers.
-fn head(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
+/// How many lines a page down goes: all but one of those below the head.
+pub fn page(app: &App, area: Rect) -> usize {
+    let head = app.scene.lock.as_ref().map_or(0, |lock| head(app, lock, area).len());
+    usize::from(area.height).saturating_sub(head + 1)
+}
+
+/// Its name, its state, and the sentence with the numbers: a few lines, however long they are.
+fn head(app: &App, lock: &LockView, area: Rect) -> Vec<Line<'static>> {
     let theme = app.theme;
-    let plain = |text: String| if theme.ascii { text::ascii(&text) } else { text };
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
     let state = lock.verdict.state;
-    let names = wrap(&plain(lock.key.to_string()), width.saturating_sub(state.label().len() + 6));
+    let name = if theme.ascii { text::ascii(&lock.key.to_string()) } else { lock.key.to_string() };
+    let names = at_most((height / 6).max(1), wrap(&name, width.saturating_sub(state.label().len() + 6)), app);
     let mut lines: Vec<Line> =
         names.into_iter().map(|name| Line::from(Span::styled(format!(" {name}"), theme.title()))).collect();
     if let Some(first) = lines.first_mut() {
         first.push_span(Span::raw("  "));
         first.push_span(Span::styled(format!(" {} ", state.label()), theme.state(state)));
     }
-    let sentence = wrap(&sentence(app, lock), width.saturating_sub(2));
+    let sentence = at_most((height / 5).max(2), wrap(&sentence(app, lock), width.saturating_sub(2)), app);
     lines.extend(sentence.into_iter().map(|line| Line::raw(format!(" {line}"))));
     lines.push(Line::raw(""));
+    lines
+}
+
+/// The first lines, with a mark where there were more.
+fn at_most(most: usize, mut lines: Vec<String>, app: &App) -> Vec<String> {
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            last.pop();
+            last.push_str(app.theme.sign("…", "~"));
+        }
+    }
     lines
 }
 

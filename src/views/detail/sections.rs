@@ -1,5 +1,7 @@
 //! What is known of a lock, in words: one function per part, each adding its labelled lines.
 
+use std::time::Duration;
+
 use ratatui::style::Style;
 
 use crate::app::App;
@@ -49,7 +51,11 @@ pub fn renewals(lock: &LockView) -> String {
 
 pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
     if lock.holders.is_empty() {
-        let why = if lock.kind == Kind::Marker { "nobody: it marks work as done" } else { "nobody is known" };
+        let why = match (lock.kind, lock.verdict.state) {
+            (Kind::Marker, _) => "nobody: it marks work as done",
+            (Kind::Lock, State::Free) => "nobody",
+            (Kind::Lock, _) => "unknown: nothing stored tells",
+        };
         page.say("holder", why, app.theme.dim());
     }
     for holder in &lock.holders {
@@ -114,6 +120,9 @@ pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
 
 /// What freeing it would run, and what one must know before.
 pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
+    if lock.verdict.state == State::Free {
+        return;
+    }
     let Some(id) = dialects::by_name(lock.dialect) else { return };
     let release = dialects::dialect(id).release(&Sight::of(lock, app.scene.at));
     for step in release.describe() {
@@ -152,8 +161,13 @@ pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
     }
     let passed = app.scene.at.since(found.at);
     for key in &found.keys {
-        let line = part::without_holders(app, lock, key_line(app, key, passed));
-        page.say("keys", &line, Style::new());
+        let line = if key.key == lock.key && lock.verdict.state != State::Free {
+            // The table follows the lock itself; the closer look is a moment old.
+            key_line(key, Some(lock.ttl), Duration::ZERO)
+        } else {
+            key_line(key, key.ttl, passed) + &counter(app, key)
+        };
+        page.say("keys", &part::without_holders(app, lock, line), Style::new());
     }
     if found.keys.is_empty() {
         page.say("keys", "none of its keys is there", app.theme.dim());
@@ -163,18 +177,21 @@ pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
     }
 }
 
-fn key_line(app: &App, key: &Belonging, passed: std::time::Duration) -> String {
-    let ttl = match key.ttl {
+fn key_line(key: &Belonging, ttl: Option<Ttl>, passed: Duration) -> String {
+    let ttl = match ttl {
         Some(Ttl::Never) => ", no TTL".into(),
         Some(Ttl::In(left)) => format!(", TTL {}", short_duration(left.saturating_sub(passed).as_millis() as u64)),
         None => String::new(),
     };
-    // A short string beside a lock is a counter or a name.
-    let text = match &key.value {
+    format!("{} {}, {}{ttl}", key.key, visible(key.value.type_name().as_bytes()), key.describe_length())
+}
+
+/// A short string beside a lock is a counter or a name.
+fn counter(app: &App, key: &Belonging) -> String {
+    match &key.value {
         RawValue::Str { head, len: ..=32 } => format!(", {}", part::token(app, &visible(head))),
         _ => String::new(),
-    };
-    format!("{} {}, {}{ttl}{text}", key.key, key.value.type_name(), key.describe_length())
+    }
 }
 
 pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {

@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 
 use crate::app::{App, Effect, Event, LockId, Title};
 use crate::keys::Keys;
-use crate::model::{LockView, RenewalView, Time, Ttl};
+use crate::model::{LockView, RenewalView, State, Time, Ttl};
 use crate::sample;
 use crate::theme::Theme;
 use crate::views;
@@ -131,6 +131,37 @@ fn the_last_line_can_be_scrolled_to_and_no_further() {
     let lines = screen(&mut app, 80, 24);
     assert_eq!(lines[22], last, "the last line of the body\n{}", lines.join("\n"));
     assert!(lines[2].starts_with(" lock:order:8841"), "its name stays in sight");
+    assert!(lines[5].ends_with("the end"), "{}", lines.join("\n"));
+}
+
+#[test]
+fn a_page_down_leaves_no_line_out() {
+    let mut app = opened(stalled(), Theme::default());
+    let before = screen(&mut app, 80, 24);
+    let last = before[22].clone();
+    assert!(!last.is_empty());
+    app.scroll = views::list_rows(&app);
+    let after = screen(&mut app, 80, 24);
+    let first = after.iter().position(|line| *line == last);
+    assert_eq!(first, Some(6), "the last line is the first now\n{}", after.join("\n"));
+}
+
+#[test]
+fn a_very_long_name_leaves_room_for_the_rest() {
+    let mut lock = stalled();
+    lock.key = crate::model::Key::from("k".repeat(5_000).as_str());
+    let lines = screen(&mut opened(lock, Theme::default()), 60, 12);
+    shows(&lines, &["kkk…", "30.0s│"]);
+}
+
+#[test]
+fn a_lock_that_was_freed_is_not_to_be_freed() {
+    let mut lock = stalled();
+    lock.verdict.state = State::Free;
+    lock.holders.clear();
+    let lines = whole(&mut opened(lock, Theme::default()), 80);
+    shows(&lines, &["no chart: nobody holds it", " holder       nobody"]);
+    assert!(!lines.iter().any(|line| line.contains("freeing")), "{}", lines.join("\n"));
 }
 
 #[test]
@@ -149,9 +180,15 @@ fn a_picture_to_send_names_nobody() {
 fn what_is_not_known_is_called_so() {
     let mut app = opened(sample::forever(), Theme::default());
     app.closer.found = None;
-    shows(&whole(&mut app, 80), &["never expires", "no chart: it has no TTL", "asking the server", "no earlier hold"]);
+    shows(
+        &whole(&mut app, 80),
+        &["never expires", "no chart: nothing runs out", "asking the server", "no earlier hold"],
+    );
     let mut app = opened(sample::unknown(), Theme::default());
-    shows(&whole(&mut app, 80), &["the full lease is not known", "nobody is known", "unknown: it was not watched"]);
+    shows(
+        &whole(&mut app, 80),
+        &["the full lease is not known", "unknown: nothing stored tells", "unknown: it was not watched"],
+    );
 }
 
 #[test]

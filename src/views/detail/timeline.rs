@@ -9,6 +9,8 @@ use crate::model::{HeldIs, LockView, State, Time};
 
 /// As many leases back as the axis reaches.
 const LEASES: u32 = 4;
+/// Times that differ by less are the same.
+const GRAIN: Duration = Duration::from_millis(500);
 
 /// One hold, from as early as is known and worth showing until its deadline.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,7 +42,7 @@ impl Timeline {
             return Err("nobody holds it");
         }
         let Some(left) = lock.ttl.remaining() else {
-            return Err("it has no TTL: nothing runs out, and nothing frees it but its holder or an operator");
+            return Err("nothing runs out: it stays until its holder or an operator frees it");
         };
         let Some(lease) = lock.lease_ms.filter(|ms| *ms > 0).map(Duration::from_millis) else {
             return Err("the full lease is not known: it shows when the lock is renewed or taken again");
@@ -56,6 +58,10 @@ impl Timeline {
         let period = lock.renewals.as_ref().and_then(|renewals| renewals.period_ms.or(renewals.expected_ms));
         let period = period.filter(|ms| *ms > 0).map(Duration::from_millis);
         let expected = period.map(|period| expected(&given, period, now)).unwrap_or_default();
+        // A deadline further ahead than the last renewal explains was set since, by whoever else came in.
+        let implied = deadline - lease;
+        let unexplained = given.last().is_some_and(|last| implied > *last + GRAIN) && implied <= now;
+        let given = if unexplained { [given, vec![implied]].concat() } else { given };
         Ok(Timeline { from, now, deadline, lease, given, beats: lock.beats.clone(), expected })
     }
 
@@ -189,6 +195,14 @@ mod tests {
         assert_eq!(Timeline::of(&old, NOW).unwrap().from, ago(18));
     }
 
+    #[test]
+    fn another_reader_that_came_in_shows_as_a_jump_without_a_renewal() {
+        let timeline = Timeline::of(&lock(31, &[21, 11], 26), NOW).unwrap();
+        let left: Vec<_> = [11, 5, 4, 0].map(|s| seconds_left(&timeline, ago(s))).to_vec();
+        assert_eq!(left, [30, 24, 30, 26].map(Some));
+        assert_eq!(timeline.beats, [ago(21), ago(11)]);
+    }
+
     /// How long ago each renewal was due, in seconds, and whether it was missed.
     fn dues(timeline: &Timeline) -> Vec<(i64, bool)> {
         timeline.expected.iter().map(|due| ((NOW.0 - due.at.0) / 1_000, due.missed)).collect()
@@ -232,7 +246,7 @@ mod tests {
     fn where_nothing_is_known_nothing_is_drawn() {
         for (lock, why) in [
             (sample::unknown(), "lease is not known"),
-            (sample::forever(), "no TTL"),
+            (sample::forever(), "nothing runs out"),
             (LockView { lease_ms: Some(0), ..sample::redisson() }, "lease is not known"),
         ] {
             assert!(Timeline::of(&lock, NOW).unwrap_err().contains(why), "{why}");
