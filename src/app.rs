@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 
-use crate::filter::Filter;
+use crate::filter::{BadFilter, Filter, Subject};
 use crate::inspect::Inspection;
 use crate::keys::{self, Command, Keys};
-use crate::model::{Key, NodeId, Time, Transition};
+use crate::model::{Key, LockView, NodeId, Time, Transition};
 use crate::output::Column;
 use crate::prompt::Prompt;
 use crate::scene::Scene;
@@ -23,6 +23,16 @@ use crate::theme::Theme;
 pub struct LockId {
     pub node: NodeId,
     pub key: Key,
+}
+
+impl LockId {
+    pub fn of(lock: &LockView) -> LockId {
+        LockId { node: lock.node, key: lock.key.clone() }
+    }
+
+    pub fn is(&self, lock: &LockView) -> bool {
+        self.node == lock.node && self.key == lock.key
+    }
 }
 
 /// What happened.
@@ -75,7 +85,7 @@ impl Screen {
 #[derive(Debug)]
 pub enum Overlay {
     None,
-    Help { scroll: u16 },
+    Help { scroll: usize },
     Filter(Prompt),
     Command(Prompt),
 }
@@ -83,8 +93,8 @@ pub enum Overlay {
 /// How the list of locks is ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Order {
-    /// `None`: worst first.
-    pub column: Option<Column>,
+    /// [`Column::State`] is worst first.
+    pub column: Column,
     pub reversed: bool,
 }
 
@@ -121,6 +131,8 @@ pub struct App {
     /// The text of the filter in force, as it was typed.
     pub filter_text: String,
     pub feed: VecDeque<Transition>,
+    /// Changes that came while the screen was paused.
+    unseen: VecDeque<Transition>,
     /// Changes that came too fast for the feed.
     pub feed_dropped: u64,
     /// How many lines the feed, the detail or the servers are scrolled.
@@ -168,10 +180,11 @@ impl App {
             selected: None,
             steps: 0,
             marked: BTreeSet::new(),
-            order: Order { column: None, reversed: false },
+            order: Order { column: Column::State, reversed: false },
             filter,
             filter_text,
             feed: VecDeque::new(),
+            unseen: VecDeque::new(),
             feed_dropped: 0,
             scroll: 0,
             paused: false,
@@ -215,11 +228,15 @@ impl App {
                     prompt.paste(&text);
                 }
             }
-            Event::Mouse(mouse) => match mouse.kind {
-                MouseEventKind::ScrollUp => return self.obey(Command::Up, now),
-                MouseEventKind::ScrollDown => return self.obey(Command::Down, now),
-                _ => {}
-            },
+            Event::Mouse(mouse) => {
+                let by = match mouse.kind {
+                    MouseEventKind::ScrollUp => -1,
+                    MouseEventKind::ScrollDown => 1,
+                    _ => return Vec::new(),
+                };
+                self.touched = now;
+                self.step(by);
+            }
         }
         Vec::new()
     }
@@ -239,9 +256,30 @@ impl App {
 
     fn take_changes(&mut self, changes: Vec<Transition>, left_out: u64) {
         self.feed_dropped += left_out;
-        self.feed.extend(changes);
+        if self.paused {
+            self.unseen.extend(changes);
+            let over = self.unseen.len().saturating_sub(FEED);
+            self.unseen.drain(..over);
+        } else {
+            self.feed_on(changes);
+        }
+    }
+
+    fn feed_on(&mut self, changes: impl IntoIterator<Item = Transition>) {
+        for change in changes {
+            // What somebody has scrolled to stays in sight.
+            if self.scroll > 0 && self.screen == Screen::Events && self.opened.is_none() && self.tells(&change) {
+                self.scroll += 1;
+            }
+            self.feed.push_back(change);
+        }
         let over = self.feed.len().saturating_sub(FEED);
         self.feed.drain(..over);
+    }
+
+    /// Whether the filter lets the change into the feed.
+    pub fn tells(&self, change: &Transition) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
     }
 
     fn take_key(&mut self, key: KeyEvent, now: Time) -> Vec<Effect> {
@@ -250,10 +288,9 @@ impl App {
         }
         match &mut self.overlay {
             Overlay::None => {}
-            Overlay::Help { scroll } => {
+            Overlay::Help { .. } => {
                 match self.keys.command(key) {
-                    Some(Command::Down | Command::PageDown) => *scroll = scroll.saturating_add(1),
-                    Some(Command::Up | Command::PageUp) => *scroll = scroll.saturating_sub(1),
+                    Some(command) if command.moves() => return self.obey(command, now),
                     _ => self.overlay = Overlay::None,
                 }
                 return Vec::new();
@@ -275,7 +312,7 @@ impl App {
         match self.keys.command(key) {
             Some(command) => self.obey(command, now),
             None => {
-                let help = self.keys.of(Command::Help).next().map_or("?".into(), |press| press.to_string());
+                let help = self.key_of(Command::Help);
                 self.say(format!("{} does nothing here; {help} lists the keys", keys::Press::from(key)), now);
                 Vec::new()
             }
@@ -286,11 +323,7 @@ impl App {
     fn enter(&mut self, now: Time) -> Vec<Effect> {
         match std::mem::replace(&mut self.overlay, Overlay::None) {
             Overlay::Filter(mut prompt) => match prompt.text().parse::<Filter>() {
-                Ok(filter) => {
-                    self.filter_text = prompt.text().trim().to_string();
-                    self.filter = Some(filter).filter(|filter| !filter.is_empty());
-                    self.scene.outdated = true;
-                }
+                Ok(filter) => self.filter_by(prompt.text(), filter),
                 Err(bad) => {
                     // The old filter stays, and the prompt too, with what is wrong.
                     prompt.refuse(bad.to_string(), bad.column);
@@ -309,6 +342,13 @@ impl App {
         Vec::new()
     }
 
+    fn filter_by(&mut self, text: &str, filter: Filter) {
+        self.filter_text = text.trim().to_string();
+        self.filter = Some(filter).filter(|filter| !filter.is_empty());
+        self.scroll = 0;
+        self.scene.outdated = true;
+    }
+
     /// `:` commands: the names of the key table, `filter …` and `sort COLUMN`.
     fn parse_command(&self, text: &str) -> Result<Deed, String> {
         let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
@@ -317,11 +357,9 @@ impl App {
             ("", _) => Ok(Box::new(|_, _| Vec::new())),
             ("q" | "quit", _) => Ok(Box::new(|_, _| vec![Effect::Quit])),
             ("filter", false) => {
-                let filter: Filter = rest.parse().map_err(|bad: crate::filter::BadFilter| bad.to_string())?;
+                let filter: Filter = rest.parse().map_err(|bad: BadFilter| bad.to_string())?;
                 Ok(Box::new(move |app, _| {
-                    app.filter_text = rest;
-                    app.filter = Some(filter).filter(|filter| !filter.is_empty());
-                    app.scene.outdated = true;
+                    app.filter_by(&rest, filter);
                     Vec::new()
                 }))
             }
@@ -332,7 +370,7 @@ impl App {
                     return Err(format!("there is no column {rest:?}; there are {}", names.join(", ")));
                 };
                 Ok(Box::new(move |app, _| {
-                    app.order = Order { column: Some(column), reversed: false };
+                    app.order = Order { column, reversed: false };
                     app.scene.outdated = true;
                     Vec::new()
                 }))
@@ -348,6 +386,11 @@ impl App {
     }
 
     fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
+        if !self.can(command) {
+            let key = self.key_of(Command::Locks);
+            self.say(format!("{} works in the list of locks; {key} shows it", keys::name_of(command)), now);
+            return Vec::new();
+        }
         match command {
             Command::Up => self.step(-1),
             Command::Down => self.step(1),
@@ -355,8 +398,8 @@ impl App {
             Command::PageDown => self.step(self.scene.page as isize),
             Command::Top => self.step(isize::MIN / 2),
             Command::Bottom => self.step(isize::MAX / 2),
-            Command::Open => self.open(),
-            Command::Back => self.back(),
+            Command::Open => self.open(now),
+            Command::Back => self.back(now),
             Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.filter_text)),
             Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
             Command::Sort => self.sort(now),
@@ -364,18 +407,22 @@ impl App {
                 self.order.reversed = !self.order.reversed;
                 self.scene.outdated = true;
             }
-            Command::Mark => self.mark(),
-            Command::Pause => {
-                self.paused = !self.paused;
-                self.scene.outdated = true;
-            }
+            Command::Mark => self.mark(now),
+            Command::Pause => self.pause(),
             Command::Copy => return self.copy(now),
             Command::Rescan => {
                 self.say("walking the keyspace again".into(), now);
                 return vec![Effect::Rescan];
             }
-            Command::Reveal => self.reveal = !self.reveal,
-            Command::Private => self.private = !self.private,
+            Command::Reveal => {
+                self.reveal = !self.reveal;
+                self.say(if self.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
+            }
+            Command::Private => {
+                self.private = !self.private;
+                let are = if self.private { "hidden" } else { "shown" };
+                self.say(format!("holders and values are {are}"), now);
+            }
             Command::Mouse => {
                 self.mouse = !self.mouse;
                 self.say(format!("mouse {}", if self.mouse { "on" } else { "off" }), now);
@@ -392,16 +439,32 @@ impl App {
         Vec::new()
     }
 
+    /// Whether the command means anything on the screen as it is.
+    pub fn can(&self, command: Command) -> bool {
+        match command {
+            Command::Open | Command::Mark | Command::Sort | Command::Reverse => self.in_list(),
+            Command::Copy => self.in_list() || self.opened.is_some(),
+            _ => true,
+        }
+    }
+
     /// Whether the list of locks is what the keys move in.
     pub fn in_list(&self) -> bool {
         self.screen == Screen::Locks && self.opened.is_none()
     }
 
+    /// The first key of a command, as it is told to people.
+    pub fn key_of(&self, command: Command) -> String {
+        self.keys.of(command).next().map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
+    }
+
     fn step(&mut self, by: isize) {
-        if self.in_list() {
-            self.steps = self.steps.saturating_add(by);
-        } else {
-            self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most);
+        let in_list = self.in_list();
+        match &mut self.overlay {
+            Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
+            Overlay::Filter(_) | Overlay::Command(_) => {}
+            Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
+            Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
         }
     }
 
@@ -409,60 +472,68 @@ impl App {
         self.screen = screen;
         self.opened = None;
         self.scroll = 0;
-        self.scene.outdated = true;
     }
 
-    fn open(&mut self) {
-        if self.in_list() && self.selected.is_some() {
-            self.opened = self.selected.clone();
-            self.scroll = 0;
-            self.scene.outdated = true;
+    fn open(&mut self, now: Time) {
+        match self.selected.clone() {
+            Some(id) => (self.opened, self.scroll) = (Some(id), 0),
+            None => self.say("there is no lock to open".into(), now),
         }
     }
 
     /// One thing less: the opened lock, the other screen, the marks, the filter.
-    fn back(&mut self) {
-        self.scene.outdated = true;
+    fn back(&mut self, now: Time) {
         self.scroll = 0;
         if self.opened.take().is_some() {
         } else if self.screen != Screen::Locks {
             self.screen = Screen::Locks;
         } else if !self.marked.is_empty() {
             self.marked.clear();
-        } else {
+        } else if !self.filter_text.is_empty() {
             self.filter = None;
             self.filter_text.clear();
+            self.scene.outdated = true;
+        } else {
+            let quit = self.key_of(Command::Quit);
+            self.say(format!("nothing to go back to; {quit} quits"), now);
         }
     }
 
     fn sort(&mut self, now: Time) {
         let columns = Column::ALL;
-        let next = match self.order.column {
-            None => columns.first().copied(),
-            Some(column) => {
-                columns.iter().position(|other| *other == column).and_then(|at| columns.get(at + 1)).copied()
-            }
-        };
-        self.order = Order { column: next, reversed: false };
+        let at = columns.iter().position(|column| *column == self.order.column).unwrap_or(0);
+        let column = columns[(at + 1) % columns.len()];
+        self.order = Order { column, reversed: false };
         self.scene.outdated = true;
-        let by = next.map_or("state, the worst first".into(), |column| column.title().to_lowercase());
+        let by = match column {
+            Column::State => "state, the worst first".into(),
+            column => column.title().to_lowercase(),
+        };
         self.say(format!("ordered by {by}"), now);
     }
 
-    fn mark(&mut self) {
-        if !self.in_list() {
-            return;
-        }
-        if let Some(id) = self.selected.clone()
-            && !self.marked.remove(&id)
-        {
+    fn mark(&mut self, now: Time) {
+        let Some(id) = self.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
+        if !self.marked.remove(&id) {
             self.marked.insert(id);
         }
         self.step(1);
     }
 
+    fn pause(&mut self) {
+        self.paused = !self.paused;
+        if !self.paused {
+            let unseen = std::mem::take(&mut self.unseen);
+            self.feed_on(unseen);
+            self.scene.outdated = true;
+        }
+    }
+
     fn copy(&mut self, now: Time) -> Vec<Effect> {
-        let Some(lock) = &self.scene.lock else { return Vec::new() };
+        let Some(lock) = &self.scene.lock else {
+            self.say("there is no lock to copy the name of".into(), now);
+            return Vec::new();
+        };
         let (what, text) = match (&self.opened, lock.holders.first()) {
             (Some(_), Some(holder)) => ("the holder's token", holder.token.to_string()),
             _ => ("the key", lock.key.to_string()),
@@ -475,3 +546,6 @@ impl App {
         self.notice = Some(Notice { text, until: now + NOTICE });
     }
 }
+
+#[cfg(test)]
+mod tests;

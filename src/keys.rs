@@ -43,6 +43,14 @@ pub enum Command {
     Quit,
 }
 
+impl Command {
+    /// Whether it moves the selection, or scrolls.
+    pub fn moves(self) -> bool {
+        use Command::*;
+        matches!(self, Up | Down | PageUp | PageDown | Top | Bottom)
+    }
+}
+
 /// One row of the table.
 pub struct Binding {
     pub command: Command,
@@ -70,13 +78,7 @@ const fn row(
 pub const BINDINGS: &[Binding] = &[
     row(Command::Open, "open", &["enter", "l", "right"], "open the selected lock", Some("detail")),
     row(Command::Back, "back", &["esc", "h", "left"], "back, or clear the filter", Some("back")),
-    row(
-        Command::Filter,
-        "filter",
-        &["/"],
-        "filter: words of the key, state:no-ttl, lib:redisson, ttl<5s, held>1m",
-        Some("filter"),
-    ),
+    row(Command::Filter, "filter", &["/"], "words of the key, state:no-ttl, lib:NAME, ttl<5s", Some("filter")),
     row(Command::CommandBar, "command", &[":"], "type a command", None),
     row(Command::Sort, "sort", &["s"], "order by the next column", Some("sort")),
     row(Command::Reverse, "reverse", &["S"], "turn the order round", None),

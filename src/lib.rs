@@ -37,3 +37,5 @@ pub mod views;
 
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod stage;

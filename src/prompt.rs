@@ -2,12 +2,25 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_input::{Input, InputRequest};
+use unicode_width::UnicodeWidthStr;
+
+use crate::text;
 
 #[derive(Debug, Default)]
 pub struct Prompt {
     input: Input,
     /// Why the text was refused, and at which column.
     pub refused: Option<(String, usize)>,
+}
+
+/// What of a prompt is in sight.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown {
+    pub right: String,
+    /// From where it is wrong on.
+    pub wrong: String,
+    /// The column of the cursor, in cells.
+    pub cursor: usize,
 }
 
 impl Prompt {
@@ -22,14 +35,38 @@ impl Prompt {
         self.input.value()
     }
 
-    /// The column of the cursor, in terminal cells.
-    pub fn cursor(&self) -> usize {
-        self.input.visual_cursor()
+    /// The part around the cursor that fits into `room` cells, whatever was typed.
+    pub fn shown(&self, room: usize, ascii: bool) -> Shown {
+        let text = self.text();
+        let cells: Vec<String> = text.chars().map(|c| Self::cell(c, ascii)).collect();
+        let cursor = self.input.cursor().min(cells.len());
+        let mut first = cursor;
+        let mut before = 0;
+        while first > 0 && before + cells[first - 1].width() <= room {
+            first -= 1;
+            before += cells[first].width();
+        }
+        let wrong_from = self.refused.as_ref().map_or(usize::MAX, |(_, column)| column.saturating_sub(1));
+        let mut shown = Shown { right: String::new(), wrong: String::new(), cursor: before };
+        let mut used = 0;
+        for (index, cell) in cells.iter().enumerate().skip(first) {
+            used += cell.width();
+            if used > room {
+                break;
+            }
+            if index < wrong_from { &mut shown.right } else { &mut shown.wrong }.push_str(cell);
+        }
+        shown
     }
 
-    /// How many cells are scrolled out to the left when there is room for `width`.
-    pub fn scroll(&self, width: usize) -> usize {
-        self.input.visual_scroll(width)
+    /// One typed character, safe to look at. A backslash is typed as itself and so it stays one.
+    fn cell(c: char, ascii: bool) -> String {
+        let mut bytes = [0; 4];
+        let shown = match c {
+            '\\' => "\\".into(),
+            c => text::visible(c.encode_utf8(&mut bytes).as_bytes()),
+        };
+        if ascii { text::ascii_only(&shown) } else { shown }
     }
 
     pub fn refuse(&mut self, why: String, column: usize) {

@@ -4,12 +4,15 @@
 //! is never awaited here: the monitor's own tasks speak to it.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyEventKind};
 use futures_util::{Stream, StreamExt};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Position;
 use tokio::time::Instant;
 
 use crate::app::{App, Effect, Event, LockId};
@@ -53,12 +56,11 @@ pub async fn run<B: Backend<Error = io::Error>>(
     tty: &mut impl Tty,
     mut input: impl Stream<Item = io::Result<Input>> + Unpin,
 ) -> io::Result<()> {
-    let size = terminal.size()?;
-    app.update(Event::Resize(size.width, size.height), monitor.clock.now());
-    let mut drawn = draw(app, monitor, terminal, tty)?;
+    let mut canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
+    canvas.draw(app, monitor, terminal, tty)?;
     let mut changed = false;
     loop {
-        let next_frame = drawn + if changed { DATA_FRAME } else { CLOCK_FRAME };
+        let next_frame = canvas.drawn + if changed { DATA_FRAME } else { CLOCK_FRAME };
         let counts_down = app.scene.moves() && !app.paused;
         tokio::select! {
             biased;
@@ -70,17 +72,14 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 while let Some(Some(event)) = futures_util::FutureExt::now_or_never(input.next()) {
                     effects.extend(take_input(app, monitor, event?));
                 }
-                for effect in effects {
-                    match effect {
-                        Effect::Quit => return Ok(()),
-                        effect => perform(effect, app, monitor, terminal, tty)?,
-                    }
+                if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
+                    return Ok(());
                 }
-                drawn = draw(app, monitor, terminal, tty)?;
+                canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
             _ = tokio::time::sleep_until(next_frame), if changed || counts_down => {
-                drawn = draw(app, monitor, terminal, tty)?;
+                canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
             _ = monitor.next() => {
@@ -89,13 +88,13 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 if let Some((node, key, found)) = monitor.take_inspected() {
                     effects.extend(app.update(Event::Inspected(LockId { node, key }, found), monitor.clock.now()));
                 }
-                for effect in effects {
-                    perform(effect, app, monitor, terminal, tty)?;
+                if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
+                    return Ok(());
                 }
                 changed = true;
                 // A flood keeps the monitor ready all the time; frames have their turn nevertheless.
-                if Instant::now() >= drawn + DATA_FRAME {
-                    drawn = draw(app, monitor, terminal, tty)?;
+                if Instant::now() >= canvas.drawn + DATA_FRAME {
+                    canvas.draw(app, monitor, terminal, tty)?;
                     changed = false;
                 }
             }
@@ -120,50 +119,80 @@ fn take_input(app: &mut App, monitor: &Monitor, input: Input) -> Vec<Effect> {
 fn compose(app: &mut App, monitor: &Monitor) {
     let rows = views::list_rows(app);
     app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
-    app.scene.scroll_most = views::scroll_most(app);
-    app.scroll = app.scroll.min(app.scene.scroll_most);
+    app.bound_scrolling(views::scroll_most(app), views::help_most(app));
 }
 
-fn perform<B: Backend<Error = io::Error>>(
-    effect: Effect,
-    app: &mut App,
-    monitor: &mut Monitor,
-    terminal: &mut Terminal<B>,
-    tty: &mut impl Tty,
-) -> io::Result<()> {
-    match effect {
-        Effect::Quit => Ok(()),
-        Effect::Rescan => {
-            for node in 0..monitor.nodes().len() {
-                monitor.scan(NodeId(node as u16));
+/// What is on the terminal now: only what differs from it is worth a frame.
+struct Canvas {
+    drawn: Instant,
+    shown: Buffer,
+    cursor: Option<Position>,
+}
+
+impl Canvas {
+    /// Does what the app asks for; a break ends the console.
+    fn perform<B: Backend<Error = io::Error>>(
+        &mut self,
+        effects: Vec<Effect>,
+        app: &App,
+        monitor: &mut Monitor,
+        terminal: &mut Terminal<B>,
+        tty: &mut impl Tty,
+    ) -> io::Result<ControlFlow<()>> {
+        for effect in effects {
+            match effect {
+                Effect::Quit => return Ok(ControlFlow::Break(())),
+                Effect::Rescan => {
+                    for node in 0..monitor.nodes().len() {
+                        monitor.scan(NodeId(node as u16));
+                    }
+                }
+                Effect::Copy(text) => tty.copy(&text)?,
+                Effect::Mouse(on) => tty.mouse(on)?,
+                Effect::Inspect(id) => monitor.inspect(id.node, &id.key),
+                Effect::Redraw => self.clear(terminal)?,
+                Effect::Suspend => {
+                    tty.suspend()?;
+                    if app.mouse {
+                        tty.mouse(true)?;
+                    }
+                    self.clear(terminal)?;
+                }
             }
-            Ok(())
         }
-        Effect::Copy(text) => tty.copy(&text),
-        Effect::Mouse(on) => tty.mouse(on),
-        Effect::Redraw => terminal.clear(),
-        Effect::Inspect(id) => {
-            monitor.inspect(id.node, &id.key);
-            Ok(())
-        }
-        Effect::Suspend => {
-            tty.suspend()?;
-            let size = terminal.size()?;
-            app.update(Event::Resize(size.width, size.height), monitor.clock.now());
-            terminal.clear()
-        }
+        Ok(ControlFlow::Continue(()))
     }
-}
 
-fn draw<B: Backend<Error = io::Error>>(
-    app: &mut App,
-    monitor: &Monitor,
-    terminal: &mut Terminal<B>,
-    tty: &mut impl Tty,
-) -> io::Result<Instant> {
-    compose(app, monitor);
-    tty.begin_frame()?;
-    terminal.draw(|frame| views::draw(frame, app))?;
-    tty.end_frame()?;
-    Ok(Instant::now())
+    /// Nothing that was drawn can be relied on.
+    fn clear<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
+        self.shown = Buffer::default();
+        terminal.clear()
+    }
+
+    fn draw<B: Backend<Error = io::Error>>(
+        &mut self,
+        app: &mut App,
+        monitor: &Monitor,
+        terminal: &mut Terminal<B>,
+        tty: &mut impl Tty,
+    ) -> io::Result<()> {
+        self.drawn = Instant::now();
+        terminal.autoresize()?;
+        let area = terminal.get_frame().area();
+        if app.size != (area.width, area.height) {
+            app.update(Event::Resize(area.width, area.height), monitor.clock.now());
+        }
+        compose(app, monitor);
+        let cursor = views::draw(&mut terminal.get_frame(), app);
+        let frame = terminal.current_buffer_mut();
+        if *frame == self.shown && cursor == self.cursor {
+            frame.reset();
+            return Ok(());
+        }
+        self.shown.clone_from(frame);
+        self.cursor = cursor;
+        tty.begin_frame()?;
+        terminal.apply_buffer_with_cursor(cursor)?;
+        tty.end_frame()
+    }
 }

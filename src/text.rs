@@ -149,18 +149,19 @@ pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// The text in ASCII alone: our own signs get a likeness, everything else is escaped as [`visible`] does it.
+/// Our own words in ASCII alone: our signs get a likeness, everything else is escaped as [`visible`] does it.
 pub fn ascii(text: &str) -> String {
+    ascii_only(&text.replace('…', "..").replace('≥', ">=").replace('—', "-"))
+}
+
+/// What [`visible`] wrote, in ASCII alone: still no two different inputs look the same.
+pub fn ascii_only(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '…' => out.push_str(".."),
-            '≥' => out.push_str(">="),
-            '—' => out.push('-'),
-            c if c.is_ascii() => out.push(c),
-            c => {
-                let _ = write!(out, "\\u{{{:x}}}", c as u32);
-            }
+        if c.is_ascii() {
+            out.push(c);
+        } else {
+            let _ = write!(out, "\\u{{{:x}}}", c as u32);
         }
     }
     out

@@ -32,7 +32,7 @@ fn life(feed: Feed) {
     assert_eq!((&found["holder"], &found["previous"]), (&"early".into(), &().into()));
 
     for key in ["lock:a", "lock:again", "lock:short"] {
-        server.cli(&["SET", key, "t-1", "NX", "PX", if key == "lock:short" { "18000" } else { "60000" }]);
+        server.cli(&["SET", key, "t-1", "NX", "PX", if key == "lock:short" { "15000" } else { "60000" }]);
     }
     for key in ["lock:a", "lock:again", "lock:short"] {
         let line = watch.tells(key, "acquired");
@@ -67,7 +67,9 @@ fn life(feed: Feed) {
     }
     let source = if feed == Feed::Polling { "scan" } else { feed.name().trim_end_matches('s') };
     assert!(watch.lines().iter().any(|line| line["event"] == "released" && line["source"] == source), "{feed:?}");
-    watch.tells_no_more(&server, &["lock:a", "lock:short", "lock:again", "lock:before"]);
+    if feed != Feed::Polling {
+        watch.tells_no_more(&server, &["lock:a", "lock:short", "lock:again", "lock:before"]);
+    }
 }
 
 #[test]

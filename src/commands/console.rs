@@ -1,6 +1,7 @@
 //! `lockscope` without a command: the console, on a real terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::clipboard::CopyToClipboard;
@@ -75,13 +76,21 @@ impl RealTty {
     }
 }
 
+/// Whether the terminal is ours now. A panic gives it back and then everything is dropped: what is told in between must
+/// not be touched by giving it back once more.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 fn take() -> io::Result<()> {
+    TAKEN.store(true, Ordering::Relaxed);
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
 }
 
 /// Undoes all that was turned on. Whatever fails, the rest is tried.
 fn give_back() {
+    if !TAKEN.swap(false, Ordering::Relaxed) {
+        return;
+    }
     let _ = execute!(
         io::stdout(),
         EndSynchronizedUpdate,
@@ -131,5 +140,53 @@ impl Tty for RealTty {
             _ = hangup.recv() => {}
             _ = interrupt.recv() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    use super::*;
+
+    /// Run by the test below, on a terminal of its own.
+    #[tokio::test]
+    #[ignore = "a part of a_panic_gives_the_terminal_back_and_can_be_read"]
+    async fn panics_with_the_terminal_taken() {
+        let mut tty = RealTty::open().unwrap();
+        tty.mouse(true).unwrap();
+        tty.begin_frame().unwrap();
+        panic!("the incident is told");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_can_be_read() {
+        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        command.args([
+            "--ignored",
+            "--exact",
+            "commands::console::tests::panics_with_the_terminal_taken",
+            "--nocapture",
+        ]);
+        command.env("RUST_BACKTRACE", "0");
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut raw = Vec::new();
+        // Linux ends the stream with an error when the last program on the terminal is gone.
+        let _ = pair.master.try_clone_reader().unwrap().read_to_end(&mut raw);
+        child.wait().unwrap();
+        let mut emulator = vt100::Parser::default();
+        emulator.process(&raw);
+        let (screen, raw) = (emulator.screen(), String::from_utf8_lossy(&raw));
+        assert!(screen.contents().contains("the incident is told"), "{raw:?}");
+        assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(), "{raw:?}");
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+        assert_eq!(raw.matches("\x1b[?1049l").count(), 1, "given back once, or the message would be overwritten");
+        assert!(raw.find("\x1b[?1049l") < raw.find("the incident is told"), "{raw:?}");
+        assert_eq!(raw.matches("\x1b[?2026h").count(), 1);
     }
 }

@@ -3,7 +3,8 @@
 use super::lock::{Phase, Reading};
 use super::narrate::Narrator;
 use super::resolve::{Look, Question, Step, resolve};
-use super::table::{GRACE, LockRef, Table, Ticket};
+use super::slots::LockRef;
+use super::table::{GRACE, Table, Ticket};
 use super::{Ending, HeldIs, Holder, Key, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
 use crate::dialects::Best;
 

@@ -7,14 +7,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
-
 use super::absent::{Departed, Ignored};
 use super::lock::Phase;
+use super::node::NodeState;
+use super::slots::{LockRef, Slots};
 use super::{EventBatch, Holder, Key, KeyEvent, Lock, NodeId, Observation, Seen, Source, Time, Transition};
 use crate::dialects::Recogniser;
 
@@ -44,47 +43,13 @@ pub struct Ticket {
     pub(super) seq: u64,
 }
 
-/// A slot and the lock it was given to: stale once the slot has another. Small, for lists of many locks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LockRef {
-    pub(super) slot: u32,
-    pub(super) generation: u32,
-}
-
-#[derive(Debug, Default)]
-struct NodeState {
-    /// Named events arrive for each change.
-    eventful: bool,
-    /// Whatever happened before this may have been missed.
-    gap: Option<Time>,
-    /// When the last walk of the keyspace began that was finished.
-    swept: Option<Time>,
-    source: Option<Source>,
-}
-
-impl NodeState {
-    /// Something that was last known then may have changed without our learning of it.
-    fn missed(&self, known: Time) -> bool {
-        self.gap.is_some_and(|gap| known < gap)
-    }
-
-    /// The keyspace was walked, and nothing went missing since.
-    fn is_whole(&self) -> bool {
-        self.swept.is_some_and(|started| !self.missed(started))
-    }
-}
-
 /// All locks of a target.
 pub struct Table {
     pub(super) recogniser: Arc<Recogniser>,
     limits: Limits,
-    hasher: DefaultHashBuilder,
-    index: HashTable<u32>,
-    slots: Vec<Option<Lock>>,
-    free: Vec<u32>,
+    slots: Slots,
     nodes: Vec<NodeState>,
     seq: u64,
-    generation: u32,
     pub(super) held: usize,
     /// Locks to look at, in order.
     queue: VecDeque<LockRef>,
@@ -98,7 +63,6 @@ pub struct Table {
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
     locks_dropped: u64,
-    round_robin: usize,
 }
 
 /// How long a look that no event explains waits for its event.
@@ -109,13 +73,9 @@ impl Table {
         Table {
             recogniser,
             limits,
-            hasher: DefaultHashBuilder::default(),
-            index: HashTable::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: Slots::default(),
             nodes: Vec::new(),
             seq: 0,
-            generation: 0,
             held: 0,
             queue: VecDeque::new(),
             later: VecDeque::new(),
@@ -126,7 +86,6 @@ impl Table {
             transitions: VecDeque::new(),
             transitions_dropped: 0,
             locks_dropped: 0,
-            round_robin: 0,
         }
     }
 
@@ -174,8 +133,8 @@ impl Table {
 
     fn take_event(&mut self, node: NodeId, key: &[u8], event: KeyEvent, at: Time) {
         self.seq += 1;
-        let hash = self.hash(node, key);
-        let place = match self.find(hash, node, key) {
+        let hash = self.slots.hash(node, key);
+        let place = match self.slots.find(hash, node, key) {
             Some(place) => place,
             // An end of something never seen tells only that looks from before it are old.
             None if event.ends() => {
@@ -201,8 +160,8 @@ impl Table {
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
         self.seq += 1;
-        let hash = self.hash(node, key);
-        let place = match self.find(hash, node, key) {
+        let hash = self.slots.hash(node, key);
+        let place = match self.slots.find(hash, node, key) {
             Some(place) => Some(place),
             None if self.ignored.has(hash, node, key) || !self.recogniser.may_be_lock(key) => None,
             None => self.insert(hash, node, Key::from(key), at),
@@ -218,8 +177,8 @@ impl Table {
     /// Where the lock is kept that was looked at, made if it is not there and may be. `None` where there is nothing to
     /// keep, or the key is gone or another one since, so that a new look is needed first.
     pub(super) fn place_of(&mut self, node: NodeId, key: &Key, asked: Time, seen: &Seen) -> Option<LockRef> {
-        let hash = self.hash(node, key.as_bytes());
-        let found = self.find(hash, node, key.as_bytes());
+        let hash = self.slots.hash(node, key.as_bytes());
+        let found = self.slots.find(hash, node, key.as_bytes());
         if found.is_some() || *seen == Seen::Absent {
             return found;
         }
@@ -284,20 +243,12 @@ impl Table {
     /// Puts up to `most` held locks of the node in the queue that were not confirmed since `before`: the next ones,
     /// round and round. For sources that don't say when something changes.
     pub fn poll(&mut self, node: NodeId, most: usize, before: Time) -> usize {
-        let mut found = 0;
-        for _ in 0..self.slots.len() {
-            if found >= most {
-                break;
-            }
-            self.round_robin = (self.round_robin + 1) % self.slots.len();
-            let Some(lock) = &self.slots[self.round_robin] else { continue };
-            if lock.node == node && lock.is_held() && lock.confirmed < before && !lock.queued {
-                let place = LockRef { slot: self.round_robin as u32, generation: lock.generation };
-                self.enqueue(place);
-                found += 1;
-            }
+        let due = |lock: &Lock| lock.node == node && lock.is_held() && lock.confirmed < before && !lock.queued;
+        let places = self.slots.next_round(most, due);
+        for place in &places {
+            self.enqueue(*place);
         }
-        found
+        places.len()
     }
 
     /// When [`Table::to_read`] will next have something that it does not have now.
@@ -329,31 +280,27 @@ impl Table {
 
     /// All locks that are held, in no order.
     pub fn locks(&self) -> impl Iterator<Item = &Lock> {
-        self.slots.iter().flatten().filter(|lock| lock.is_held())
+        self.slots.held().map(|(_, lock)| lock)
     }
 
     /// All locks that are held, with where they are kept, in no order.
     pub fn places(&self) -> impl Iterator<Item = (LockRef, &Lock)> {
-        self.slots.iter().enumerate().filter_map(|(slot, lock)| {
-            let lock = lock.as_ref().filter(|lock| lock.is_held())?;
-            Some((LockRef { slot: slot as u32, generation: lock.generation }, lock))
-        })
+        self.slots.held()
     }
 
     /// The lock at that place, if it is still known.
     pub fn lock_at(&self, place: LockRef) -> Option<&Lock> {
-        self.lock_in(place.slot).filter(|lock| lock.generation == place.generation)
+        self.slots.get(place)
     }
 
     /// Where the lock of that name is kept, held or remembered.
     pub fn place_named(&self, node: NodeId, key: &[u8]) -> Option<LockRef> {
-        self.find(self.hash(node, key), node, key)
+        self.slots.find(self.slots.hash(node, key), node, key)
     }
 
     /// The lock of that name, held or remembered.
     pub fn lock_named(&self, node: NodeId, key: &[u8]) -> Option<&Lock> {
-        let place = self.find(self.hash(node, key), node, key)?;
-        self.lock_in(place.slot).filter(|lock| lock.phase != Phase::Unread)
+        self.slots.get(self.place_named(node, key)?).filter(|lock| lock.phase != Phase::Unread)
     }
 
     /// The holders, decoded from the stored value.
@@ -418,65 +365,33 @@ impl Table {
     }
 
     fn held_on(&self, node: NodeId) -> Vec<LockRef> {
-        let held = |(slot, lock): (usize, &Option<Lock>)| {
-            let lock = lock.as_ref().filter(|lock| lock.node == node && lock.is_held())?;
-            Some(LockRef { slot: slot as u32, generation: lock.generation })
-        };
-        self.slots.iter().enumerate().filter_map(held).collect()
-    }
-
-    fn hash(&self, node: NodeId, key: &[u8]) -> u64 {
-        self.hasher.hash_one((node, key))
-    }
-
-    fn find(&self, hash: u64, node: NodeId, key: &[u8]) -> Option<LockRef> {
-        let same = |slot: &u32| self.lock_in(*slot).is_some_and(|lock| lock.node == node && lock.key.as_bytes() == key);
-        let slot = *self.index.find(hash, same)?;
-        Some(LockRef { slot, generation: self.lock_in(slot)?.generation })
+        self.slots.held().filter(|(_, lock)| lock.node == node).map(|(place, _)| place).collect()
     }
 
     fn insert(&mut self, hash: u64, node: NodeId, key: Key, at: Time) -> Option<LockRef> {
-        if self.index.len() >= self.limits.locks {
+        if self.slots.len() >= self.limits.locks {
             self.forget_oldest();
         }
-        if self.index.len() >= self.limits.locks {
+        if self.slots.len() >= self.limits.locks {
             self.locks_dropped += 1;
             return None;
         }
         self.node(node);
-        self.generation = self.generation.wrapping_add(1);
-        let lock = Lock::new(node, key, at, self.generation);
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            (self.slots.len() - 1) as u32
-        });
-        self.slots[slot as usize] = Some(lock);
-        let (hasher, slots) = (&self.hasher, &self.slots);
-        self.index.insert_unique(hash, slot, |slot| {
-            slots[*slot as usize].as_ref().map_or(0, |lock| hasher.hash_one((lock.node, lock.key.as_bytes())))
-        });
-        Some(LockRef { slot, generation: self.generation })
+        Some(self.slots.insert(hash, node, key, at))
     }
 
     fn remove(&mut self, place: LockRef) {
-        let Some(lock) = self.at(place) else { return };
-        let (node, key, asked) = (lock.node, lock.key.clone(), lock.asked);
-        let hash = self.hash(node, key.as_bytes());
-        self.departed.note(hash, asked);
-        if let Ok(entry) = self.index.find_entry(hash, |other| *other == place.slot) {
-            entry.remove();
+        if let Some((hash, lock)) = self.slots.remove(place) {
+            self.departed.note(hash, lock.asked);
         }
-        self.slots[place.slot as usize] = None;
-        self.free.push(place.slot);
     }
 
     /// The key is there but is no lock: leave it alone for a while.
     pub(super) fn ignore(&mut self, place: LockRef, at: Time) {
-        let Some(lock) = self.at(place) else { return };
-        let (node, key) = (lock.node, lock.key.clone());
-        let hash = self.hash(node, key.as_bytes());
-        self.ignored.add(hash, at);
-        self.remove(place);
+        if let Some((hash, lock)) = self.slots.remove(place) {
+            self.departed.note(hash, lock.asked);
+            self.ignored.add(hash, at);
+        }
     }
 
     /// The key is gone: remember the lock for a while.
@@ -525,7 +440,7 @@ impl Table {
         if lock.scheduled.is_none_or(|scheduled| due < scheduled) {
             lock.scheduled = Some(due);
             self.deadlines.push(Reverse((due, place)));
-            if self.deadlines.len() > 2 * self.index.len() + 64 {
+            if self.deadlines.len() > 2 * self.slots.len() + 64 {
                 self.drop_old_deadlines();
             }
         }
@@ -548,10 +463,6 @@ impl Table {
 
     /// The lock at that place, if the slot still has it.
     pub(super) fn at(&mut self, place: LockRef) -> Option<&mut Lock> {
-        self.slots.get_mut(place.slot as usize)?.as_mut().filter(|lock| lock.generation == place.generation)
-    }
-
-    fn lock_in(&self, slot: u32) -> Option<&Lock> {
-        self.slots.get(slot as usize)?.as_ref()
+        self.slots.get_mut(place)
     }
 }

@@ -8,9 +8,9 @@ mod facts;
 mod inspector;
 mod looker;
 mod scanner;
+mod status;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{RedisResult, cmd};
@@ -29,6 +29,7 @@ use crate::servers::{self, Flavor, Mode, ServerFacts};
 use crate::topology::{Node, Topology};
 
 pub use scanner::ScanReport;
+pub use status::{NodeStatus, Stream};
 
 /// What the sources say that waits to be taken in.
 const INBOX: usize = 256;
@@ -60,61 +61,6 @@ pub enum Inventory {
     Walk,
     /// These are looked at, and no others.
     Keys(Vec<Key>),
-}
-
-/// One node, and how its changes are learnt right now.
-pub struct NodeStatus {
-    pub name: String,
-    pub db: i64,
-    pub facts: ServerFacts,
-    pub stream: Stream,
-    /// What the source can't tell, and how to get it.
-    pub note: Option<String>,
-    pub events: u64,
-    pub lost: u64,
-    pub reconnects: u64,
-    /// How the last walk of the keyspace went.
-    pub scan: Option<ScanReport>,
-    /// The walk under way, if one is.
-    pub progress: Arc<Progress>,
-    pub under_way: bool,
-    /// What our looks and scans took of the server's time at most.
-    pub spent: Duration,
-}
-
-impl NodeStatus {
-    /// How far the walk under way has come, 0 to 1, as far as that can be known; `None` when none is.
-    pub fn scanning(&self) -> Option<f64> {
-        let walked = self.progress.walked.load(Ordering::Relaxed) as f64;
-        let keys = *self.facts.keys.known()? as f64;
-        self.under_way.then(|| (walked / keys.max(1.0)).min(1.0))
-    }
-}
-
-/// The state of a node's event stream.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Stream {
-    /// Nothing is followed: only the inventory was asked for.
-    Off,
-    Starting,
-    Live(Source),
-    Reconnecting {
-        why: String,
-        since: Time,
-    },
-}
-
-impl Stream {
-    pub fn name(&self) -> &'static str {
-        match self {
-            Stream::Off => "off",
-            Stream::Starting => "starting",
-            Stream::Live(Source::Notification) => "notifications",
-            Stream::Live(Source::Tracking) => "tracking",
-            Stream::Live(_) => "polling",
-            Stream::Reconnecting { .. } => "reconnecting",
-        }
-    }
 }
 
 /// What a task says to the monitor.

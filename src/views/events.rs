@@ -7,16 +7,12 @@ use ratatui::text::{Line, Span};
 
 use super::part::{self, fit, fit_key};
 use crate::app::App;
-use crate::filter::Subject;
 use crate::model::{Change, Ending, Transition};
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let theme = app.theme;
     let width = usize::from(area.width);
     let key_width = (width / 2).saturating_sub(14).max(16);
-    let wanted = |change: &&Transition| {
-        app.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
-    };
     let mut lines = vec![Line::styled(
         format!(" {:<13}{:<10}{} {}", "TIME (UTC)", "EVENT", fit("KEY", key_width, theme), "HOLDER"),
         theme.title(),
@@ -25,14 +21,26 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
         lines.push(Line::styled(format!(" {} changes came too fast to be kept", app.feed_dropped), theme.bad()));
     }
     let room = usize::from(area.height).saturating_sub(lines.len());
-    let shown = app.feed.iter().rev().filter(wanted).skip(app.scroll).take(room);
+    let shown = app.feed.iter().rev().filter(|change| app.tells(change)).skip(app.scroll).take(room);
+    let before = lines.len();
     lines.extend(shown.map(|change| line(app, change, key_width)));
-    if app.feed.is_empty() {
-        lines.push(Line::styled("  Nothing has happened since lockscope started.", theme.dim()));
+    if lines.len() == before {
+        let why = if app.feed.is_empty() {
+            "Nothing has happened since lockscope started."
+        } else {
+            "Nothing that matches the filter has happened since lockscope started."
+        };
+        lines.push(Line::styled(format!("  {why}"), theme.dim()));
     }
     for (index, line) in lines.into_iter().take(usize::from(area.height)).enumerate() {
         frame.render_widget(line, Rect { y: area.y + index as u16, height: 1, ..area });
     }
+}
+
+pub fn scroll_most(app: &App, area: Rect) -> usize {
+    let above = 1 + usize::from(app.feed_dropped > 0);
+    let room = usize::from(area.height).saturating_sub(above);
+    app.feed.iter().filter(|change| app.tells(change)).count().saturating_sub(room)
 }
 
 fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
@@ -59,7 +67,7 @@ fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
     Line::from(vec![
         Span::styled(format!(" {:<13}", part::clock(change.at)), theme.dim()),
         Span::styled(format!("{:<10}", change.change.name()), style),
-        Span::raw(format!("{} ", fit_key(&change.key.to_string(), key_width, theme))),
+        Span::raw(format!("{} ", fit_key(&change.key, key_width, theme))),
         Span::raw(if theme.ascii { crate::text::ascii(&who) } else { who }),
     ])
 }

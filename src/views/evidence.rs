@@ -21,10 +21,11 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let line = theme.sign("─", "-").repeat(usize::from(area.width).saturating_sub(position.len() + 2));
     frame.render_widget(Line::styled(format!("{line}{position}"), theme.dim()), rule);
     let Some(lock) = &app.scene.lock else { return };
-    let text = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let width = area.width.saturating_sub(2);
+    let text = Rect { x: area.x + 1, y: area.y + 1, width, height: area.height.saturating_sub(1) };
     let state = lock.verdict.state;
     let line = Line::from(vec![
-        Span::styled(format!(" {} ", lock.key), theme.title()),
+        Span::styled(format!("{} ", part::cut_key(&lock.key, usize::from(width) / 2, theme)), theme.title()),
         Span::styled(format!(" {} ", state.label()), theme.state(state)),
         Span::raw(format!(" {}", sentence(app, lock))),
     ]);
@@ -63,12 +64,12 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
         && let Some(last) = renewals.last_ms
         && lock.verdict.state != State::Stalled
     {
-        let every = renewals.period_ms.map(|ms| format!("every {} ", short_duration(ms))).unwrap_or_default();
+        let every = renewals.period_ms.map(|ms| format!(" every {}", short_duration(ms))).unwrap_or_default();
         let until = match renewals.missed {
-            Some(missed) if missed > 0 => format!("until {} ago, {missed} missed", short_duration(last)),
-            _ => format!("last {} ago", short_duration(last)),
+            Some(missed) if missed > 0 => format!(" until {} ago, {missed} missed", short_duration(last)),
+            _ => format!(", last {} ago", short_duration(last)),
         };
-        parts.push(format!("renewed {every}{until}"));
+        parts.push(format!("renewed{every}{until}"));
     }
     if let (Some(left), Some(lease)) = (lock.ttl.remaining(), lock.lease_ms) {
         parts.push(format!("{} left of {}", short_duration(left.as_millis() as u64), short_duration(lease)));

@@ -3,26 +3,31 @@
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
+use super::part;
+use super::wrap::wrap;
 use crate::app::{App, Overlay};
 use crate::keys::{BINDINGS, Command};
 use crate::prompt::Prompt;
-use crate::text::visible;
 
-pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
+/// Says where the cursor belongs while something is typed.
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     match &app.overlay {
-        Overlay::Filter(prompt) => return draw_prompt(frame, app, area, "/ ", prompt),
-        Overlay::Command(prompt) => return draw_prompt(frame, app, area, ": ", prompt),
+        Overlay::Filter(prompt) => return Some(draw_prompt(frame, app, area, "/ ", prompt)),
+        Overlay::Command(prompt) => return Some(draw_prompt(frame, app, area, ": ", prompt)),
         Overlay::None | Overlay::Help { .. } => {}
     }
     if let Some(notice) = &app.notice {
-        return frame
-            .render_widget(Line::styled(format!(" {}", visible(notice.text.as_bytes())), app.theme.warning()), area);
+        let text = format!(" {}", part::safe(&notice.text, app.theme));
+        frame.render_widget(Line::styled(text, app.theme.warning()), area);
+        return None;
     }
     let mut shown: Vec<(Command, String, &str)> = Vec::new();
     for binding in BINDINGS {
-        if let (Some(word), Some(key)) = (binding.footer, app.keys.of(binding.command).next()) {
+        let word = binding.footer.filter(|_| app.can(binding.command));
+        if let (Some(word), Some(key)) = (word, app.keys.of(binding.command).next()) {
             shown.push((binding.command, key.to_string(), word));
         }
     }
@@ -37,25 +42,30 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     }
     let mut spans = vec![Span::raw(" ")];
     for (_, key, word) in shown {
-        spans.push(Span::styled(key, app.theme.accent()));
+        spans.push(Span::styled(part::safe(&key, app.theme), app.theme.accent()));
         spans.push(Span::styled(format!(" {word}  "), app.theme.dim()));
     }
     frame.render_widget(Line::from(spans), area);
+    None
 }
 
-fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect, sign: &'static str, prompt: &Prompt) {
-    let refused = prompt.refused.as_ref().map(|(why, _)| format!("  {why}")).unwrap_or_default();
-    // What is wrong takes the right half at most; what is typed must stay readable.
-    let room = usize::from(area.width).saturating_sub(sign.len() + 1);
-    let typed = if refused.is_empty() { room } else { room / 2 };
-    let scroll = prompt.scroll(typed);
-    let text: String = visible(prompt.text().as_bytes()).replace("\\\\", "\\").chars().skip(scroll).collect();
-    let line = Line::from(vec![
-        Span::styled(sign, app.theme.accent()),
-        Span::raw(text),
-        Span::styled(visible(refused.as_bytes()), app.theme.bad()),
-    ]);
-    frame.render_widget(line, area);
-    let column = sign.len() + prompt.cursor().saturating_sub(scroll);
-    frame.set_cursor_position(Position::new(area.x + (column as u16).min(area.width.saturating_sub(1)), area.y));
+/// What is typed, marked from where it is wrong; what is wrong stands on the line above.
+fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect, sign: &'static str, prompt: &Prompt) -> Position {
+    let theme = app.theme;
+    let typed = prompt.shown(usize::from(area.width).saturating_sub(sign.len() + 1), theme.ascii);
+    let mut spans = vec![Span::styled(sign, theme.accent()), Span::raw(typed.right)];
+    if !typed.wrong.is_empty() {
+        spans.push(Span::styled(typed.wrong, theme.bad().underlined()));
+    }
+    frame.render_widget(Line::from(spans), area);
+    if let Some((why, _)) = &prompt.refused {
+        let why = wrap(&part::safe(why, theme), usize::from(area.width).saturating_sub(2));
+        let height = (why.len() as u16).min(area.y);
+        let above = Rect { y: area.y - height, height, ..area };
+        frame.render_widget(Clear, above);
+        let lines: Vec<Line> = why.into_iter().map(|line| Line::styled(format!(" {line}"), theme.bad())).collect();
+        frame.render_widget(Paragraph::new(lines), above);
+    }
+    let column = (sign.len() + typed.cursor) as u16;
+    Position::new(area.x + column.min(area.width.saturating_sub(1)), area.y)
 }

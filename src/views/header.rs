@@ -11,146 +11,174 @@ use crate::app::{App, Screen};
 use crate::model::{Source, State};
 use crate::monitor::Stream;
 use crate::scene::NodeScene;
-use crate::text::{short_duration, visible};
 
-/// From this width on there is room for whole words.
-const WIDE: u16 = 100;
+/// A piece of a line.
+struct Part {
+    text: String,
+    style: Style,
+    /// What gives way first where there is no room: the largest. [`KEEP`] never does.
+    gives_way: u8,
+}
 
-type Parts = Vec<(String, Style)>;
+const KEEP: u8 = 0;
+
+fn part(text: impl Into<String>, style: Style) -> Part {
+    Part { text: text.into(), style, gives_way: KEEP }
+}
+
+impl Part {
+    fn gives_way(self, gives_way: u8) -> Part {
+        Part { gives_way, ..self }
+    }
+}
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, header: Rect, tabs: Rect) {
-    let mut truth = truth(app, header.width < WIDE);
-    let mut left = place(app);
-    // Whole words give way, from the end: first what kind of server it is, then what watching costs.
-    let fits = |left: &Parts, right: &Parts| width(left) + width(right) < usize::from(header.width);
-    let least = 2 + usize::from(app.title.environment.is_some());
-    while left.len() > least && !fits(&left, &truth) {
-        left.pop();
-    }
-    while truth.len() > 2 && !fits(&left, &truth) {
-        truth.remove(truth.len() - 2);
-    }
-    draw_both(frame, header, left, truth);
-    draw_both(frame, tabs, tab_parts(app), filter_parts(app, tabs.width));
+    draw_both(frame, app, header, place(app), truth(app));
+    draw_both(frame, app, tabs, tab_parts(app), filter_parts(app, tabs.width));
 }
 
-fn width(parts: &Parts) -> usize {
-    parts.iter().map(|(text, _)| text.width()).sum()
+fn width(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.text.width()).sum()
 }
 
-fn draw_both(frame: &mut Frame<'_>, area: Rect, left: Parts, right: Parts) {
-    let spans =
-        |parts: Parts| Line::from(parts.into_iter().map(|(text, style)| Span::styled(text, style)).collect::<Vec<_>>());
+/// One line with something at either end. What gives way is left out, and what is still too long on the left is cut.
+fn draw_both(frame: &mut Frame<'_>, app: &App, area: Rect, mut left: Vec<Part>, mut right: Vec<Part>) {
+    while width(&left) + width(&right) > usize::from(area.width) {
+        let first = left.iter().chain(&right).map(|part| part.gives_way).max().unwrap_or(KEEP);
+        if first == KEEP {
+            break;
+        }
+        left.retain(|part| part.gives_way < first);
+        right.retain(|part| part.gives_way < first);
+    }
     let right_width = (width(&right) as u16).min(area.width);
-    let right_area = Rect { x: area.x + area.width - right_width, width: right_width, ..area };
-    let left_area = Rect { width: area.width - right_width, ..area };
-    frame.render_widget(spans(left), left_area);
-    frame.render_widget(spans(right), right_area);
+    let left_width = area.width - right_width;
+    if width(&left) > usize::from(left_width)
+        && let Some(last) = left.pop()
+    {
+        let room = usize::from(left_width).saturating_sub(width(&left));
+        left.push(Part { text: part::fit(&last.text, room, app.theme), ..last });
+    }
+    let line = |parts: Vec<Part>| {
+        Line::from(parts.into_iter().map(|part| Span::styled(part.text, part.style)).collect::<Vec<_>>())
+    };
+    frame.render_widget(line(left), Rect { width: left_width, ..area });
+    frame.render_widget(line(right), Rect { x: area.x + left_width, width: right_width, ..area });
 }
 
-fn place(app: &App) -> Parts {
+/// Where we are. The name of the target comes last of what stays: it is what can be cut.
+fn place(app: &App) -> Vec<Part> {
     let theme = app.theme;
-    let mut parts = vec![(" lockscope ".to_string(), theme.title())];
+    let mut parts = vec![part(" lockscope ", theme.title()).gives_way(2)];
     if let Some(environment) = app.title.environment {
-        parts.push((format!(" {} ", environment.to_uppercase()), theme.environment(environment)));
+        parts.push(part(format!(" {} ", environment.to_uppercase()), theme.environment(environment)));
     }
-    parts.push((format!(" {}", visible(app.title.target.as_bytes())), theme.accent()));
+    parts.push(part(format!(" {} ", part::safe(&app.title.target, theme)), theme.accent()));
     if let Some(node) = app.scene.nodes.first() {
         if let Some(product) = node.facts.product.known() {
-            parts.push((format!("  {} {}", product.flavor.name(), product.version), Style::new()));
+            let product = format!(" {} {}", product.flavor.name(), product.version);
+            parts.push(part(part::safe(&product, theme), Style::new()).gives_way(5));
         }
         if let Some(mode) = node.facts.mode.known() {
-            parts.push((format!(" {} {}", theme.sign("·", "-"), mode.name()), theme.dim()));
+            let mode = format!(" {} {} ", theme.sign("·", "-"), mode.name());
+            parts.push(part(mode, theme.dim()).gives_way(6));
         }
     }
     parts
 }
 
 /// How well what is shown can be trusted.
-fn truth(app: &App, narrow: bool) -> Parts {
+fn truth(app: &App) -> Vec<Part> {
     let theme = app.theme;
-    let mut parts = Parts::new();
+    let dot = theme.sign("·", "-");
+    let mut parts = Vec::new();
     for node in &app.scene.nodes {
-        parts.push(stream(app, node));
-        if node.lost > 0 {
-            parts.push((format!(" {} events lost", node.lost), theme.bad()));
+        let (state, style) = stream(app, node);
+        parts.push(part(format!(" {state}"), style));
+        match &node.stream {
+            Stream::Live(Source::Notification | Source::Tracking) => {
+                if let Some(rate) = node.events_per_s {
+                    parts.push(part(format!(" {rate:.0} ev/s"), style).gives_way(3));
+                }
+            }
+            Stream::Reconnecting { .. } => parts.push(part(", rows are stale", style).gives_way(1)),
+            _ => {}
         }
+        if node.lost > 0 {
+            parts.push(part(format!(" {dot} {} events lost", node.lost), theme.bad()));
+        }
+        // While the server is lost, that the rows are stale says more than the age of the scan.
+        let scan = if matches!(node.stream, Stream::Reconnecting { .. }) { 3 } else { 1 };
         match (node.scanning, node.scanned_ago) {
             (Some(share), None) => {
-                parts.push((format!(" {} first scan {:.0}%", theme.sign("·", "-"), share * 100.0), theme.warning()))
+                parts.push(part(format!(" {dot} first scan {:.0}%", share * 100.0), theme.warning()))
             }
+            (None, None) => parts.push(part(format!(" {dot} not scanned yet"), theme.warning())),
             (Some(share), Some(_)) => {
-                parts.push((format!(" {} scan {:.0}%", theme.sign("·", "-"), share * 100.0), Style::new()))
+                parts.push(part(format!(" {dot} scan {:.0}%", share * 100.0), Style::new()).gives_way(scan))
             }
             (None, Some(ago)) => {
-                let ago = match ago.as_secs() {
-                    seconds @ 0..60 => format!("{seconds}s"),
-                    seconds => short_duration(seconds * 1_000),
-                };
-                let word = if narrow { "" } else { " ago" };
-                parts.push((format!(" {} scan {ago}{word}", theme.sign("·", "-")), Style::new()));
+                parts.push(part(format!(" {dot} scan {}", part::whole_seconds(ago)), Style::new()).gives_way(scan));
+                parts.push(part(" ago", Style::new()).gives_way(7));
             }
-            (None, None) => parts.push((format!(" {} not scanned yet", theme.sign("·", "-")), theme.warning())),
         }
         if let Some(cost) = node.cost {
-            parts.push((
-                format!(" {} cost {}{:.1}%", theme.sign("·", "-"), theme.sign("≤", "<="), cost * 100.0),
-                Style::new(),
-            ));
+            let cost = format!(" {dot} cost {}{:.1}%", theme.sign("≤", "<="), cost * 100.0);
+            parts.push(part(cost, Style::new()).gives_way(4));
         }
     }
     if app.paused {
-        parts.push((" PAUSED ".into(), theme.selected()));
+        parts.push(part("  ", Style::new()));
+        parts.push(part(" PAUSED ", theme.selected()));
     }
-    parts.push(("  READ-ONLY ".into(), theme.good()));
+    parts.push(part("  READ-ONLY ", theme.good()));
     parts
 }
 
-fn stream(app: &App, node: &NodeScene) -> (String, Style) {
+fn stream(app: &App, node: &NodeScene) -> (&'static str, Style) {
     let theme = app.theme;
-    let rate = node.events_per_s.map(|rate| format!(" {rate:.0} ev/s")).unwrap_or_default();
     match &node.stream {
-        Stream::Live(Source::Notification) => (format!("live{rate}"), theme.good()),
-        Stream::Live(Source::Tracking) => (format!("tracking{rate}"), theme.warning()),
-        Stream::Live(_) => ("polling".into(), theme.warning()),
-        Stream::Reconnecting { .. } => ("RECONNECTING, rows are stale".into(), theme.bad()),
-        Stream::Starting => ("connecting".into(), theme.warning()),
-        Stream::Off => ("not watched".into(), theme.warning()),
+        Stream::Live(Source::Notification) => ("live", theme.good()),
+        Stream::Live(Source::Tracking) => ("tracking", theme.warning()),
+        Stream::Live(_) => ("polling", theme.warning()),
+        Stream::Reconnecting { .. } => ("RECONNECTING", theme.bad()),
+        Stream::Starting => ("connecting", theme.warning()),
+        Stream::Off => ("not watched", theme.warning()),
     }
 }
 
-fn tab_parts(app: &App) -> Parts {
+fn tab_parts(app: &App) -> Vec<Part> {
     let theme = app.theme;
-    let mut parts = vec![(" ".to_string(), Style::new())];
+    let mut parts = vec![part(" ", Style::new())];
     for (screen, command, name) in Screen::TABS {
-        let key = app.keys.of(command).next().map(|press| press.to_string()).unwrap_or_default();
+        let key = app.keys.of(command).next().map(|press| format!("{press} ")).unwrap_or_default();
         let here = screen == app.screen && app.opened.is_none();
-        parts.push((format!("{key} {name}"), if here { theme.heading() } else { theme.dim() }));
-        parts.push(("  ".into(), Style::new()));
+        parts.push(part(part::safe(&format!("{key}{name}"), theme), if here { theme.heading() } else { theme.dim() }));
+        parts.push(part("  ", Style::new()));
     }
     let scene = &app.scene;
-    parts.push((format!(" {}", counted(scene.total, "lock")), theme.title()));
+    parts.push(part(format!(" {}", counted(scene.total, "lock")), theme.title()));
     for (state, count) in scene.counts.iter().filter(|(state, count)| *count > 0 && *state != State::Held) {
-        parts.push((format!("  {count} {}", state.name()), theme.state(*state)));
+        parts.push(part(format!("  {count} {}", state.name()), theme.state(*state)));
     }
     if !app.marked.is_empty() {
-        parts.push((format!("  {} marked", app.marked.len()), theme.accent()));
+        parts.push(part(format!("  {} marked", app.marked.len()), theme.accent()));
     }
     if scene.nodes.iter().any(|node| node.scanned_ago.is_some()) && !scene.complete {
-        parts.push(("  partial".into(), theme.bad()));
+        parts.push(part("  partial", theme.bad()));
     }
     parts
 }
 
-fn filter_parts(app: &App, width: u16) -> Parts {
+fn filter_parts(app: &App, width: u16) -> Vec<Part> {
     if app.filter_text.is_empty() {
-        return Parts::new();
+        return Vec::new();
     }
-    let text = format!("/ {} ({} shown) ", app.filter_text, app.scene.listed);
-    vec![(
-        part::fit(&visible(text.as_bytes()), text.width().min(usize::from(width) / 2), app.theme),
-        app.theme.accent(),
-    )]
+    let text = part::safe(&app.filter_text, app.theme);
+    let shown = format!(" ({} shown) ", app.scene.listed);
+    let room = (usize::from(width) / 2).saturating_sub(shown.width() + 3);
+    let text = if text.width() > room { part::fit(&text, room, app.theme) } else { text };
+    vec![part(format!(" / {text}"), app.theme.accent()), part(shown, app.theme.accent()).gives_way(1)]
 }
 
 /// `1,204 locks`

@@ -2,29 +2,60 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::symbols::border;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use crate::app::App;
 use crate::keys::BINDINGS;
 
-pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: u16) {
+/// The frame around it.
+const BORDER: u16 = 2;
+const WIDEST: u16 = 108;
+/// A border for terminals that have nothing but ASCII.
+const ASCII: border::Set<'_> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
+/// The last line, with what is being typed and the like, stays as it is.
+fn place(area: Rect) -> Rect {
+    let room = area.height.saturating_sub(1);
+    let height = (BINDINGS.len() as u16 + BORDER).min(room);
+    let width = area.width.min(WIDEST);
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (room - height) / 2, width, height }
+}
+
+pub fn scroll_most(area: Rect) -> usize {
+    BINDINGS.len().saturating_sub(usize::from(place(area).height.saturating_sub(BORDER)))
+}
+
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
+    let over = place(area);
     let lines: Vec<Line> = BINDINGS
         .iter()
+        .skip(scroll)
         .map(|binding| {
             let keys: Vec<String> = app.keys.of(binding.command).map(|press| press.to_string()).collect();
             Line::from(vec![
-                Span::styled(format!(" {:<18}", keys.join(" ")), app.theme.accent()),
-                Span::styled(format!("{:<10}", binding.name), app.theme.dim()),
+                Span::styled(format!(" {:<17}", keys.join(" ")), app.theme.accent()),
+                Span::styled(format!(" {:<10}", binding.name), app.theme.dim()),
                 Span::raw(binding.about),
             ])
         })
         .collect();
-    let height = (lines.len() as u16 + 2).min(area.height);
-    let width = area.width.min(108);
-    let over = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    let most = (lines.len() as u16 + 2).saturating_sub(height);
-    frame.render_widget(Clear, over);
-    let block = Block::bordered().title(" Keys; : takes the names as commands; any other key closes this ");
-    frame.render_widget(Paragraph::new(lines).scroll((scroll.min(most), 0)).block(block), over);
+    let more = if scroll < scroll_most(area) { " more below " } else { "" };
+    let block = Block::bordered()
+        .border_set(if app.theme.ascii { ASCII } else { border::PLAIN })
+        .title(" Keys; : takes the names as commands; any other key closes this ")
+        .title_bottom(more);
+    // A wide character may reach into the frame from the left.
+    frame.render_widget(Clear, Rect { x: over.x.saturating_sub(1), width: over.width + over.x.min(1), ..over });
+    frame.render_widget(Paragraph::new(lines).block(block), over);
 }

@@ -12,11 +12,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::part::{self, fit, fit_key, fit_right};
+use super::wrap::wrap;
 use crate::app::{App, LockId};
+use crate::keys::Command;
 use crate::model::LockView;
 use crate::output::Column;
 
-/// The widths of the columns at some width of the terminal.
+/// The widths of the columns at some width of the terminal. What has none is left out.
 struct Widths {
     key: usize,
     library: usize,
@@ -32,12 +34,13 @@ const TTL: usize = 7;
 impl Widths {
     fn of(width: usize) -> Widths {
         let (library, holder, bar, renewals) = match width {
-            0..100 => (9, 13, 0, 10),
+            0..80 => (0, 13, 0, 0),
+            80..100 => (9, 13, 0, 10),
             100..130 => (12, 17, 7, 16),
             _ => (17, 22, 8, 20),
         };
-        let bar_gap = usize::from(bar > 0);
-        let taken = 1 + STATE + 1 + library + 1 + holder + 1 + HELD + 1 + bar + bar_gap + TTL + 1 + renewals + 1;
+        let others = [STATE, library, holder, HELD, bar, TTL, renewals];
+        let taken = 1 + others.iter().map(|width| width + usize::from(*width > 0)).sum::<usize>();
         Widths { key: width.saturating_sub(taken), library, holder, bar, renewals }
     }
 }
@@ -47,7 +50,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let mut lines = vec![heading(app, &widths)];
     if app.scene.rows.is_empty() {
         lines.push(Line::raw(""));
-        lines.extend(nothing(app).into_iter().map(|text| Line::styled(format!("  {text}"), app.theme.dim())));
+        let why = nothing(app);
+        let why = why.iter().flat_map(|text| wrap(text, usize::from(area.width).saturating_sub(4)));
+        lines.extend(why.map(|text| Line::styled(format!("  {text}"), app.theme.dim())));
     }
     for (index, lock) in app.scene.rows.iter().enumerate() {
         let selected = app.scene.cursor == Some(app.scene.first + index);
@@ -62,10 +67,10 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
 fn nothing(app: &App) -> Vec<String> {
     let scene = &app.scene;
     if scene.total > 0 {
-        return vec!["No lock matches the filter; Esc clears it.".into()];
+        return vec![format!("No lock matches the filter; {} clears it.", app.key_of(Command::Back))];
     }
     if scene.nodes.iter().any(|node| node.scanned_ago.is_none()) {
-        return vec!["Looking for locks…".into()];
+        return vec!["Looking for locks.".into()];
     }
     vec![
         "No locks here right now. They appear as soon as somebody takes one.".into(),
@@ -75,61 +80,61 @@ fn nothing(app: &App) -> Vec<String> {
 
 fn heading(app: &App, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
-    let title = |column: Column, width: usize, right: bool| {
-        let ordered = app.order.column.unwrap_or(Column::State) == column;
-        let arrow = match (ordered, app.order.reversed) {
+    let mut text = String::new();
+    let mut title = |column: Column, width: usize, right: bool| {
+        let arrow = match (app.order.column == column, app.order.reversed) {
             (false, _) => "",
             (true, false) => theme.sign("▾", "v"),
             (true, true) => theme.sign("▴", "^"),
         };
-        let text = format!("{}{arrow}", column.title());
-        if right { fit_right(&text, width, theme) } else { fit(&text, width, theme) }
+        let title = format!("{}{arrow}", column.title());
+        if width > 0 {
+            text.push(' ');
+            text.push_str(&if right { fit_right(&title, width, theme) } else { fit(&title, width, theme) });
+        }
     };
-    let bar = if widths.bar > 0 { " ".repeat(widths.bar + 1) } else { String::new() };
-    let text = format!(
-        " {} {} {} {} {} {bar}{} {}",
-        title(Column::State, STATE, false),
-        title(Column::Key, widths.key, false),
-        title(Column::Library, widths.library, false),
-        title(Column::Holder, widths.holder, false),
-        title(Column::Held, HELD, true),
-        title(Column::Ttl, TTL, true),
-        title(Column::Renewals, widths.renewals, false),
-    );
+    title(Column::State, STATE, false);
+    title(Column::Key, widths.key, false);
+    title(Column::Library, widths.library, false);
+    title(Column::Holder, widths.holder, false);
+    title(Column::Held, HELD, true);
+    title(Column::Ttl, TTL + widths.bar + usize::from(widths.bar > 0), true);
+    title(Column::Renewals, widths.renewals, false);
     Line::styled(text, theme.title())
 }
 
 fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
-    let marked = app.marked.contains(&LockId { node: lock.node, key: lock.key.clone() });
+    let marked = app.marked.contains(&LockId::of(lock));
     let sign = match (selected, marked) {
         (_, true) => theme.sign("●", "*"),
         (true, false) => theme.sign("▌", ">"),
         (false, false) => " ",
     };
-    let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
     let base = match (selected, lock.stale) {
         (true, _) => theme.selected(),
         (false, true) => theme.dim(),
         (false, false) => Style::new(),
     };
     let over = |style: Style| if selected { base.patch(style) } else { style.patch(base) };
+    let mut spans = vec![Span::styled(sign.to_string(), over(theme.accent()))];
+    let mut cell = |text: String, style: Style| {
+        if !text.is_empty() {
+            spans.push(Span::styled(format!("{text} "), style));
+        }
+    };
     let state = if lock.stale { "stale" } else { lock.verdict.state.label() };
-    let mut spans = vec![
-        Span::styled(sign.to_string(), over(theme.accent())),
-        Span::styled(format!("{} ", fit(state, STATE, theme)), over(theme.state(lock.verdict.state))),
-        Span::styled(format!("{} ", fit_key(&lock.key.to_string(), widths.key, theme)), base),
-        Span::styled(format!("{} ", fit(&part::library(lock), widths.library, theme)), base),
-        Span::styled(format!("{} ", fit(&part::holders(app, lock), widths.holder, theme)), base),
-        Span::styled(format!("{} ", fit_right(&part::held(lock, theme), HELD, theme)), base),
-    ];
-    if widths.bar > 0 {
-        let bar = part::share_left(lock).map_or(" ".repeat(widths.bar), |share| theme.bar(share, widths.bar));
-        let low = part::share_left(lock).is_some_and(|share| share < 0.25);
-        spans.push(Span::styled(format!("{bar} "), over(if low { theme.warning() } else { Style::new() })));
-    }
-    spans.push(Span::styled(format!("{} ", fit_right(&part::ttl(lock.ttl), TTL, theme)), base));
-    let strip_style = if missed.is_some() { theme.warning() } else { Style::new() };
-    spans.push(Span::styled(fit(&strip, widths.renewals, theme), over(strip_style)));
+    cell(fit(state, STATE, theme), over(theme.state(lock.verdict.state)));
+    cell(fit_key(&lock.key, widths.key, theme), base);
+    cell(fit(&part::library(lock), widths.library, theme), base);
+    cell(fit(&part::holders(app, lock), widths.holder, theme), base);
+    cell(fit_right(&part::held(lock, theme), HELD, theme), base);
+    let share = part::share_left(lock);
+    let low = share.is_some_and(|share| share < 0.25);
+    let bar = share.map_or(" ".repeat(widths.bar), |share| theme.bar(share, widths.bar));
+    cell(bar, over(if low { theme.warning() } else { Style::new() }));
+    cell(fit_right(&part::ttl(lock.ttl), TTL, theme), base);
+    let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
+    cell(fit(&strip, widths.renewals, theme), over(if missed.is_some() { theme.warning() } else { Style::new() }));
     Line::from(spans)
 }

@@ -21,8 +21,8 @@ mod servers;
 mod wrap;
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::Line;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::{App, Overlay, Screen};
 
@@ -53,8 +53,7 @@ fn areas(app: &App, area: Rect) -> Areas {
 
 /// How many locks the list has room for, or lines the opened one.
 pub fn list_rows(app: &App) -> usize {
-    let (width, height) = app.size;
-    let body = areas(app, Rect::new(0, 0, width, height)).body;
+    let body = areas(app, whole(app)).body;
     if app.opened.is_some() {
         return detail::page(app, body);
     }
@@ -63,20 +62,30 @@ pub fn list_rows(app: &App) -> usize {
 
 /// How far the screen can be scrolled.
 pub fn scroll_most(app: &App) -> usize {
-    let (width, height) = app.size;
-    let body = areas(app, Rect::new(0, 0, width, height)).body;
+    let body = areas(app, whole(app)).body;
     match (&app.opened, app.screen) {
         (Some(_), _) => detail::scroll_most(app, body),
         (None, Screen::Locks) => 0,
-        (None, Screen::Events | Screen::Servers) => usize::from(u16::MAX),
+        (None, Screen::Events) => events::scroll_most(app, body),
+        (None, Screen::Servers) => servers::scroll_most(app, body),
     }
 }
 
-/// Draws the whole screen.
-pub fn draw(frame: &mut Frame<'_>, app: &App) {
+/// How far the help can be scrolled.
+pub fn help_most(app: &App) -> usize {
+    help::scroll_most(whole(app))
+}
+
+fn whole(app: &App) -> Rect {
+    Rect::new(0, 0, app.size.0, app.size.1)
+}
+
+/// Draws the whole screen. Says where the cursor belongs, if anywhere.
+pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        return draw_too_small(frame, area);
+        draw_too_small(frame, area);
+        return None;
     }
     let areas = areas(app, area);
     header::draw(frame, app, areas.header, areas.tabs);
@@ -89,14 +98,17 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
         (None, Screen::Events) => events::draw(frame, app, areas.body),
         (None, Screen::Servers) => servers::draw(frame, app, areas.body),
     }
-    footer::draw(frame, app, areas.footer);
     if let Overlay::Help { scroll } = app.overlay {
         help::draw(frame, app, area, scroll);
     }
+    footer::draw(frame, app, areas.footer)
 }
 
 fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {
     let (width, height) = LEAST;
-    let text = format!("lockscope needs {width}x{height}, this is {}x{}; q quits", area.width, area.height);
-    frame.render_widget(Line::raw(text), Rect { height: area.height.min(1), ..area });
+    let text = format!("too small: lockscope needs {width}x{height}, this is {}x{}", area.width, area.height);
+    frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
 }
+
+#[cfg(test)]
+mod tests;

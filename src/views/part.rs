@@ -1,11 +1,13 @@
 //! Parts that several screens share: fitting texts, holders, TTLs, heartbeats.
 
+use std::time::Duration;
+
 use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
-use crate::model::{HeldIs, Holder, LockView, Time, Ttl};
+use crate::model::{HeldIs, Holder, Key, LockView, Time, Ttl};
 use crate::text::{self, short_duration};
 use crate::theme::Theme;
 
@@ -28,11 +30,30 @@ pub fn fit_right(text: &str, width: usize, theme: Theme) -> String {
     format!("{}{trimmed}", " ".repeat(width.saturating_sub(trimmed.width())))
 }
 
+/// Any text that is not all our own, safe to look at on this terminal.
+pub fn safe(text: &str, theme: Theme) -> String {
+    // What was made visible before is not escaped twice: nothing that is printable changes here.
+    let text: String = if text::is_plain(text.as_bytes()) { text.into() } else { text::visible(text.as_bytes()) };
+    if theme.ascii { text::ascii(&text) } else { text }
+}
+
+/// A key's name in as many cells as it takes. Two different keys never look the same.
+pub fn key(key: &Key, theme: Theme) -> String {
+    let name = key.to_string();
+    if theme.ascii { text::ascii_only(&name) } else { name }
+}
+
+/// The key in exactly `width` cells.
+pub fn fit_key(name: &Key, width: usize, theme: Theme) -> String {
+    fit(&cut_key(name, width, theme), width, theme)
+}
+
 /// The key with its middle cut out when it is too long: both ends tell more than one.
-pub fn fit_key(key: &str, width: usize, theme: Theme) -> String {
-    let key = if theme.ascii { text::ascii(key) } else { key.to_string() };
+pub fn cut_key(name: &Key, width: usize, theme: Theme) -> String {
+    let key = key(name, theme);
+    let mark = if theme.ascii { '~' } else { '…' };
     if key.width() <= width || width < 9 {
-        return fit(&key, width, theme);
+        return text::fit_marked(&key, width, mark);
     }
     let tail_width = width / 2;
     let mut tail = String::new();
@@ -42,8 +63,8 @@ pub fn fit_key(key: &str, width: usize, theme: Theme) -> String {
         }
         tail.insert(0, c);
     }
-    let head = text::fit_marked(&key, width - tail.width(), if theme.ascii { '~' } else { '…' });
-    fit(&format!("{head}{tail}"), width, theme)
+    let head = text::fit_marked(&key, width - tail.width(), mark);
+    format!("{head}{tail}")
 }
 
 /// A token as it may be shown now.
@@ -130,6 +151,14 @@ pub fn heartbeat(lock: &LockView, width: usize, theme: Theme) -> (String, Option
     let beats = lock.beats.len().min(room - gaps);
     let strip = theme.sign("│", "|").repeat(beats) + &theme.sign("·", ".").repeat(gaps);
     (format!("{strip}{words}"), missed)
+}
+
+/// An age that changes once a second, not ten times.
+pub fn whole_seconds(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => short_duration(seconds * 1_000),
+    }
 }
 
 /// The clock time of day, UTC, as logs have it.

@@ -4,28 +4,33 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
-use ratatui::widgets::{Paragraph, Wrap};
+use ratatui::widgets::Paragraph;
 
-use super::part::labelled;
+use super::part::{safe, whole_seconds};
+use super::wrap::Labelled;
 use crate::app::App;
 use crate::commands::doctor::{self, Status};
 use crate::model::Source;
 use crate::monitor::Stream;
 use crate::scene::NodeScene;
 use crate::servers::Fact;
-use crate::text::{short_duration, visible};
+use crate::text::short_duration;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
-    let mut lines = Vec::new();
-    for node in &app.scene.nodes {
-        lines.extend(node_lines(app, node));
-        lines.push(Line::raw(""));
-    }
-    let scroll = app.scroll.min(lines.len().saturating_sub(1)) as u16;
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((scroll, 0)), area);
+    let lines: Vec<Line> = lines(app, area.width).into_iter().skip(app.scroll).collect();
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn node_lines(app: &App, node: &NodeScene) -> Vec<Line<'static>> {
+pub fn scroll_most(app: &App, area: Rect) -> usize {
+    lines(app, area.width).len().saturating_sub(usize::from(area.height))
+}
+
+fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
+    let nodes: Vec<Vec<Line>> = app.scene.nodes.iter().map(|node| node_lines(app, node, usize::from(width))).collect();
+    nodes.join(&Line::raw(""))
+}
+
+fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
     let theme = app.theme;
     let plain = Style::new();
     let facts = &node.facts;
@@ -33,10 +38,10 @@ fn node_lines(app: &App, node: &NodeScene) -> Vec<Line<'static>> {
         Fact::Known(text) => (text, plain),
         Fact::Unknown(why) => (format!("unknown: {why}"), theme.dim()),
     };
-    let mut lines =
-        vec![Line::styled(format!(" {} database {}", visible(node.name.as_bytes()), node.db), theme.title())];
-    let mut say =
-        |label: &str, (text, style): (String, Style)| lines.push(Line::from(labelled(label, text, style, theme)));
+    let mut page = Labelled::new(width, theme);
+    let title = format!(" {} database {}", safe(&node.name, theme), node.db);
+    page.lines.push(Line::styled(title, theme.title()));
+    let mut say = |label: &str, (text, style): (String, Style)| page.say(label, &safe(&text, theme), style);
     say("server", told(facts.product.as_ref().map(|product| format!("{} {}", product.flavor.name(), product.version))));
     say("role", told(facts.role.as_ref().map(|role| role.name().to_string())));
     say("up for", told(facts.uptime.as_ref().map(|uptime| short_duration(uptime.as_millis() as u64))));
@@ -51,7 +56,7 @@ fn node_lines(app: &App, node: &NodeScene) -> Vec<Line<'static>> {
     let scan = match (node.scanning, node.scanned_ago, node.scan_took) {
         (Some(share), ..) => format!("under way, {:.0}% of the keyspace", share * 100.0),
         (None, Some(ago), Some(took)) => {
-            format!("{} ago, took {}", short_duration(ago.as_millis() as u64), short_duration(took.as_millis() as u64))
+            format!("{} ago, took {}", whole_seconds(ago), short_duration(took.as_millis() as u64))
         }
         _ => "not yet".into(),
     };
@@ -76,7 +81,7 @@ fn node_lines(app: &App, node: &NodeScene) -> Vec<Line<'static>> {
             say("", (format!("fix: {fix}"), theme.dim()));
         }
     }
-    lines
+    page.lines
 }
 
 fn stream(app: &App, node: &NodeScene) -> (String, Style) {

@@ -66,7 +66,8 @@ pub fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_lockscope"))
 }
 
-fn clean_environment(home: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
+/// What the binary under test finds in its environment.
+pub fn clean_environment(home: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
     let mut environment = vec![
         ("HOME", home.into()),
         ("XDG_CONFIG_HOME", home.join("config").into()),

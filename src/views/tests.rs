@@ -1,0 +1,419 @@
+//! What the screens look like: snapshots at the sizes people have, and what must hold at any size.
+
+use insta::assert_snapshot;
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Modifier};
+use unicode_width::UnicodeWidthStr;
+
+use crate::app::Overlay;
+use crate::model::{Key, Source};
+use crate::monitor::Stream;
+use crate::stage::{Stage, text};
+use crate::theme::Theme;
+use crate::views::part;
+
+/// A shop at 03:12: a lock without a TTL, one whose renewals stopped, healthy ones, a marker, names in other scripts.
+fn shop() -> Stage {
+    let mut stage = Stage::new();
+    stage.acquire("job-lock:default:nightly", "worker-7", None);
+    stage.pass(40_000);
+    stage.acquire_redisson("lock:order:8841", "3f2a8c00-1111-4222-8333-444455556666:57", 30_000);
+    stage.acquire_redisson("lock:invoice:17", "9c1e7d00-aaaa-4bbb-8ccc-ddddeeee0b0b:12", 30_000);
+    for _ in 0..4 {
+        stage.pass(10_000);
+        stage.renew("lock:order:8841", 30_000);
+        stage.renew("lock:invoice:17", 30_000);
+    }
+    stage.pass(10_000);
+    stage.renew("lock:invoice:17", 30_000);
+    stage.acquire("lock:cart:991", "7be0c1d2e3f4a5b6c7d8e9f00112233445566744", 10_000);
+    stage.acquire("lock:仓库:库存", "工人-1", 60_000);
+    stage.acquire("lock:🔒:café", "t-9", 60_000);
+    stage.acquire("completed:order:17", "1", 86_400_000);
+    stage.node.spent = std::time::Duration::from_millis(400);
+    stage.compose();
+    stage.pass(12_100);
+    stage.node.spent = std::time::Duration::from_millis(412);
+    stage.compose();
+    stage
+}
+
+/// The screens with everything on them, one after the other.
+fn tour(stage: &mut Stage) -> Vec<Buffer> {
+    let mut buffers = Vec::new();
+    for keys in ["1", "3", "5", "?", "x 1 enter", "esc space P", "/ ctrl-u ( enter", "esc : x enter", "esc t p"] {
+        stage.press(keys);
+        buffers.push(stage.draw());
+    }
+    stage.press("p t P");
+    stage.lose();
+    stage.pass(2_000);
+    buffers.push(stage.draw());
+    buffers
+}
+
+#[test]
+fn locks_at_80x24() {
+    assert_snapshot!(shop().screen());
+}
+
+#[test]
+fn locks_at_140x40() {
+    let mut stage = shop();
+    stage.resize(140, 40);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn events_at_80x24() {
+    let mut stage = shop();
+    stage.release("lock:cart:991");
+    stage.press("3");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn events_at_140x40() {
+    let mut stage = shop();
+    stage.press("3");
+    stage.resize(140, 40);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn servers_at_80x24() {
+    let mut stage = shop();
+    stage.press("5");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn servers_at_140x40() {
+    let mut stage = shop();
+    stage.press("5");
+    stage.resize(140, 40);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn help_at_80x24() {
+    let mut stage = shop();
+    stage.press("?");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn help_at_140x40() {
+    let mut stage = shop();
+    stage.press("?");
+    stage.resize(140, 40);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn a_refused_filter_and_the_one_in_force() {
+    let mut stage = shop();
+    stage.filter("lock:");
+    stage.filter("state:held and ttl<soon or lib:redisson");
+    assert_snapshot!(stage.screen());
+    let buffer = stage.draw();
+    let last = buffer.area.height - 1;
+    let marked: String = (0..80)
+        .filter(|x| buffer[(*x, last)].modifier.contains(Modifier::UNDERLINED))
+        .map(|x| buffer[(x, last)].symbol().to_string())
+        .collect();
+    assert_eq!(marked, "soon or lib:redisson", "it is marked from where it is wrong");
+}
+
+#[test]
+fn a_refused_command() {
+    let mut stage = shop();
+    stage.press(":");
+    stage.write("sort size");
+    stage.press("enter");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn marked_and_private() {
+    let mut stage = shop();
+    stage.press("space space P");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn paused() {
+    let mut stage = shop();
+    stage.press("p");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn reconnecting_with_stale_rows() {
+    let mut stage = shop();
+    stage.lose();
+    stage.pass(2_000);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn before_the_first_scan_is_done() {
+    let mut stage = Stage::unscanned();
+    stage.node.under_way = true;
+    stage.node.progress.walked.store(80, std::sync::atomic::Ordering::Relaxed);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn no_locks_at_all() {
+    assert_snapshot!(Stage::new().screen());
+}
+
+#[test]
+fn no_lock_that_matches() {
+    let mut stage = shop();
+    stage.filter("lib:huey");
+    assert_snapshot!(stage.screen());
+    stage.press("3");
+    assert!(stage.screen().contains("Nothing that matches the filter"), "{}", stage.screen());
+}
+
+#[test]
+fn nothing_has_happened() {
+    let mut stage = Stage::new();
+    stage.press("3");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn the_first_line_tells_how_changes_are_learnt() {
+    let mut stage = shop();
+    let mut lines = Vec::new();
+    let streams = [
+        Stream::Live(Source::Notification),
+        Stream::Live(Source::Tracking),
+        Stream::Live(Source::Scan),
+        Stream::Reconnecting { why: "refused".into(), since: stage.now },
+        Stream::Starting,
+    ];
+    for (width, target) in [(80, "orders-redis"), (80, "redis://cache-7.internal.example.com:6379/3"), (140, "orders")]
+    {
+        stage.resize(width, 24);
+        stage.app.title.target = target.into();
+        for stream in &streams {
+            stage.node.stream = stream.clone();
+            lines.extend(stage.screen().lines().next().map(String::from));
+        }
+        stage.press("p");
+        lines.extend(stage.screen().lines().next().map(String::from));
+        stage.press("p");
+    }
+    for line in &lines[..6] {
+        assert!(line.contains("PROD  orders-redis") && line.contains("READ-ONLY"), "{line}");
+    }
+    assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn lost_events_and_partial_knowledge_are_told_at_80_columns() {
+    let mut stage = shop();
+    stage.node.lost = 1_204;
+    stage.table.apply(crate::model::Observation::Gap { node: crate::stage::NODE, at: stage.now });
+    stage.pass(2_000);
+    stage.filter("lock:");
+    let screen = stage.screen();
+    assert!(screen.contains("1204 events lost") && screen.contains("partial"), "{screen}");
+    assert!(screen.contains("PROD  orders-redis"), "{screen}");
+}
+
+#[test]
+fn ascii_mode_has_nothing_but_ascii() {
+    for (width, height) in [(80, 24), (140, 40), (60, 12), (20, 5)] {
+        let mut stage = shop();
+        stage.app.theme = Theme { color: true, ascii: true };
+        stage.app.title.target = "bücher-redis".into();
+        stage.filter("lock or käse or complet or job");
+        stage.resize(width, height);
+        // The detail has a file and tests of its own.
+        for buffer in tour(&mut stage) {
+            let screen = text(&buffer);
+            let odd: Vec<char> = screen.chars().filter(|c| !c.is_ascii()).collect();
+            assert!(odd.is_empty(), "{odd:?} in\n{screen}");
+        }
+    }
+    let mut stage = shop();
+    stage.app.theme = Theme { color: true, ascii: true };
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn without_colours_none_is_used_and_the_words_are_the_same() {
+    let mut plain = shop();
+    plain.app.theme = Theme::default();
+    for (without, with) in tour(&mut plain).iter().zip(tour(&mut shop())) {
+        let colours = without.content.iter().filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
+        assert_eq!(colours.count(), 0, "{}", text(without));
+        assert_eq!(text(without), text(&with));
+        assert!(with.content.iter().any(|cell| cell.fg != Color::Reset));
+    }
+}
+
+#[test]
+fn only_the_sixteen_colours_are_used_and_never_a_background() {
+    for buffer in tour(&mut shop()) {
+        for cell in &buffer.content {
+            assert!(!matches!(cell.fg, Color::Rgb(..) | Color::Indexed(_) | Color::White | Color::Black), "{cell:?}");
+            assert_eq!(cell.bg, Color::Reset);
+        }
+    }
+}
+
+#[test]
+fn a_screen_that_is_too_small_says_so_and_never_panics() {
+    for (width, height) in [(1, 1), (2, 2), (10, 3), (59, 11), (80, 11), (59, 24), (200, 1), (1, 100)] {
+        let mut stage = shop();
+        stage.resize(width, height);
+        let screens: Vec<String> = tour(&mut stage).iter().map(text).collect();
+        let words: Vec<&str> = screens[0].split_whitespace().collect();
+        if width >= 10 && width * height >= 30 {
+            assert_eq!(words[..2], ["too", "small:"], "{width}x{height}: {}", screens[0]);
+        }
+        if width >= 59 {
+            assert_eq!(words[2..], ["lockscope", "needs", "60x12,", "this", "is", &format!("{width}x{height}")]);
+        }
+    }
+    let mut stage = shop();
+    stage.resize(60, 12);
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn every_line_of_the_help_is_whole_at_80_columns() {
+    let mut stage = shop();
+    stage.press("?");
+    let top = stage.screen();
+    stage.press("G");
+    let bottom = stage.screen();
+    for binding in crate::keys::BINDINGS {
+        assert!([&top, &bottom].iter().any(|screen| screen.contains(binding.about)), "{}", binding.about);
+    }
+}
+
+#[test]
+fn the_footer_names_only_keys_that_do_something_here() {
+    let mut stage = shop();
+    let footer = |stage: &mut Stage| stage.screen().lines().last().unwrap_or_default().to_string();
+    assert!(footer(&mut stage).contains("s sort"));
+    for screen in ["3", "5"] {
+        stage.press(screen);
+        let footer = footer(&mut stage);
+        assert!(!footer.contains("s sort") && !footer.contains("copy") && footer.contains("q quit"), "{footer}");
+    }
+}
+
+/// The column at which a word begins, in cells.
+fn column_of(line: &str, word: &str) -> usize {
+    line[..line.find(word).unwrap_or_else(|| panic!("{word} in {line}"))].width()
+}
+
+#[test]
+fn wide_names_keep_the_columns_in_line() {
+    for size in [(80, 24), (140, 40)] {
+        let mut stage = Stage::new();
+        for name in [
+            "ascii",
+            "锁",
+            "锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁锁",
+            "🔒🔑",
+            "e\u{301}té",
+            "👩\u{200d}💻",
+            "ﾛｯｸ",
+        ] {
+            stage.acquire(format!("lock:{name}"), "holder", 60_000);
+        }
+        stage.resize(size.0, size.1);
+        let screen = stage.screen();
+        let lines: Vec<&str> = screen.lines().collect();
+        let column = column_of(lines[2], "HOLDER");
+        for line in &lines[3..10] {
+            assert_eq!(column_of(line, "holder"), column, "{screen}");
+        }
+    }
+}
+
+#[test]
+fn names_that_differ_look_different_and_drive_nothing() {
+    let names: [&[u8]; 16] = [
+        b"lock:a",
+        b"lock:a\n",
+        b"lock:a\\n",
+        b"lock:a ",
+        b"lock:a\x1b[2J",
+        b"lock:a\\u{1b}[2J",
+        b"lock:a\x00",
+        b"lock:a\xff",
+        b"lock:a\\xff",
+        b"lock:a\t",
+        "lock:a…".as_bytes(),
+        b"lock:a..",
+        "lock:\u{202e}a".as_bytes(),
+        "lock:\u{200b}a".as_bytes(),
+        "lock:a\u{e9}".as_bytes(),
+        b"lock:a\\u{e9}",
+    ];
+    for ascii in [false, true] {
+        let theme = Theme { color: false, ascii };
+        let mut shown: Vec<String> = names.iter().map(|name| part::key(&Key::from(*name), theme)).collect();
+        assert!(shown.iter().all(|name| name.chars().all(|c| !c.is_control())), "{shown:?}");
+        shown.sort();
+        shown.dedup();
+        assert_eq!(shown.len(), names.len(), "{shown:?}");
+        let mut stage = Stage::new();
+        stage.app.theme = theme;
+        for name in names {
+            stage.acquire(name, "\x1b]52;c;aGk=\x07", 60_000);
+        }
+        for keys in ["1", "3", "1 enter"] {
+            stage.press(keys);
+            let buffer = stage.draw();
+            for cell in &buffer.content {
+                assert!(cell.symbol().chars().all(|c| !c.is_control()), "{cell:?}");
+            }
+            let screen = text(&buffer);
+            if keys == "1" {
+                let rows: std::collections::BTreeSet<&str> = screen.lines().skip(3).take(names.len()).collect();
+                assert_eq!(rows.len(), names.len(), "{screen}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_name_keeps_both_its_ends() {
+    let mut stage = Stage::new();
+    let name = format!("lock:tenant-17:{}:invoice:8841", "x".repeat(300));
+    stage.acquire(&name, "t", 60_000);
+    let screen = stage.screen();
+    let row = screen.lines().nth(3).unwrap();
+    assert!(row.contains("lock:t") && row.contains("8841"), "{row}");
+    assert!(screen.contains("held by t;"), "the sentence has room beside the name: {screen}");
+}
+
+#[test]
+fn the_prompt_keeps_its_cursor_in_sight() {
+    let mut stage = shop();
+    stage.press("/");
+    stage.write(&"锁".repeat(60));
+    for (keys, column) in [("left", 77), ("home", 2), ("right", 4), ("end", 79)] {
+        stage.press(keys);
+        let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(80, 24)).unwrap();
+        let mut cursor = None;
+        terminal.draw(|frame| cursor = super::draw(frame, &stage.app)).unwrap();
+        let at = cursor.expect("a cursor");
+        assert_eq!(at.y, 23);
+        assert!(at.x.abs_diff(column) <= 2, "{keys}: {at:?}");
+    }
+    stage.app.overlay = Overlay::None;
+    let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| assert_eq!(super::draw(frame, &stage.app), None)).unwrap();
+}

@@ -1,0 +1,275 @@
+//! The whole console in process, on a real server: keys go in, and the screen is waited for.
+
+mod common;
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::Server;
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use lockscope::app::{App, Title};
+use lockscope::dialects::Recogniser;
+use lockscope::glob::Glob;
+use lockscope::keys::Keys;
+use lockscope::model::Limits;
+use lockscope::monitor::{Inventory, Monitor, Options};
+use lockscope::pace::Pace;
+use lockscope::run::{Tty, run};
+use lockscope::theme::Theme;
+use lockscope::topology::{Endpoint, Topology};
+use ratatui::Terminal;
+use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
+use ratatui::buffer::Cell;
+use ratatui::layout::{Position, Size};
+use redis::IntoConnectionInfo;
+use tokio::sync::mpsc;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
+
+/// A screen that the test looks at while the console draws on it.
+#[derive(Clone)]
+struct Glass(Rc<RefCell<TestBackend>>);
+
+impl Glass {
+    fn new(width: u16, height: u16) -> Glass {
+        Glass(Rc::new(RefCell::new(TestBackend::new(width, height))))
+    }
+
+    fn text(&self) -> String {
+        let backend = self.0.borrow();
+        let buffer = backend.buffer();
+        let width = usize::from(buffer.area.width).max(1);
+        let lines = buffer.content.chunks(width).map(|cells| cells.iter().map(Cell::symbol).collect::<String>());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn never<T>(done: Result<T, std::convert::Infallible>) -> io::Result<T> {
+    done.map_err(io::Error::other)
+}
+
+impl Backend for Glass {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        never(self.0.borrow_mut().draw(content))
+    }
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        never(self.0.borrow_mut().hide_cursor())
+    }
+    fn show_cursor(&mut self) -> io::Result<()> {
+        never(self.0.borrow_mut().show_cursor())
+    }
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        never(self.0.borrow_mut().get_cursor_position())
+    }
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        never(self.0.borrow_mut().set_cursor_position(position))
+    }
+    fn clear(&mut self) -> io::Result<()> {
+        never(self.0.borrow_mut().clear())
+    }
+    fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
+        never(self.0.borrow_mut().clear_region(region))
+    }
+    fn size(&self) -> io::Result<Size> {
+        never(self.0.borrow().size())
+    }
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        never(self.0.borrow_mut().window_size())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        never(self.0.borrow_mut().flush())
+    }
+}
+
+/// A terminal of which only the frames are counted.
+struct Counting {
+    frames: Rc<RefCell<usize>>,
+}
+
+impl Tty for Counting {
+    fn begin_frame(&mut self) -> io::Result<()> {
+        *self.frames.borrow_mut() += 1;
+        Ok(())
+    }
+
+    async fn told_to_end(&mut self) {
+        std::future::pending().await
+    }
+}
+
+/// The hand and the eye of the test.
+struct Operator {
+    glass: Glass,
+    input: mpsc::UnboundedSender<Input>,
+    frames: Rc<RefCell<usize>>,
+}
+
+impl Operator {
+    fn press(&self, code: KeyCode) {
+        let _ = self.input.send(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+    }
+
+    fn write(&self, text: &str) {
+        text.chars().for_each(|c| self.press(KeyCode::Char(c)));
+    }
+
+    fn resize(&self, width: u16, height: u16) {
+        self.glass.0.borrow_mut().resize(width, height);
+        let _ = self.input.send(Input::Resize(width, height));
+    }
+
+    async fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let began = Instant::now();
+        loop {
+            let screen = self.glass.text();
+            if wanted(&screen) {
+                return screen;
+            }
+            assert!(began.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}\n{screen}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Opens the console on the server, lets the operator work, and quits.
+async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
+    let info = server.into_connection_info().unwrap();
+    let topology = Topology::open(&Endpoint { shown: server.into(), info, tls: None }).await.unwrap();
+    let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
+    let limits = Limits::default();
+    let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
+    let mut monitor = Monitor::start(&topology, options).await.unwrap();
+    let title = Title { target: "test".into(), environment: Some("dev") };
+    let mut app = App::new(title, Keys::default(), Theme::default(), None);
+    let glass = Glass::new(80, 24);
+    let mut terminal = Terminal::new(glass.clone()).unwrap();
+    let (input, mut keys) = mpsc::unbounded_channel();
+    let frames = Rc::new(RefCell::new(0));
+    let mut tty = Counting { frames: frames.clone() };
+    let stream = futures_util::stream::poll_fn(move |context| keys.poll_recv(context).map(|event| event.map(Ok)));
+    let operator = Operator { glass, input, frames };
+    let working = async {
+        work(&operator).await;
+        operator.press(KeyCode::Char('q'));
+    };
+    let running = run(&mut app, &mut monitor, &mut terminal, &mut tty, stream);
+    let (ended, ()) =
+        tokio::time::timeout(PATIENCE * 3, futures_util::future::join(running, working)).await.expect("q quits");
+    ended.unwrap();
+}
+
+/// Whether the first stands above the second.
+fn above(screen: &str, first: &str, second: &str) -> bool {
+    let line = |word: &str| screen.lines().position(|line| line.contains(word));
+    matches!((line(first), line(second)), (Some(first), Some(second)) if first < second)
+}
+
+#[tokio::test]
+async fn an_operator_finds_filters_and_opens_a_lock() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:fine", "worker-1", "PX", "600000"]);
+    server.cli(&["SET", "lock:forever", "worker-2"]);
+    with_console(&server.url(), async |operator| {
+        let screen = operator.wait_for("the first walk", |screen| screen.contains("2 locks")).await;
+        assert!(screen.contains("DEV  test"), "{screen}");
+        operator.wait_for("the worst first", |screen| above(screen, "lock:forever", "lock:fine")).await;
+        operator.wait_for("a live stream", |screen| screen.contains("live")).await;
+
+        server.cli(&["SET", "lock:new", "worker-3", "PX", "600000"]);
+        operator.wait_for("a lock that was just taken", |screen| screen.contains("lock:new")).await;
+        server.cli(&["DEL", "lock:new"]);
+        operator.wait_for("a lock that was just freed is gone", |screen| !screen.contains("lock:new")).await;
+
+        operator.write("/state:no-ttl");
+        operator.press(KeyCode::Enter);
+        operator
+            .wait_for("only what matches", |screen| screen.contains("forever") && !screen.contains("lock:fine"))
+            .await;
+        operator.press(KeyCode::Enter);
+        operator.wait_for("the detail", |screen| screen.contains("lock:forever") && !screen.contains("STATE")).await;
+        operator.resize(140, 40);
+        operator.wait_for("the larger screen", |screen| screen.lines().count() == 40).await;
+        operator.press(KeyCode::Esc);
+        operator.press(KeyCode::Esc);
+        operator.wait_for("everything again", |screen| screen.contains("lock:fine")).await;
+        operator.resize(10, 3);
+        operator.wait_for("a notice", |screen| screen.contains("too small")).await;
+        operator.resize(80, 24);
+        operator.press(KeyCode::Char('3'));
+        operator
+            .wait_for("the story of the new lock", |screen| {
+                screen.contains("acquired  lock:new") && screen.contains("released  lock:new")
+            })
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_is_shown_as_it_is_then() {
+    let mut server = Server::with(&EVENTS);
+    let url = server.url();
+    server.cli(&["SET", "lock:before", "worker-1", "PX", "600000"]);
+    let server = RefCell::new(&mut server);
+    with_console(&url, async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("HELD") && screen.contains("live")).await;
+        server.borrow_mut().kill();
+        let lost = operator.wait_for("the loss", |screen| screen.contains("RECONNECTING")).await;
+        assert!(lost.contains("lock:before"), "what was known stays: {lost}");
+        assert!(lost.contains("stale    lock:before"), "and is marked: {lost}");
+        server.borrow_mut().restart();
+        server.borrow().cli(&["SET", "lock:after", "worker-2", "PX", "600000"]);
+        operator
+            .wait_for("the truth", |screen| {
+                screen.contains("live") && screen.contains("lock:after") && !screen.contains("stale")
+            })
+            .await;
+        operator.press(KeyCode::Char('G'));
+        operator.press(KeyCode::Char('g'));
+        operator
+            .wait_for("the lost lock is gone for good", |screen| {
+                screen.contains("lock:after") && !screen.contains("lock:before")
+            })
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_without_notifications_is_watched_all_the_same() {
+    let server = Server::start();
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("another way", |screen| screen.contains("tracking") || screen.contains("polling")).await;
+        server.cli(&["SET", "lock:new", "worker-3", "PX", "600000"]);
+        operator.wait_for("a lock that was just taken", |screen| screen.contains("lock:new")).await;
+        operator.press(KeyCode::Char('5'));
+        operator.wait_for("the fix", |screen| screen.contains("notify-keyspace-events '")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_frame_is_drawn_only_for_something_new() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:a", "worker-1", "PX", "600000"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("1 lock") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('p'));
+        operator.wait_for("the pause", |screen| screen.contains("PAUSED")).await;
+        let before = *operator.frames.borrow();
+        for n in 0..50 {
+            server.cli(&["SET", &format!("lock:{n}"), "worker", "PX", "600000"]);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(*operator.frames.borrow(), before);
+        operator.press(KeyCode::Char('p'));
+        operator.wait_for("all that came meanwhile", |screen| screen.contains("51 locks")).await;
+    })
+    .await;
+}

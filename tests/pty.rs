@@ -1,0 +1,214 @@
+//! The real binary in a real terminal: it behaves, and whatever ends it, the terminal is as it was.
+
+mod common;
+#[path = "common/terminal.rs"]
+mod terminal;
+
+use std::time::Duration;
+
+use base64::Engine;
+use common::{Server, binary, lockscope};
+use terminal::{PATIENCE, Terminal};
+
+const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
+const ESC: &str = "\x1b";
+
+fn server() -> Server {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:fine", "worker-1", "PX", "600000"]);
+    server.cli(&["SET", "lock:forever", "worker-2"]);
+    server
+}
+
+fn open(server: &Server, options: &[&str], environment: &[(&str, &str)]) -> Terminal {
+    let url = server.url();
+    let mut arguments = vec!["-u", &url, "-p", "lock:*", "--env", "dev"];
+    arguments.extend(options);
+    Terminal::start(binary().to_str().unwrap(), &arguments, environment)
+}
+
+fn wait_for_locks(terminal: &Terminal) -> String {
+    terminal.wait_for("the locks", |screen| screen.contains("2 locks") && screen.contains("live"))
+}
+
+fn count(raw: &[u8], what: &str) -> usize {
+    raw.windows(what.len()).filter(|window| *window == what.as_bytes()).count()
+}
+
+#[test]
+fn a_session_from_start_to_quit() {
+    let server = server();
+    let mut terminal = open(&server, &[], &[]);
+    let screen = wait_for_locks(&terminal);
+    assert!(screen.contains("DEV  redis://127.0.0.1"), "{screen}");
+    let at_start = terminal.screen();
+    assert!(at_start.alternate_screen() && at_start.hide_cursor() && at_start.bracketed_paste());
+    assert!(!terminal.is_cooked());
+    assert_eq!(at_start.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "the mouse is the terminal's own");
+
+    terminal.wait_for("the selection", |screen| screen.contains("1 of 2"));
+    terminal.press("j");
+    terminal.wait_for("the next lock", |screen| screen.contains("2 of 2"));
+    terminal.press("/forever\r");
+    terminal.wait_for("only what matches", |screen| screen.contains("1 of 1") && !screen.contains("lock:fine"));
+    terminal.press("y");
+    terminal.wait_for("that it was copied", |screen| screen.contains("copied the key"));
+    let copied = format!("\x1b]52;c;{}", base64::engine::general_purpose::STANDARD.encode("lock:forever"));
+    assert_eq!(count(&terminal.raw(), &copied), 1);
+    terminal.resize(140, 40);
+    terminal.wait_for("the larger screen", |screen| screen.lines().next().is_some_and(|line| line.contains(" ago")));
+    terminal.resize(20, 4);
+    terminal.wait_for("a notice", |screen| screen.contains("too small"));
+    terminal.resize(80, 24);
+    terminal.press("m");
+    terminal.wait_for("the mouse", |screen| screen.contains("mouse on"));
+    assert_ne!(terminal.screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+    // Pasted text is no keys.
+    terminal.press("\x1b[200~qq\x1b[201~");
+    terminal.press(ESC);
+    terminal.wait_for("everything again", |screen| screen.contains("lock:fine"));
+    terminal.press("q");
+    let left = terminal.wait_for_end();
+    assert_eq!(left.status.exit_code(), 0);
+    left.assert_restored();
+    assert!(count(&left.raw, "\x1b[?2026h") > 3);
+    assert_eq!(count(&left.raw, "\x1b[?2026h"), count(&left.raw, "\x1b[?2026l") - 1, "each frame is whole");
+}
+
+#[test]
+fn ctrl_c_and_signals_give_the_terminal_back() {
+    let server = server();
+    let mut quits = open(&server, &[], &[]);
+    let told: Vec<Terminal> = [libc::SIGTERM, libc::SIGHUP, libc::SIGINT]
+        .into_iter()
+        .map(|signal| {
+            let terminal = open(&server, &[], &[]);
+            wait_for_locks(&terminal);
+            terminal.signal(signal);
+            terminal
+        })
+        .collect();
+    wait_for_locks(&quits);
+    quits.press("\x03");
+    quits.wait_for_end().assert_restored();
+    for terminal in told {
+        terminal.wait_for_end().assert_restored();
+    }
+}
+
+#[test]
+fn a_stopped_console_comes_back() {
+    let server = server();
+    // A shell is needed: nobody else continues a stopped process.
+    let mut terminal = Terminal::start("sh", &["-i"], &[("PS1", "shell> "), ("ENV", "/dev/null")]);
+    terminal.wait_for("the shell", |screen| screen.contains("shell>"));
+    terminal.press(&format!("{} -u {} -p 'lock:*'\r", binary().display(), server.url()));
+    wait_for_locks(&terminal);
+    terminal.press("m");
+    terminal.wait_for("the mouse", |screen| screen.contains("mouse on"));
+    let before = terminal.raw().len();
+    terminal.press("\x1a");
+    terminal.wait_for("the shell again", |screen| screen.trim_end().ends_with("shell>"));
+    let stopped = terminal.raw().split_off(before);
+    for sign in ["\x1b[?1049l", "\x1b[?2004l", "\x1b[?25h", "\x1b[?1000l"] {
+        assert_eq!(count(&stopped, sign), 1, "{sign:?} in {:?}", String::from_utf8_lossy(&stopped));
+    }
+    assert!(!terminal.screen().alternate_screen());
+    terminal.press("fg\r");
+    wait_for_locks(&terminal);
+    assert!(terminal.screen().alternate_screen() && terminal.screen().bracketed_paste());
+    assert_ne!(terminal.screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None, "the mouse was on");
+    terminal.press("j");
+    terminal.wait_for("the next lock", |screen| screen.contains("2 of 2"));
+    terminal.press("q");
+    terminal.wait_for("the shell at last", |screen| screen.trim_end().ends_with("shell>"));
+    terminal.press("exit\r");
+    assert!(!terminal.wait_for_end().screen.alternate_screen());
+}
+
+#[test]
+fn a_server_that_dies_and_returns_is_followed() {
+    let mut server = server();
+    let mut terminal = open(&server, &[], &[]);
+    wait_for_locks(&terminal);
+    server.kill();
+    let lost = terminal.wait_for("the loss", |screen| screen.contains("RECONNECTING"));
+    assert!(lost.contains("lock:fine") && lost.contains("stale"), "{lost}");
+    server.restart();
+    server.cli(&["SET", "lock:after", "worker-3", "PX", "600000"]);
+    terminal.wait_for("the truth", |screen| screen.contains("live") && screen.contains("HELD     lock:after"));
+    terminal.press("q");
+    terminal.wait_for_end().assert_restored();
+}
+
+#[test]
+fn a_server_that_is_not_there_leaves_the_terminal_alone() {
+    let mut server = server();
+    server.kill();
+    let left = open(&server, &[], &[]).wait_for_end();
+    assert_eq!(left.status.exit_code(), 3);
+    assert_eq!(count(&left.raw, ESC), 0, "{}", String::from_utf8_lossy(&left.raw));
+    assert!(left.cooked);
+}
+
+#[test]
+fn nothing_is_written_while_nothing_changes() {
+    let server = Server::with(&EVENTS);
+    let mut terminal = open(&server, &[], &[]);
+    terminal.wait_for("an empty list", |screen| screen.contains("No locks here") && screen.contains("cost"));
+    let before = terminal.raw().len();
+    std::thread::sleep(Duration::from_secs(1));
+    let second = terminal.raw().split_off(before);
+    // The age of the last scan, and what it cost, are all that changes.
+    let frames = count(&second, "\x1b[?2026h");
+    assert!(frames <= 3 && second.len() <= 400, "{frames} frames: {:?}", String::from_utf8_lossy(&second));
+    terminal.press("p");
+    terminal.wait_for("the pause", |screen| screen.contains("PAUSED"));
+    let before = terminal.raw().len();
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(terminal.raw().len(), before, "{:?}", String::from_utf8_lossy(&terminal.raw()[before..]));
+    terminal.press("q");
+    terminal.wait_for_end().assert_restored();
+}
+
+#[test]
+fn ascii_and_no_color_are_kept() {
+    let server = server();
+    server.cli(&["SET", "lock:锁\u{1b}[31m", "worker-\u{1b}]0;x\u{7}", "PX", "600000"]);
+    let wait = |terminal: &Terminal| terminal.wait_for("the locks", |screen| screen.contains("3 locks"));
+    let colours = |screen: &vt100::Screen| {
+        let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+        cells
+            .filter_map(|(row, column)| screen.cell(row, column))
+            .any(|cell| cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default)
+    };
+    let mut coloured = open(&server, &[], &[]);
+    let mut plain = open(&server, &["--ascii"], &[("NO_COLOR", "1")]);
+    let screen = wait(&coloured);
+    assert!(screen.contains("lock:锁\\u{1b}[31m"), "{screen}");
+    assert!(colours(&coloured.screen()));
+    let screen = wait(&plain);
+    assert!(screen.is_ascii() && screen.contains("lock:\\u{9501}"), "{screen}");
+    assert!(!colours(&plain.screen()));
+    for terminal in [&mut coloured, &mut plain] {
+        terminal.press("?");
+        terminal.wait_for("the help", |screen| screen.contains("Keys;"));
+        terminal.press("xq");
+    }
+    coloured.wait_for_end().assert_restored();
+    let left = plain.wait_for_end();
+    left.assert_restored();
+    assert!(left.raw.is_ascii());
+}
+
+#[test]
+fn without_a_terminal_the_console_says_what_to_use() {
+    let output = lockscope().timeout(PATIENCE).assert().code(2);
+    let said = String::from_utf8_lossy(&output.get_output().stderr).to_string();
+    assert!(said.contains("the console needs a terminal") && said.contains("lockscope ls"), "{said}");
+    assert!(output.get_output().stdout.is_empty());
+    let pipe = format!("{} | cat; exit 7", binary().display());
+    let left = Terminal::start("sh", &["-c", &pipe], &[]).wait_for_end();
+    assert!(left.screen.contents().contains("the console needs a terminal"), "{}", left.screen.contents());
+    assert_eq!((left.status.exit_code(), count(&left.raw, ESC)), (7, 0));
+}
