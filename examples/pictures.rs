@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use lockscope::app::{App, Event, Title};
+use lockscope::app::{App, Effect, Event, LockId, Title};
 use lockscope::demo::{Demo, Options};
 use lockscope::dialects::Recogniser;
 use lockscope::keys::Keys;
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     save(folder, "locks", "The console: locks, the worst first", &app)?;
-    for key in ["1", "/", "b", "i", "l", "l", "i", "n", "g", "\n", "\n"] {
+    for key in ["1", "/", "p", "r", "i", "n", "t", "\n", "\n"] {
         press(&mut app, &monitor, key);
     }
     watch(&mut app, &mut monitor, Duration::from_secs(3)).await;
@@ -68,7 +68,15 @@ async fn watch(app: &mut App, monitor: &mut Monitor, how_long: Duration) {
     while tokio::time::Instant::now() < until {
         monitor.next().await;
         let (changes, left_out) = monitor.take_transitions();
-        app.update(Event::Changes(changes, left_out), monitor.clock.now());
+        let mut effects = app.update(Event::Changes(changes, left_out), monitor.clock.now());
+        if let Some((node, key, found)) = monitor.take_inspected() {
+            effects.extend(app.update(Event::Inspected(LockId { node, key }, found), monitor.clock.now()));
+        }
+        for effect in effects {
+            if let Effect::Inspect(id) = effect {
+                monitor.inspect(id.node, &id.key);
+            }
+        }
         compose(app, monitor);
     }
 }
@@ -90,7 +98,11 @@ fn press(app: &mut App, monitor: &Monitor, key: &str) {
 
 fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a test terminal can't fail");
-    terminal.draw(|frame| views::draw(frame, app)).expect("a test terminal can't fail");
+    terminal
+        .draw(|frame| {
+            views::draw(frame, app);
+        })
+        .expect("a test terminal can't fail");
     let picture = picture::svg(terminal.backend().buffer(), title);
     std::fs::write(folder.join(format!("{name}.svg")), picture)
 }

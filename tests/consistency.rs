@@ -131,9 +131,6 @@ async fn storm(feed: Feed, pace: Pace, seed: u64) {
         }
         assert!(began.elapsed() < PATIENCE, "{feed:?}, seed {seed}: the table has {table:?}, the server {server:?}");
     }
-    // And it stays so.
-    monitor.run_for(Duration::from_millis(300)).await;
-    assert_eq!(held(&monitor), truth(&server), "{feed:?}, seed {seed}");
     story.extend(monitor.take_transitions().0);
     assert!(story.len() > 50, "{feed:?}: only {} changes were told", story.len());
     makes_sense(&story, feed);

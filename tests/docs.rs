@@ -222,3 +222,37 @@ fn the_links_between_the_pages_lead_somewhere() {
         }
     }
 }
+
+#[test]
+fn the_readme_lists_the_keys_as_they_are() {
+    let keys = lockscope::keys::markdown();
+    assert!(text_of("README.md").contains(&keys), "put this into the README:\n{keys}");
+}
+
+/// The words of a picture, without its tags.
+fn words_of(picture: &str) -> String {
+    let tags = Regex::new("<[^>]*>").unwrap();
+    tags.replace_all(&text_of(&format!("docs/pictures/{picture}.svg")), " ").into_owned()
+}
+
+#[test]
+fn the_pictures_show_the_screens_as_they_are() {
+    for picture in ["locks", "detail", "events", "servers"] {
+        let words = words_of(picture);
+        for (_, _, tab) in lockscope::app::Screen::TABS {
+            assert!(words.contains(tab), "{picture}.svg has no tab {tab}; run 'make docs'");
+        }
+        for word in lockscope::keys::BINDINGS.iter().filter_map(|binding| binding.footer) {
+            assert!(words.contains(word), "the footer of {picture}.svg has no {word}; run 'make docs'");
+        }
+    }
+    let locks = words_of("locks");
+    let shown = lockscope::output::Column::ALL.iter().map(|column| column.title()).filter(|title| *title != "LEASE");
+    for title in shown.chain(["NO-TTL", "HELD", "redisson", "READ-ONLY"]) {
+        assert!(locks.contains(title), "locks.svg does not show {title}; run 'make docs'");
+    }
+    let detail = words_of("detail");
+    for word in ["ttl", "expected", "seen", "holder", "waiting", "freeing", "keys"] {
+        assert!(detail.contains(word), "detail.svg does not show {word}; run 'make docs'");
+    }
+}

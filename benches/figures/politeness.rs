@@ -88,11 +88,11 @@ fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
 
 /// With us, and without; the other way round every other time, so that a machine that gets busier favours neither.
 fn in_turns<T>(keyspace: &Keyspace, round: usize, mut measure: impl FnMut() -> T) -> (T, T) {
-    let mut beside = |measure: &mut dyn FnMut() -> T| {
+    let beside = |measure: &mut dyn FnMut() -> T| {
         let _us = Scanning::start(keyspace);
         measure()
     };
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         let without = measure();
         (beside(&mut measure), without)
     } else {

@@ -87,7 +87,7 @@ pub(super) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
                 _ if q.flushed => Ending::Flushed,
                 _ if wait => return None,
                 Some(expires) if expires <= q.at => Ending::Expired,
-                _ if q.eventful || q.missed => Ending::Unseen,
+                _ if q.eventful || q.missed && now == Now::Known => Ending::Unseen,
                 _ => Ending::Released,
             };
             let at = if ending == Ending::Expired { q.expires.unwrap_or(q.at) } else { q.at };

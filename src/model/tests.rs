@@ -184,6 +184,19 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
 }
 
 #[test]
+fn a_lock_first_heard_of_after_a_gap_has_missed_nothing() {
+    let mut table = table(Limits::default());
+    table.apply(Observation::Gap { node: NODE, at: Time(1000) });
+    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
+    // The look is ahead of the release, whose event is waited for.
+    settle_all(&mut table, 1010, |_| Seen::Absent);
+    events(&mut table, 1020, &[("lock:a", KeyEvent::Del)]);
+    settle_all(&mut table, 1020, |_| Seen::Absent);
+    let words: Vec<&str> = story(&mut table).iter().map(|line| line.0).collect();
+    assert_eq!(words, ["acquired", "released"]);
+}
+
+#[test]
 fn a_full_table_says_what_it_left_out() {
     let mut table = table(Limits { locks: 2, gone: 10, transitions: 10 });
     for key in ["lock:a", "lock:b", "lock:c"] {

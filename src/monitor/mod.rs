@@ -325,12 +325,12 @@ impl Monitor {
     fn take_signal(&mut self, node: NodeId, signal: Signal) {
         let status = &mut self.status[node.0 as usize];
         match signal {
-            Signal::Up { source, note } => {
+            Signal::Up { source, note, at } => {
                 status.stream = Stream::Live(source);
                 status.note = note;
                 self.table.watch_by(node, source);
                 // What happened before this source stood, nobody told.
-                self.table.apply(Observation::Gap { node, at: self.clock.now() });
+                self.table.apply(Observation::Gap { node, at });
                 self.scan(node);
             }
             Signal::Events(batch) => {

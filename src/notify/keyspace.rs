@@ -54,7 +54,7 @@ impl Follower {
         note: Option<String>,
     ) -> RedisResult<Ended> {
         let guard = Guard::post(control).await?;
-        if self.out.send(Signal::Up { source: Source::Notification, note }).await.is_err() {
+        if !self.is_up(Source::Notification, note).await {
             return Ok(Ended::Unheard);
         }
         tokio::select! {

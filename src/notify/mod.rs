@@ -34,6 +34,7 @@ pub enum Signal {
     Up {
         source: Source,
         note: Option<String>,
+        at: Time,
     },
     Events(EventBatch),
     /// These keys changed, nobody says how.
@@ -157,13 +158,18 @@ impl Follower {
 
     async fn by_polling(&mut self, control: MultiplexedConnection, note: String) -> RedisResult<Ended> {
         let guard = Guard::post(control).await?;
-        if self.out.send(Signal::Up { source: Source::Scan, note: Some(note) }).await.is_err() {
+        if !self.is_up(Source::Scan, Some(note)).await {
             return Ok(Ended::Unheard);
         }
         tokio::select! {
             ended = guard.watch(self.clock, self.out.clone()) => ended,
             _ = tokio::time::sleep(LOOK_FOR_BETTER) => Ok(Ended::Choose),
         }
+    }
+
+    /// Tells that the source stands; whether anybody listens.
+    async fn is_up(&self, source: Source, note: Option<String>) -> bool {
+        self.out.send(Signal::Up { source, note, at: self.clock.now() }).await.is_ok()
     }
 
     /// The literal prefixes of the patterns, and those of the locks known by now.

@@ -57,7 +57,7 @@ impl Follower {
     pub(super) async fn by_tracking(&mut self, mut tracker: Tracker, note: String) -> RedisResult<Ended> {
         // On the same connection: a silent loss of it is noticed too.
         let guard = Guard::post(tracker.conn.clone()).await?;
-        if self.out.send(Signal::Up { source: Source::Tracking, note: Some(note) }).await.is_err() {
+        if !self.is_up(Source::Tracking, Some(note)).await {
             return Ok(Ended::Unheard);
         }
         let watching = guard.watch(self.clock, self.out.clone());
