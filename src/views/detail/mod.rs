@@ -22,10 +22,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::evidence::sentence;
+use super::part;
 use super::wrap::{Labelled, wrap};
 use crate::app::App;
 use crate::model::LockView;
-use crate::text;
 use timeline::Timeline;
 
 /// From this width on there are two columns.
@@ -118,8 +118,11 @@ fn head(app: &App, lock: &LockView, area: Rect) -> Vec<Line<'static>> {
     let theme = app.theme;
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let state = lock.verdict.state;
-    let name = if theme.ascii { text::ascii(&lock.key.to_string()) } else { lock.key.to_string() };
-    let names = at_most((height / 6).max(1), wrap(&name, width.saturating_sub(state.label().len() + 6)), app);
+    let names = at_most(
+        (height / 6).max(1),
+        wrap(&part::key(&lock.key, theme), width.saturating_sub(state.label().len() + 6)),
+        app,
+    );
     let mut lines: Vec<Line> =
         names.into_iter().map(|name| Line::from(Span::styled(format!(" {name}"), theme.title()))).collect();
     if let Some(first) = lines.first_mut() {

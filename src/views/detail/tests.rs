@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -36,7 +37,7 @@ fn opened(lock: LockView, theme: Theme) -> App {
     app.opened = Some(id.clone());
     app.scene.at = NOW;
     app.scene.lock = Some(lock);
-    assert_eq!(app.update(Event::Say(String::new()), NOW), [Effect::Inspect(id.clone())]);
+    assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(id.clone())]);
     app.update(Event::Inspected(id, Box::new(sample::inspection())), NOW);
     app
 }
@@ -70,6 +71,22 @@ fn whole(app: &mut App, width: u16) -> Vec<String> {
         app.scene.scroll_most as u16
     };
     screen(app, width, height + 10)
+}
+
+#[test]
+fn detail_at_80x24() {
+    assert_snapshot!(screen(&mut opened(stalled(), Theme::default()), 80, 24).join("\n"));
+}
+
+#[test]
+fn detail_at_140x40() {
+    assert_snapshot!(screen(&mut opened(stalled(), Theme::default()), 140, 40).join("\n"));
+}
+
+#[test]
+fn detail_in_ascii() {
+    let theme = Theme { ascii: true, ..Theme::default() };
+    assert_snapshot!(screen(&mut opened(stalled(), theme), 80, 24).join("\n"));
 }
 
 #[test]
