@@ -10,7 +10,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// Of the main thread of a process; nothing where the system does not tell.
+    /// Of the main thread of a process, or of any thread by its own number; nothing where the system does not tell.
     pub fn of(pid: u32) -> Scheduled {
         let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
         let mut numbers = text.split_whitespace().map(|number| Duration::from_nanos(number.parse().unwrap_or(0)));
@@ -43,6 +43,12 @@ pub fn thread_time() -> Duration {
     // SAFETY: writes to the one struct it is given.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The system's number of the calling thread; zero where it does not tell.
+pub fn thread_id() -> u32 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
 }
 
 /// The resident memory of this process, in bytes.

@@ -1,16 +1,18 @@
 //! The figures that lockscope promises, measured side by side on private servers.
 //!
-//! `cargo bench --bench figures -- [inventory|events|memory|politeness]... [--markdown]`; all parts without a name. Times
-//! depend on the machine, so each figure is a ratio of two things measured in turns, or a count. A machine that is busy
-//! with other things is said to be, not averaged away.
+//! `cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown]`; all parts without a
+//! name. Times depend on the machine, so each figure is a ratio of two things measured in turns, or a count, or processor
+//! time. A machine that is busy with other things is said to be, not averaged away.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
+mod console;
 mod events;
 mod inventory;
 mod keyspace;
 mod machine;
 mod memory;
+mod opened;
 mod politeness;
 mod report;
 
@@ -20,7 +22,7 @@ use keyspace::Keyspace;
 use report::Report;
 
 const USAGE: &str =
-    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness]... [--markdown] [--rounds N]";
+    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown] [--rounds N]";
 
 /// What was asked for.
 struct Wanted {
@@ -36,6 +38,7 @@ enum Part {
     Events,
     Memory,
     Politeness,
+    Console,
 }
 
 fn main() -> ExitCode {
@@ -61,6 +64,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "events" => wanted.parts.push(Part::Events),
             "memory" => wanted.parts.push(Part::Memory),
             "politeness" => wanted.parts.push(Part::Politeness),
+            "console" => wanted.parts.push(Part::Console),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
@@ -72,7 +76,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
         }
     }
     if wanted.parts.is_empty() {
-        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness];
+        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness, Part::Console];
     }
     Ok(wanted)
 }
@@ -86,13 +90,19 @@ fn measure(wanted: &Wanted) -> ExitCode {
     if asked(Part::Events) {
         events::measure(&mut report, wanted.rounds);
     }
-    if asked(Part::Inventory) || asked(Part::Politeness) {
+    if asked(Part::Console) {
+        console::measure(&mut report);
+    }
+    if asked(Part::Inventory) || asked(Part::Politeness) || asked(Part::Console) {
         let keyspace = Keyspace::populate();
         if asked(Part::Inventory) {
             inventory::measure(&mut report, &keyspace, wanted.rounds);
         }
         if asked(Part::Politeness) {
             politeness::measure(&mut report, &keyspace, wanted.rounds);
+        }
+        if asked(Part::Console) {
+            console::measure_opening(&mut report, &keyspace, wanted.rounds);
         }
     }
     if wanted.markdown {

@@ -1,0 +1,254 @@
+//! The console: what a frame costs, how soon a key shows, what it takes of a processor at work and at rest, and how soon
+//! the first locks appear.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossterm::event::KeyCode;
+use redis::{Connection, Pipeline};
+
+use crate::common::Server;
+use crate::keyspace::{Keyspace, uuid};
+use crate::machine::{Scheduled, disturbance};
+use crate::opened::Console;
+use crate::report::{Figure, Limit, Report, Spread, whole};
+
+const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
+const LOCKS: usize = 100_000;
+/// Of those, so many are renewed in turn, and so many go from hand to hand; the others are only held.
+const RENEWED: usize = 10_000;
+const PASSED_ON: usize = 5_000;
+/// What happens at once, and how often: 20 renewals, and 5 times a release (1 event) and a take (3 events).
+const RENEWALS: usize = 20;
+const PASSES: usize = 5;
+const BEAT: Duration = Duration::from_millis(20);
+const EVENTS_PER_S: f64 = 2_000.0;
+/// How long the console is watched with the hands off the keys, and how many keys are pressed then.
+const WATCHED: Duration = Duration::from_secs(30);
+const KEYS: usize = 200;
+/// A load never goes on for longer.
+const LONGEST: Duration = Duration::from_secs(400);
+const LONG_LEASE_MS: usize = 24 * 3_600_000;
+const SHORT_LEASE_MS: usize = 30_000;
+
+const IDLE: Duration = Duration::from_secs(10);
+
+pub fn measure(report: &mut Report) {
+    at_work(report);
+    at_rest(report, 100, "% of a core at rest: 100 locks that count down, no events");
+    at_rest(report, 0, "% of a core at rest: no locks at all");
+}
+
+fn at_work(report: &mut Report) {
+    let server = Server::with(&EVENTS);
+    let load = Load::start(server.connection());
+    let console = Console::open(&server.url());
+    console.wait_for("first scan");
+    console.wait_for(" ago");
+
+    // A walk of the whole keyspace is part of it, as there is one each minute.
+    console.press(KeyCode::Char('r'));
+    console.take_frames();
+    let (began, before, events) = (Instant::now(), console.scheduled(), load.events());
+    std::thread::sleep(WATCHED);
+    let (scheduled, wall) = (console.scheduled().since(before), began.elapsed());
+    let rate = (load.events() - events) as f64 / wall.as_secs_f64();
+    let frames: Vec<f64> = console.take_frames().iter().map(|cost| cost.as_secs_f64() * 1e3).collect();
+    let keys: Vec<Pressed> = (0..KEYS).map(|number| press(&console, number)).collect();
+    console.quit();
+    load.stop();
+
+    let about = format!("{} locks, {} events/s", whole(LOCKS as f64), whole(EVENTS_PER_S));
+    let how = "the whole console in process, a screen of 140x40, a private server";
+    report.add(Figure {
+        name: format!("ms of CPU for a frame, {about}: mean"),
+        measured: Spread::once(frames.iter().sum::<f64>() / frames.len() as f64),
+        limit: Limit::AtMost(4.0),
+        show: |ms| format!("{ms:.2}"),
+        command: format!("{} frames in {} s, {how}", frames.len(), wall.as_secs()),
+    });
+    report.add(Figure {
+        name: "the same: p99".into(),
+        measured: Spread::once(p99(frames)),
+        limit: Limit::AtMost(4.0),
+        show: |ms| format!("{ms:.2}"),
+        command: "composed, drawn and brought to the screen".into(),
+    });
+    report.add(Figure {
+        name: "% of a core that it takes".into(),
+        measured: Spread::once(scheduled.ran.as_secs_f64() / wall.as_secs_f64() * 100.0),
+        limit: Limit::Below(25.0),
+        show: |share| format!("{share:.1}"),
+        command: format!("CPU time of the console's thread, a walk of the keyspace in it; {rate:.0} events/s came"),
+    });
+    report.add(Figure {
+        name: "ms from a key to the screen: p99".into(),
+        measured: Spread::once(p99(keys.iter().map(|key| key.wall).collect())),
+        limit: Limit::AtMost(50.0),
+        show: |ms| format!("{ms:.1}"),
+        command: format!("{KEYS} keys at random moments, until another lock is selected on the screen"),
+    });
+    report.add(Figure {
+        name: "the same without waits for a processor: p99".into(),
+        measured: Spread::once(p99(keys.iter().map(|key| key.undisturbed).collect())),
+        limit: Limit::AtMost(50.0),
+        show: |ms| format!("{ms:.1}"),
+        command: "less the time in which the console's thread could have run".into(),
+    });
+    if (rate / EVENTS_PER_S - 1.0).abs() > 0.1 {
+        report.note(format!("console: the load made {rate:.0} events a second"));
+    }
+    if let Some(text) = disturbance("the console", scheduled) {
+        report.note(format!("console: {text}"));
+    }
+}
+
+/// How long a key took to show, in milliseconds.
+struct Pressed {
+    wall: f64,
+    /// Without what the console's thread had to wait for a processor.
+    undisturbed: f64,
+}
+
+/// Presses a key at a random moment. Now and then the hands rest until the order moves again.
+fn press(console: &Console, number: usize) -> Pressed {
+    let random = uuid(number).bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    let pause = if number % 10 == 0 { 1_600 + random % 1_000 } else { 20 + random % 230 };
+    std::thread::sleep(Duration::from_millis(pause));
+    console.forget_selections();
+    let (began, before) = (Instant::now(), console.scheduled().waited);
+    console.press([KeyCode::Down, KeyCode::PageDown, KeyCode::Up, KeyCode::Down][number % 4]);
+    let shown = console.next_selection();
+    let wall = shown.at.saturating_duration_since(began);
+    let undisturbed = wall.saturating_sub(shown.waited.saturating_sub(before));
+    Pressed { wall: wall.as_secs_f64() * 1e3, undisturbed: undisturbed.as_secs_f64() * 1e3 }
+}
+
+fn at_rest(report: &mut Report, locks: usize, name: &str) {
+    let server = Server::with(&EVENTS);
+    let mut pipe = redis::pipe();
+    for number in 0..locks {
+        let lease = SHORT_LEASE_MS * (1 + number % 10) + 10_000;
+        pipe.cmd("SET").arg(key(number)).arg(uuid(number)).arg("PX").arg(lease).ignore();
+    }
+    pipe.exec(&mut server.connection()).expect("the server takes locks");
+    let console = Console::open(&server.url());
+    console.wait_for(" ago");
+    std::thread::sleep(Duration::from_secs(2));
+    console.take_frames();
+    let (began, before) = (Instant::now(), console.scheduled());
+    std::thread::sleep(IDLE);
+    let (scheduled, wall) = (console.scheduled().since(before), began.elapsed());
+    let frames = console.take_frames().len();
+    console.quit();
+    report.add(Figure {
+        name: name.into(),
+        measured: Spread::once(scheduled.ran.as_secs_f64() / wall.as_secs_f64() * 100.0),
+        limit: Limit::Below(1.0),
+        show: |share| format!("{share:.2}"),
+        command: format!("CPU time of the console's thread over {} s; {frames} frames", wall.as_secs()),
+    });
+}
+
+/// How soon the first lock of five million keys is on the screen.
+pub fn measure_opening(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
+    let mut waits = Scheduled::default();
+    let mut opening = || {
+        let began = Instant::now();
+        let console = Console::open(&keyspace.server.url());
+        let shown = console.next_selection().at - began;
+        let scheduled = console.scheduled();
+        (waits.ran, waits.waited) = (waits.ran + scheduled.ran, waits.waited + scheduled.waited);
+        console.quit();
+        shown.as_secs_f64() * 1e3
+    };
+    report.add(Figure {
+        name: "ms until the first of 50,000 locks among 5,000,000 keys is on the screen".into(),
+        measured: Spread::of((0..rounds).map(|_| opening()).collect()),
+        limit: Limit::AtMost(1_000.0),
+        show: whole,
+        command: "from before the connection is opened, at the default pace".into(),
+    });
+    if let Some(text) = disturbance("the console", waits) {
+        report.note(format!("console, opening: {text}"));
+    }
+}
+
+/// Renews locks and passes them on until it is stopped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    events: Arc<std::sync::atomic::AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+impl Load {
+    fn start(mut conn: Connection) -> Load {
+        take_all(&mut conn);
+        let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let load = (stop.clone(), Arc::clone(&events));
+        let thread = std::thread::spawn(move || {
+            let (stop, events) = load;
+            let began = Instant::now();
+            let (mut beat, mut due) = (0, began);
+            while !stop.load(Ordering::Relaxed) && began.elapsed() < LONGEST {
+                one_beat(&mut conn, beat);
+                events.fetch_add((RENEWALS + PASSES * 4) as u64, Ordering::Relaxed);
+                beat += 1;
+                due += BEAT;
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        });
+        Load { stop, events, thread }
+    }
+
+    /// Events that it has made.
+    fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the load ends well");
+    }
+}
+
+fn take_all(conn: &mut Connection) {
+    for first in (0..LOCKS).step_by(10_000) {
+        let mut pipe = redis::pipe();
+        for number in first..first + 10_000 {
+            let lease = if number < RENEWED { SHORT_LEASE_MS } else { LONG_LEASE_MS };
+            take(&mut pipe, number, number, lease);
+        }
+        pipe.exec(conn).expect("the server takes locks");
+    }
+}
+
+fn one_beat(conn: &mut Connection, beat: usize) {
+    let mut pipe = redis::pipe();
+    for index in beat * RENEWALS..(beat + 1) * RENEWALS {
+        pipe.cmd("PEXPIRE").arg(key(index % RENEWED)).arg(SHORT_LEASE_MS).ignore();
+    }
+    for index in beat * PASSES..(beat + 1) * PASSES {
+        let number = RENEWED + index % PASSED_ON;
+        pipe.cmd("DEL").arg(key(number)).ignore();
+        // The one before was let go a moment ago.
+        let before = RENEWED + (index + PASSED_ON - PASSES * 10) % PASSED_ON;
+        take(&mut pipe, before, LOCKS + index, LONG_LEASE_MS);
+    }
+    pipe.exec(conn).expect("the server takes commands");
+}
+
+fn take(pipe: &mut Pipeline, number: usize, token: usize, lease: usize) {
+    pipe.cmd("SET").arg(key(number)).arg(uuid(token)).arg("NX").arg("PX").arg(lease).ignore();
+}
+
+fn key(number: usize) -> String {
+    format!("lock:order:{number:06}")
+}
+
+fn p99(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() * 99 / 100]
+}

@@ -1,0 +1,222 @@
+//! A console that runs in a thread of its own on a screen of 140x40, with its keys, its screen and its meter in our hands.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use lockscope::app::{App, Title};
+use lockscope::dialects::Recogniser;
+use lockscope::keys::Keys;
+use lockscope::model::Limits;
+use lockscope::monitor::{Inventory, Monitor, Options};
+use lockscope::pace::Pace;
+use lockscope::run::{Tty, run};
+use lockscope::theme::Theme;
+use lockscope::topology::{Endpoint, Topology};
+use ratatui::Terminal;
+use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
+use ratatui::buffer::Cell;
+use ratatui::layout::{Position, Size};
+use redis::IntoConnectionInfo;
+use tokio::sync::mpsc;
+
+use crate::machine::{Scheduled, thread_id, thread_time};
+
+const SIZE: (u16, u16) = (140, 40);
+/// Where the keys of locks stand on it.
+const KEY_COLUMN: std::ops::Range<usize> = 10..50;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An open console.
+pub struct Console {
+    keys: mpsc::UnboundedSender<Input>,
+    screen: Arc<Mutex<TestBackend>>,
+    selections: std_mpsc::Receiver<Selection>,
+    thread: JoinHandle<()>,
+    thread_id: u32,
+    frames: Arc<Mutex<Vec<Duration>>>,
+}
+
+/// Another lock is selected on the screen.
+pub struct Selection {
+    pub at: Instant,
+    /// How long the console's thread has waited for a processor by then.
+    pub waited: Duration,
+}
+
+impl Console {
+    /// Opens it as `lockscope` does by default.
+    pub fn open(url: &str) -> Console {
+        let (keys, mut pressed) = mpsc::unbounded_channel();
+        let (seen, selections) = std_mpsc::channel();
+        let (here, there) = std_mpsc::channel();
+        let screen = Arc::new(Mutex::new(TestBackend::new(SIZE.0, SIZE.1)));
+        let frames = Arc::new(Mutex::new(Vec::new()));
+        let (url, shown, costs) = (url.to_string(), screen.clone(), frames.clone());
+        let thread = std::thread::spawn(move || {
+            here.send(thread_id()).expect("somebody opens the console");
+            let began = Rc::new(RefCell::new(Duration::ZERO));
+            let mut meter = Meter { began: began.clone(), frames: costs };
+            let glass = Glass { screen: shown, began, seen, selected: None };
+            let input = futures_util::stream::poll_fn(move |context| pressed.poll_recv(context).map(|key| key.map(Ok)));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let ended = runtime.block_on(async {
+                let mut monitor = monitor(&url).await;
+                let title = Title { target: url.clone(), environment: None };
+                let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false }, None);
+                let mut terminal = Terminal::new(glass)?;
+                run(&mut app, &mut monitor, &mut terminal, &mut meter, input).await
+            });
+            ended.expect("the console ends well");
+        });
+        let thread_id = there.recv().expect("a thread that says its number");
+        Console { keys, screen, selections, thread, thread_id, frames }
+    }
+
+    pub fn press(&self, code: KeyCode) {
+        self.keys.send(Input::Key(KeyEvent::new(code, KeyModifiers::NONE))).expect("the console is open");
+    }
+
+    /// Waits until the screen shows this.
+    pub fn wait_for(&self, text: &str) {
+        let began = Instant::now();
+        while !self.text().contains(text) {
+            assert!(began.elapsed() < PATIENCE, "waited in vain for {text:?}:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until another lock is selected than was when [`Console::forget_selections`] was called.
+    pub fn next_selection(&self) -> Selection {
+        self.selections.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no other lock is selected:\n{}", self.text()))
+    }
+
+    pub fn forget_selections(&self) {
+        self.selections.try_iter().for_each(drop);
+    }
+
+    pub fn text(&self) -> String {
+        let screen = self.screen.lock().expect("a console that lives");
+        screen.buffer().content.iter().map(Cell::symbol).collect()
+    }
+
+    /// How long its thread has run and waited so far.
+    pub fn scheduled(&self) -> Scheduled {
+        Scheduled::of(self.thread_id)
+    }
+
+    /// The processor time of each frame that was drawn since the last call.
+    pub fn take_frames(&self) -> Vec<Duration> {
+        std::mem::take(&mut self.frames.lock().expect("a console that lives"))
+    }
+
+    pub fn quit(self) {
+        self.press(KeyCode::Char('q'));
+        self.thread.join().expect("the console ends well");
+    }
+}
+
+async fn monitor(url: &str) -> Monitor {
+    let info = url.into_connection_info().expect("a valid URL");
+    let endpoint = Endpoint { shown: url.into(), info, tls: None };
+    let topology = Topology::open(&endpoint).await.expect("a server that answers");
+    let options = Options {
+        recogniser: Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new())),
+        pace: Pace::POLITE,
+        limits: Limits::default(),
+        follow: true,
+        inventory: Inventory::Walk,
+    };
+    Monitor::start(&topology, options).await.expect("a server that answers")
+}
+
+/// The screen: tells when another lock is selected. The console asks for its size when it begins a frame.
+struct Glass {
+    screen: Arc<Mutex<TestBackend>>,
+    began: Rc<RefCell<Duration>>,
+    seen: std_mpsc::Sender<Selection>,
+    selected: Option<String>,
+}
+
+impl Glass {
+    fn tell_selection(&mut self) {
+        let screen = self.screen.lock().expect("an operator that lives");
+        let mut rows = screen.buffer().content.chunks(usize::from(SIZE.0));
+        let selected = rows.find(|row| row[0].symbol() == "▌");
+        let selected = selected.map(|row| row[KEY_COLUMN].iter().map(Cell::symbol).collect::<String>());
+        if selected != self.selected {
+            self.selected = selected;
+            let waited = Scheduled::of(thread_id()).waited;
+            // Nobody may care any more.
+            let _ = self.seen.send(Selection { at: Instant::now(), waited });
+        }
+    }
+
+    fn on_screen<T, E>(&self, act: impl FnOnce(&mut TestBackend) -> Result<T, E>) -> io::Result<T>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        act(&mut self.screen.lock().expect("an operator that lives")).map_err(io::Error::other)
+    }
+}
+
+impl Backend for Glass {
+    type Error = io::Error;
+
+    fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
+        self.on_screen(|screen| screen.draw(content))
+    }
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        self.on_screen(TestBackend::hide_cursor)
+    }
+    fn show_cursor(&mut self) -> io::Result<()> {
+        self.on_screen(TestBackend::show_cursor)
+    }
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        self.on_screen(TestBackend::get_cursor_position)
+    }
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        self.on_screen(|screen| screen.set_cursor_position(position))
+    }
+    fn clear(&mut self) -> io::Result<()> {
+        self.on_screen(TestBackend::clear)
+    }
+    fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
+        self.on_screen(|screen| screen.clear_region(region))
+    }
+    fn size(&self) -> io::Result<Size> {
+        self.began.replace(thread_time());
+        self.on_screen(|screen| screen.size())
+    }
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        self.on_screen(TestBackend::window_size)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.on_screen(TestBackend::flush)?;
+        self.tell_selection();
+        Ok(())
+    }
+}
+
+/// Measures each frame that differs from the one before: composing, drawing and bringing it to the screen.
+struct Meter {
+    began: Rc<RefCell<Duration>>,
+    frames: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Tty for Meter {
+    fn end_frame(&mut self) -> io::Result<()> {
+        let cost = thread_time() - *self.began.borrow();
+        self.frames.lock().expect("an operator that lives").push(cost);
+        Ok(())
+    }
+
+    async fn told_to_end(&mut self) {
+        std::future::pending().await
+    }
+}
