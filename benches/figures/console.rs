@@ -133,7 +133,9 @@ fn at_rest(report: &mut Report, locks: usize, name: &str) {
         let lease = SHORT_LEASE_MS * (1 + number % 10) + 10_000;
         pipe.cmd("SET").arg(key(number)).arg(uuid(number)).arg("PX").arg(lease).ignore();
     }
-    pipe.exec(&mut server.connection()).expect("the server takes locks");
+    if locks > 0 {
+        pipe.exec(&mut server.connection()).expect("the server takes locks");
+    }
     let console = Console::open(&server.url());
     console.wait_for(" ago");
     std::thread::sleep(Duration::from_secs(2));
@@ -186,7 +188,7 @@ struct Load {
 impl Load {
     fn start(mut conn: Connection) -> Load {
         take_all(&mut conn);
-        let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let (stop, events) = (Arc::new(AtomicBool::new(false)), Arc::new(std::sync::atomic::AtomicU64::new(0)));
         let load = (stop.clone(), Arc::clone(&events));
         let thread = std::thread::spawn(move || {
             let (stop, events) = load;
