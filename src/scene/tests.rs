@@ -241,7 +241,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
     fn nothing_that_happens_panics_or_leaves_the_selection_out_of_sight(deeds in deeds(), gone in 0..4usize) {
         let mut stage = Stage::with(Limits { locks: 64, gone, transitions: 50 });
