@@ -1,4 +1,4 @@
-//! lockscope: see, judge and free live Redis locks, across lock libraries.
+//! lockscope: see live Redis locks as locks, across lock libraries.
 
 pub mod app;
 pub mod cli;
