@@ -115,7 +115,7 @@ struct Pressed {
 /// Presses a key at a random moment. Now and then the hands rest until the order moves again.
 fn press(console: &Console, number: usize) -> Pressed {
     let random = uuid(number).bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    let pause = if number % 10 == 0 { 1_600 + random % 1_000 } else { 20 + random % 230 };
+    let pause = if number.is_multiple_of(10) { 1_600 + random % 1_000 } else { 20 + random % 230 };
     std::thread::sleep(Duration::from_millis(pause));
     console.forget_selections();
     let (began, before) = (Instant::now(), console.scheduled().waited);
