@@ -237,8 +237,17 @@ async fn a_replica_points_to_its_master() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(check.fix.unwrap().contains(&format!("redis://127.0.0.1:{port}")));
-    let report = examine(&mut connect(&master).await, &scope(&["lock:*"])).await;
-    assert!(report.check("replication").unwrap().finding.contains("a master with 1 replica, 1 online"));
+    // The master calls its replica online only after the replica's first acknowledgement, up to a second later.
+    let mut conn = connect(&master).await;
+    loop {
+        let report = examine(&mut conn, &scope(&["lock:*"])).await;
+        let finding = report.check("replication").unwrap().finding.clone();
+        if finding.contains("a master with 1 replica, 1 online") {
+            break;
+        }
+        assert!(Instant::now() < until, "the master never called its replica online: {finding}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test]
