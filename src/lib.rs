@@ -1,6 +1,8 @@
 //! lockscope: see live Redis locks as locks, across lock libraries.
 
+pub mod actions;
 pub mod app;
+pub mod audit;
 pub mod cli;
 pub mod clock;
 pub mod commands;
@@ -26,6 +28,7 @@ pub mod prompt;
 pub mod run;
 pub mod scan;
 pub mod scene;
+pub mod scripts;
 pub mod secret;
 pub mod server_url;
 pub mod servers;

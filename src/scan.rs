@@ -26,7 +26,7 @@ use crate::topology::Node;
 
 /// Keys looked at in one pipeline. A polite walk keeps it small: its commands run back to back on the server.
 const LOOK_FAST: usize = 512;
-const LOOK_POLITE: usize = 32;
+const LOOK_POLITE: usize = 16;
 /// Fewer keys than this are not worth a second walker.
 const SPLIT_FROM: u64 = 100_000;
 /// Names that wait for a look, in pages.

@@ -9,9 +9,10 @@ use serde_json::Value;
 use crate::common::process::{dies_with_us, scratch};
 use crate::common::server::target_directory;
 use crate::common::{lockscope_at, lockscope_process};
-use crate::keyspace::{Keyspace, LOCKS, ScanCost};
+use crate::keyspace::{Keyspace, LOCKS};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
+use crate::report::{Figure, Limit, Report, Spread, ratio};
+use crate::stalls::{Calls, unexplained};
 
 const PATTERN: &str = "lock:*";
 /// No call may hold the server for longer than this.
@@ -20,8 +21,7 @@ const FAST_US: u64 = 2_000;
 /// One run of a command, and what it cost the server.
 struct Run {
     wall: Duration,
-    scan: ScanCost,
-    slow: u64,
+    calls: Calls,
 }
 
 pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
@@ -30,7 +30,6 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     let narrow_cli = ["--scan", "--pattern", PATTERN, "--count", &count.to_string()].map(String::from);
     let wide_cli = ["--scan", "--count", &count.to_string()].map(String::from);
     let before = Scheduled::of(keyspace.server.pid());
-    keyspace.remember_slower_than(FAST_US);
     let (mut narrow, mut wide, mut narrow_theirs, mut wide_theirs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         narrow.push(run(keyspace, ours(keyspace, &["-p", PATTERN])));
@@ -44,7 +43,7 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     }
     report.add(Figure {
         name: "ls of 50,000 locks among 5,000,000 keys / the server's own time in SCAN".into(),
-        measured: Spread::of(narrow.iter().map(|run| run.wall.as_micros() as f64 / run.scan.us as f64).collect()),
+        measured: Spread::of(narrow.iter().map(|run| run.wall.as_micros() as f64 / run.calls.scan.us as f64).collect()),
         limit: Limit::AtMost(1.25),
         show: ratio,
         command: format!("`lockscope ls --pace fast -p '{PATTERN}' --json` / `INFO commandstats`"),
@@ -68,34 +67,22 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     } else {
         report.note("no redis-cli or valkey-cli that knows --count: `scripts/ensure-cli` gets one".into());
     }
-    let ours: Vec<&Run> = narrow.iter().chain(&wide).collect();
-    report.add(Figure {
-        name: format!("SCAN calls of {} with fast that took over 2 ms", whole(calls(&ours))),
-        measured: Spread::once(slow(&ours)),
-        limit: Limit::AtMost(0.0),
-        show: whole,
-        command: format!("`CONFIG SET slowlog-log-slower-than {FAST_US}`, `SLOWLOG GET`"),
-    });
-    if slow(&ours) > 0.0 && cli.is_some() {
-        let theirs: Vec<&Run> = narrow_theirs.iter().chain(&wide_theirs).collect();
-        report.note(format!(
-            "of the {} SCAN calls that {name} made at the same COUNT, {} took over 2 ms",
-            whole(calls(&theirs)),
-            whole(slow(&theirs))
-        ));
-    }
+    let ours = narrow.iter().chain(&wide).map(|run| run.calls).reduce(Calls::and);
+    report.add(unexplained(keyspace, "fast", FAST_US, ours.expect("there is a round")));
     if let Some(text) = disturbance("the server", Scheduled::of(keyspace.server.pid()).since(before)) {
         report.note(format!("inventory: {text}"));
     }
 }
 
 fn run(keyspace: &Keyspace, mut command: Command) -> Run {
-    let (scan, slow) = (keyspace.scan_cost(), keyspace.slow_scans());
-    let began = Instant::now();
-    let ended = command.stdout(Stdio::null()).status().expect("the command starts");
-    let wall = began.elapsed();
-    assert!(ended.success(), "{command:?} failed");
-    Run { wall, scan: keyspace.scan_cost().since(scan), slow: keyspace.slow_scans() - slow }
+    let mut wall = Duration::ZERO;
+    let calls = Calls::during(keyspace, FAST_US, || {
+        let began = Instant::now();
+        let ended = command.stdout(Stdio::null()).status().expect("the command starts");
+        wall = began.elapsed();
+        assert!(ended.success(), "{command:?} failed");
+    });
+    Run { wall, calls }
 }
 
 fn ours(keyspace: &Keyspace, patterns: &[&str]) -> Command {
@@ -140,14 +127,6 @@ fn scanning_client() -> Option<PathBuf> {
 fn compared(ours: &[Run], theirs: &[Run]) -> Spread {
     let ratio = |(ours, theirs): (&Run, &Run)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64();
     Spread::of(ours.iter().zip(theirs).map(ratio).collect())
-}
-
-fn calls(runs: &[&Run]) -> f64 {
-    runs.iter().map(|run| run.scan.calls).sum::<u64>() as f64
-}
-
-fn slow(runs: &[&Run]) -> f64 {
-    runs.iter().map(|run| run.slow).sum::<u64>() as f64
 }
 
 fn shown(arguments: &[String]) -> String {

@@ -15,6 +15,7 @@ mod memory;
 mod opened;
 mod politeness;
 mod report;
+mod stalls;
 
 use std::process::ExitCode;
 

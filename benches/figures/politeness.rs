@@ -12,34 +12,29 @@ use crate::common::process::{dies_with_us, scratch};
 use crate::keyspace::Keyspace;
 use crate::machine::{Scheduled, disturbance};
 use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
+use crate::stalls::{Calls, unexplained};
 
 const PATTERN: &str = "lock:*";
 /// A polite call takes no more of the server's time than this.
 const POLITE_US: u64 = 250;
 const CLIENTS: &str = "50";
 /// About how long one run of the heavy load takes. Many short runs in turns tell more than few long ones.
-const HEAVY: Duration = Duration::from_secs(2);
+const HEAVY: Duration = Duration::from_secs(1);
 /// One run of the light load: so many requests, one each so often.
 const LIGHT: usize = 320;
 const LIGHT_EVERY: Duration = Duration::from_millis(10);
 
 pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     let before = Scheduled::of(keyspace.server.pid());
-    keyspace.remember_slower_than(POLITE_US);
-    let (scan, rounds) = (keyspace.scan_cost(), rounds * 2);
     match benchmark() {
-        Some(program) => report.add(heavy(keyspace, &program, rounds)),
+        Some(program) => report.add(heavy(keyspace, &program, rounds * 3)),
         None => report.note("no redis-benchmark or valkey-benchmark here: the heavy load was not measured".into()),
     }
-    report.add(light(keyspace, rounds));
-    let (calls, slow) = (keyspace.scan_cost().since(scan).calls, keyspace.slow_scans());
-    report.add(Figure {
-        name: format!("% of {} SCAN calls with polite that took over 250 µs", whole(calls as f64)),
-        measured: Spread::once(slow as f64 * 100.0 / calls.max(1) as f64),
-        limit: Limit::AtMost(0.0),
-        show: |share| format!("{share:.2}"),
-        command: format!("`CONFIG SET slowlog-log-slower-than {POLITE_US}`, `SLOWLOG GET`"),
-    });
+    // Beside the heavy load calls wait for a processor; the light one leaves the server its own.
+    let mut answers = None;
+    let calls = Calls::during(keyspace, POLITE_US, || answers = Some(light(keyspace, rounds * 2)));
+    report.add(answers.expect("it was measured"));
+    report.add(unexplained(keyspace, "polite", POLITE_US, calls));
     if let Some(text) = disturbance("the server", Scheduled::of(keyspace.server.pid()).since(before)) {
         report.note(format!("politeness: {text}"));
     }

@@ -60,6 +60,8 @@ impl Limit {
     }
 }
 
+const HEADING: &str = "measured (min..max)";
+
 /// One row.
 pub struct Figure {
     pub name: String,
@@ -94,8 +96,9 @@ impl Report {
     pub fn print(&self) {
         let name = self.figures.iter().map(|figure| figure.name.chars().count()).max().unwrap_or(0);
         let value = self.figures.iter().map(|figure| measured(figure).chars().count()).max().unwrap_or(0);
+        let value = value.max(HEADING.len());
         let limit = self.figures.iter().map(|figure| figure.limit.text(figure.show).chars().count()).max().unwrap_or(0);
-        println!("\n{:name$}  {:value$}  {:limit$}  ", "figure", "measured (min..max)", "limit");
+        println!("\n{:name$}  {:value$}  {:limit$}  ", "figure", HEADING, "limit");
         for figure in &self.figures {
             let (shown, allowed) = (measured(figure), figure.limit.text(figure.show));
             println!("{:name$}  {shown:value$}  {allowed:limit$}  {}", figure.name, verdict(figure));

@@ -32,6 +32,8 @@ pub struct Config {
     /// Looked at beside the patterns of the known libraries.
     pub patterns: Vec<Glob>,
     pub mappings: Vec<Mapping>,
+    /// Locks that are never written.
+    pub protected: Vec<Glob>,
     pub targets: BTreeMap<String, Target>,
     /// Keys of the console's commands, where they are not the usual ones.
     pub keys: BTreeMap<String, Vec<String>>,
@@ -45,6 +47,7 @@ pub struct Target {
     pub password_file: Option<PathBuf>,
     pub environment: Option<Environment>,
     pub patterns: Vec<Glob>,
+    pub protected: Vec<Glob>,
     pub read_only: bool,
     pub pace: Option<PaceArg>,
     pub tls_ca: Option<PathBuf>,
@@ -53,7 +56,7 @@ pub struct Target {
     pub tls_insecure: bool,
 }
 
-const TOP: &[&str] = &["default_target", "patterns", "dialect", "target", "keys"];
+const TOP: &[&str] = &["default_target", "patterns", "protected", "dialect", "target", "keys"];
 const DIALECT: &[&str] = &["name", "pattern"];
 const TARGET: &[&str] = &[
     "url",
@@ -62,6 +65,7 @@ const TARGET: &[&str] = &[
     "password_file",
     "environment",
     "patterns",
+    "protected",
     "read_only",
     "pace",
     "tls_ca",
@@ -98,6 +102,7 @@ impl Config {
             file: Some(path.to_path_buf()),
             default_target: top.text("default_target")?,
             patterns: top.texts_as("patterns", glob)?,
+            protected: top.texts_as("protected", glob)?,
             ..Config::default()
         };
         for section in top.tables_in_list("dialect", DIALECT)? {
@@ -164,6 +169,7 @@ fn target(section: &Section<'_>, folder: &Path) -> Result<Target, Fault> {
         password_file: file("password_file")?,
         environment: section.text_as("environment", environment)?,
         patterns: section.texts_as("patterns", glob)?,
+        protected: section.texts_as("protected", glob)?,
         read_only: section.flag("read_only")?,
         pace: section.text_as("pace", |text| text.parse())?,
         tls_ca: file("tls_ca")?,

@@ -59,6 +59,8 @@ pub struct Settings {
     /// Patterns of the config and the target, beside those of the known libraries.
     pub extra_patterns: Vec<Glob>,
     pub mappings: Vec<Mapping>,
+    /// Locks that are never written.
+    pub protected: Vec<Glob>,
     /// `None`: what the command thinks right.
     pub pace: Option<PaceArg>,
     pub color: bool,
@@ -118,6 +120,7 @@ impl Settings {
             patterns: cli.patterns.iter().map(|text| Glob::new(text).map_err(usage)).collect::<Result<_, _>>()?,
             extra_patterns: config.patterns.iter().chain(&target.patterns).cloned().collect(),
             mappings: mappings(cli, config)?,
+            protected: config.protected.iter().chain(&target.protected).cloned().collect(),
             pace: cli.pace.or(target.pace),
             color: color(cli, outside),
             ascii: cli.ascii,

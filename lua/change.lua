@@ -1,0 +1,165 @@
+-- Compares what the operator saw, then writes: all of it in one step, or nothing.
+--
+-- KEYS  every key that is compared or written
+-- ARGV  instructions, one after the other: a name, the number of its operands, the operands. A key is given by its
+--       place in KEYS. All comparisons come first.
+--
+-- Returns {1, woken, emptied, why not} when all was written: how many waiters were told, whether the last holder was
+-- taken out, and why waiters could not be told where that is so. Else {0, number of the comparison that failed, what
+-- is there now}: nothing, a value, a number, or {the type of a key that is of another one}.
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local woken, emptied, silent = 0, 0, false
+
+local function tell(channel, message)
+  local told = redis.pcall('PUBLISH', channel, message)
+  if type(told) ~= 'number' then silent = told.err; return end
+  woken = woken + told
+  -- Sharded subscribers are others. A server that has none of that says so, and nothing is lost.
+  local sharded = redis.pcall('SPUBLISH', channel, message)
+  if type(sharded) == 'number' then woken = woken + sharded end
+end
+
+-- Each comparison answers whether it holds, and what is there now.
+local compare = {}
+function compare.absent(key) local there = redis.call('EXISTS', key); return there == 0, there end
+function compare.present(key) local there = redis.call('EXISTS', key); return there == 1, there end
+function compare.value(key, value) local now_is = redis.pcall('GET', key); return now_is == value, now_is end
+function compare.head(key, length, head)
+  local size = redis.pcall('STRLEN', key)
+  if type(size) == 'table' then return false, size end
+  if size ~= tonumber(length) then return false, size end
+  local now_is = redis.call('GETRANGE', key, 0, #head - 1)
+  return now_is == head, now_is
+end
+function compare.field(key, field) local there = redis.pcall('HEXISTS', key, field); return there == 1, there end
+function compare.field_value(key, field, value)
+  local now_is = redis.pcall('HGET', key, field)
+  return now_is == value, now_is
+end
+function compare.fields(key, count) local size = redis.pcall('HLEN', key); return size == tonumber(count), size end
+function compare.member(key, member)
+  local score = redis.pcall('ZSCORE', key, member)
+  return type(score) == 'string', score
+end
+function compare.members(key, count) local size = redis.pcall('ZCARD', key); return size == tonumber(count), size end
+function compare.element(key, member) local there = redis.pcall('SISMEMBER', key, member); return there == 1, there end
+function compare.elements(key, count) local size = redis.pcall('SCARD', key); return size == tonumber(count), size end
+function compare.no_field(key, field) local there = redis.pcall('HEXISTS', key, field); return there == 0, there end
+function compare.no_member(key, member)
+  local score = redis.pcall('ZSCORE', key, member)
+  return not score, score
+end
+function compare.no_element(key, member)
+  local there = redis.pcall('SISMEMBER', key, member)
+  return there == 0, there
+end
+-- The field is not there, or is this.
+function compare.not_other(key, field, value)
+  local now_is = redis.pcall('HGET', key, field)
+  return not now_is or now_is == value, now_is
+end
+function compare.at_least(key, count)
+  local now_is = redis.pcall('GET', key)
+  return type(now_is) == 'string' and tonumber(now_is) ~= nil and tonumber(now_is) >= tonumber(count), now_is
+end
+function compare.listed(key, item)
+  local place = redis.pcall('LPOS', key, item)
+  return type(place) == 'number', place
+end
+function compare.no_ttl(key) local left = redis.call('PTTL', key); return left == -1, left end
+function compare.ttl_at_most(key, ttl)
+  local left = redis.call('PTTL', key)
+  return left >= 0 and left <= tonumber(ttl), left
+end
+function compare.before(_, moment) return now < tonumber(moment), now end
+function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
+
+local write = {}
+-- A key that was made anew by the write before gets the TTL that it had.
+local function keep_ttl(key, was_there, moment)
+  if was_there == 0 and tonumber(moment) > 0 then redis.call('PEXPIREAT', key, moment) end
+end
+function write.del(key) redis.call('DEL', key) end
+function write.hdel(key, field) redis.call('HDEL', key, field) end
+function write.zrem(key, member) redis.call('ZREM', key, member) end
+function write.srem(key, member) redis.call('SREM', key, member) end
+function write.publish(_, channel, message) tell(channel, message) end
+-- The head of a fair queue, after those whose deadline has passed.
+function write.head(queue, deadlines, prefix)
+  while true do
+    local head = redis.call('LINDEX', queue, 0)
+    if not head then return end
+    local deadline = redis.call('ZSCORE', deadlines, head)
+    if not deadline or tonumber(deadline) > now then tell(prefix .. head, '0'); return end
+    redis.call('LPOP', queue)
+    redis.call('ZREM', deadlines, head)
+  end
+end
+function write.drop(queue, deadlines, waiter)
+  redis.call('LREM', queue, 0, waiter)
+  redis.call('ZREM', deadlines, waiter)
+end
+function write.signal(list, ttl)
+  redis.call('DEL', list)
+  redis.call('LPUSH', list, '1')
+  redis.call('PEXPIRE', list, ttl)
+end
+function write.push(list, item) redis.call('LPUSH', list, item) end
+function write.permits(counter, channel, count) tell(channel, tostring(redis.call('INCRBY', counter, count))) end
+function write.expire(key, ttl) redis.call('PEXPIRE', key, ttl) end
+function write.restore(key, moment, dump) redis.call('RESTORE', key, moment, dump, 'ABSTTL') end
+function write.hset(key, field, value, moment)
+  local was_there = redis.call('EXISTS', key)
+  redis.call('HSET', key, field, value)
+  keep_ttl(key, was_there, moment)
+end
+function write.zadd(key, score, member, moment)
+  local was_there = redis.call('EXISTS', key)
+  redis.call('ZADD', key, score, member)
+  keep_ttl(key, was_there, moment)
+end
+function write.sadd(key, member, moment)
+  local was_there = redis.call('EXISTS', key)
+  redis.call('SADD', key, member)
+  keep_ttl(key, was_there, moment)
+end
+function write.take(counter, count) redis.call('DECRBY', counter, count) end
+function write.unpush(list, item) redis.call('LREM', list, 1, item) end
+
+-- How many operands of an instruction name keys; the others are taken as they are.
+local keys_of = { head = 2, drop = 2, publish = 0, before = 0 }
+
+local at, number, skip = 1, 0, 0
+while at <= #ARGV do
+  local name, count = ARGV[at], tonumber(ARGV[at + 1])
+  local operands = {}
+  for index = 1, count do operands[index] = ARGV[at + 1 + index] end
+  at = at + 2 + count
+  local named = keys_of[name] or 1
+  for index = 1, named do operands[index] = KEYS[tonumber(operands[index])] end
+  if named == 0 then table.insert(operands, 1, false) end
+  if compare[name] then
+    number = number + 1
+    local holds, now_is = compare[name](unpack(operands))
+    if not holds then
+      if type(now_is) == 'table' then now_is = { redis.call('TYPE', operands[1]).ok } end
+      return { 0, number, now_is }
+    end
+  elseif skip > 0 then
+    skip = skip - 1
+  elseif name == 'emptied' then
+    -- The next instructions are for the case that nobody holds the hash any more.
+    local key, besides, following = operands[1], operands[2], tonumber(operands[3])
+    local size = redis.call('HLEN', key)
+    if size == 0 or (besides ~= '' and size == 1 and redis.call('HEXISTS', key, besides) == 1) then
+      emptied = 1
+    else
+      skip = following
+    end
+  else
+    write[name](unpack(operands))
+  end
+end
+return { 1, woken, emptied, silent }

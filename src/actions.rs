@@ -1,0 +1,9 @@
+//! Every write: planned, admitted at one gate, and then performed exactly as planned.
+//!
+//! [`plan`] is pure: from what the operator saw it makes a [`Plan`], which is what the dialog shows and what runs.
+//! [`Gate::admit`] is the only way to a write: read-only, protected locks and locks that are freed only by force stop
+//! there. [`perform`] compares the holder once more inside the script that writes.
+
+mod gate;
+
+pub use gate::{Admission, Gate, Refusal};
