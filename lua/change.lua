@@ -26,7 +26,7 @@ local compare = {}
 function compare.absent(key) local there = redis.call('EXISTS', key); return there == 0, there end
 function compare.present(key) local there = redis.call('EXISTS', key); return there == 1, there end
 function compare.value(key, value) local now_is = redis.pcall('GET', key); return now_is == value, now_is end
-function compare.head(key, length, head)
+function compare.head_is(key, length, head)
   local size = redis.pcall('STRLEN', key)
   if type(size) == 'table' then return false, size end
   if size ~= tonumber(length) then return false, size end

@@ -4,6 +4,18 @@
 //! [`Gate::admit`] is the only way to a write: read-only, protected locks and locks that are freed only by force stop
 //! there. [`perform`] compares the holder once more inside the script that writes.
 
+mod check;
 mod gate;
+mod journal;
+mod keep;
+mod perform;
+pub mod plan;
+mod program;
 
+pub use check::Check;
 pub use gate::{Admission, Gate, Refusal};
+pub use journal::{Context, Journal};
+pub use keep::Kept;
+pub use perform::{Outcome, Performed, perform};
+pub use plan::{Action, Freeing, Plan};
+pub use program::Write;

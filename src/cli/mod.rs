@@ -114,6 +114,21 @@ pub enum Command {
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
+    /// Free a lock, if it is still held by the holder that you saw
+    #[command(after_help = "Example: lockscope release lock:order:8841 --holder 9c1e0b7a --reason 'worker-7 is gone'\n\
+        It compares the holder and frees the lock in one step, wakes the waiters of the lock's library, writes down what\n\
+        was done (lockscope audit), and keeps what was freed (lockscope undo).\n\
+        Many at once: lockscope release --filter 'state:stalled and lib:redisson', a dry run unless --yes.")]
+    Release(Release),
+    /// Give a lock more time, or a lock without a TTL a time at all
+    #[command(after_help = "Example: lockscope extend lock:nightly --holder worker-7 --ttl 10m")]
+    Extend(Extend),
+    /// Put back what was freed, if nobody has taken it since
+    #[command(after_help = "Example: lockscope undo\nWithout an ID it is the last release on this machine.")]
+    Undo(Undo),
+    /// What was done with lockscope on this machine: by whom, when, why
+    #[command(after_help = "Example: lockscope audit --json | jq 'select(.outcome == \"done\")'")]
+    Audit(Audit),
     /// A private server with a simulated fleet of lock users, and the console on it
     #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
         It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
@@ -184,6 +199,89 @@ pub struct Watch {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Release {
+    /// The lock's key
+    #[arg(required_unless_present = "filter")]
+    pub key: Option<String>,
+    /// Free all locks that match, instead of one; a dry run unless --yes
+    #[arg(short, long, value_name = "FILTER", conflicts_with_all = ["key", "holder"])]
+    pub filter: Option<String>,
+    /// The holder that you saw, as ls shows it; nobody else's lock is freed
+    #[arg(long, value_name = "TOKEN")]
+    pub holder: Option<String>,
+    /// Why, for the audit file
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Free even what does harm to be freed: a lock of a BullMQ job
+    #[arg(long)]
+    pub force: bool,
+    /// With --filter: free no more than so many
+    #[arg(short = 'n', long, value_name = "N", requires = "filter")]
+    pub limit: Option<usize>,
+    /// With --filter: watch that long first, so that renewals and states are known
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "filter")]
+    pub observe: Option<Duration>,
+    /// One JSON object for each lock
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Extend {
+    /// The lock's key
+    pub key: String,
+    /// The holder that you saw, as ls shows it
+    #[arg(long, value_name = "TOKEN")]
+    pub holder: Option<String>,
+    /// How long it shall live from now on
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub ttl: Duration,
+    /// Why, for the audit file
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Undo {
+    /// What 'release' said [default: the last one]
+    pub id: Option<String>,
+    /// Why, for the audit file
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// One JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Audit {
+    /// Only the last so many
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// The lines of the file as they are
     #[arg(long)]
     pub json: bool,
 }

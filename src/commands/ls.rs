@@ -9,9 +9,9 @@ use super::session::Session;
 use crate::cli::Ls;
 use crate::fault::Fault;
 use crate::filter::{Filter, Subject};
-use crate::model::Snapshot;
+use crate::model::{LockView, Snapshot};
 use crate::monitor::{Monitor, Stream};
-use crate::output::{self, columns};
+use crate::output::{self, Place, columns};
 use crate::pace::Pace;
 use crate::settings::Talk;
 
@@ -23,9 +23,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
     let found = locks.len();
-    if let Some(filter) = &filter {
-        locks.retain(|lock| filter.matches(&Subject::from(lock).on_node(&place.node(lock.node))));
-    }
+    keep_matching(&mut locks, filter.as_ref(), &place);
     columns::sort(&mut locks, options.sort);
     let matched = locks.len();
     locks.truncate(options.limit.unwrap_or(usize::MAX));
@@ -44,6 +42,27 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     // The process ends here: to free a million locks one by one would only take time.
     std::mem::forget((monitor, locks));
     code
+}
+
+/// All locks that match, in the order of the list.
+pub async fn matching(
+    session: &Session,
+    monitor: &mut Monitor,
+    filter: &str,
+    observe: Option<Duration>,
+) -> Result<Vec<LockView>, Fault> {
+    let filter: Filter = filter.parse()?;
+    take_inventory(session, monitor, observe).await?;
+    let mut locks = monitor.snapshot().locks;
+    keep_matching(&mut locks, Some(&filter), &session.place());
+    columns::sort(&mut locks, None);
+    Ok(locks)
+}
+
+fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: &Place) {
+    if let Some(filter) = filter {
+        locks.retain(|lock| filter.matches(&Subject::from(lock).on_node(&place.node(lock.node))));
+    }
 }
 
 /// Runs the engine until every lock was met, and for as long as was asked for.

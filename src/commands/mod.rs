@@ -1,14 +1,20 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
+mod act;
+mod audit;
 mod console;
 mod demo;
 mod discover;
 pub mod doctor;
+mod extend;
 mod fencing;
 mod info;
 mod ls;
+mod one_lock;
+mod release;
 mod session;
 mod show;
+mod undo;
 mod watch;
 
 use std::io::{self, BufWriter, Write};
@@ -44,6 +50,10 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Show(options) => show::run(&Session::open(global).await?, &options).await,
         Command::Watch(options) => watch::run(&Session::open(global).await?, &options).await,
         Command::Discover(options) => discover::run(&Session::open(global).await?, &options).await,
+        Command::Release(options) => release::run(&Session::open(global).await?, &options).await,
+        Command::Extend(options) => extend::run(&Session::open(global).await?, &options).await,
+        Command::Undo(options) => undo::run(global, &options).await,
+        Command::Audit(options) => audit::run(&options),
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
     }
 }

@@ -58,6 +58,7 @@ impl Dialect for BullMq {
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
             .warn("Do not free it: without its lock the job counts as stalled, goes back to the queue and runs twice.")
+            .only_by_force("A BullMQ job without its lock counts as stalled, goes back to the queue and runs twice.")
     }
 }
 

@@ -61,7 +61,7 @@ impl Dialect for Huey {
             RawValue::Hash { fields, .. } => {
                 let locks = fields.iter().filter(|(field, _)| lock_name(field).is_some());
                 let steps = locks.map(|(field, _)| take_out(sight.key, field)).collect();
-                Release { steps, hazards: Vec::new() }
+                Release { steps, ..Release::default() }
             }
             _ => Release::delete(sight.key),
         };

@@ -4,7 +4,7 @@
 //! `<name>.writer`; while a writer only waits for the readers to leave, its id ends in `_WRITERWAITING` and nobody
 //! holds that key. A semaphore is a sorted set of ids by the time each ends. All are kept alive every 9 of 30 seconds.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape, sight};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
 use crate::model::{Holder, Mode, RawValue, Time};
 
 pub struct Medallion;
@@ -88,6 +88,13 @@ fn remove(sight: &Sight<'_>, id: &[u8]) -> Step {
     }
 }
 
+impl Medallion {
+    /// Readers and a writer keep each other out.
+    fn shut_out_by_other_half(&self, sight: &Sight<'_>, release: Release) -> Release {
+        self.companions(sight).into_iter().map(Obstacle::Key).fold(release, Release::unless)
+    }
+}
+
 impl Dialect for Medallion {
     fn name(&self) -> &'static str {
         "medallion"
@@ -114,7 +121,7 @@ impl Dialect for Medallion {
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
-        match sight.value {
+        let release = match sight.value {
             // Exactly the holders that were seen: one that came since keeps its share.
             RawValue::Set { members, .. } => {
                 members.iter().map(|id| remove(sight, id)).fold(Release::default(), Release::and).warn(ONE_TTL)
@@ -125,15 +132,17 @@ impl Dialect for Medallion {
             _ if a_writer_waits(sight) => Release::delete(sight.key)
                 .warn("Nobody holds this key: a writer waits here for the readers to leave, and keeps new ones out."),
             _ => Release::delete(sight.key),
-        }
+        };
+        self.shut_out_by_other_half(sight, release)
     }
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
-        match sight.value {
+        let release = match sight.value {
             RawValue::Set { .. } => Release::default().and(remove(sight, token)).warn(ONE_TTL),
             RawValue::Zset { .. } => Release::default().and(remove(sight, token)),
-            _ => self.release(sight),
-        }
+            _ => return self.release(sight),
+        };
+        self.shut_out_by_other_half(sight, release)
     }
 
     /// Of a reader-writer lock, the other half.

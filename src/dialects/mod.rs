@@ -44,7 +44,7 @@ mod testing;
 mod trial;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
-pub use release::{Release, Renewal, Step, Waiting};
+pub use release::{Obstacle, Release, Renewal, Step, Waiting, word};
 
 use crate::model::{Holder, Kind, Mode, RawValue, Time, Ttl};
 
@@ -125,6 +125,11 @@ pub trait Dialect: Send + Sync {
     /// The keys that belong to this lock beside its own, by name, whether they are there or not: queues, counters, the
     /// leases of single readers. Few, whatever the value says.
     fn companions(&self, _sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// Keys beside its own that carry the lease of this holder: they are extended with it.
+    fn leases(&self, _sight: &Sight<'_>, _token: &[u8]) -> Vec<Vec<u8>> {
         Vec::new()
     }
 

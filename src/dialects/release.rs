@@ -146,8 +146,6 @@ pub enum Step {
         besides: Option<Vec<u8>>,
         then: Vec<Step>,
     },
-    /// Delete every key that matches.
-    DeleteMatching(Vec<u8>),
 }
 
 impl Step {
@@ -185,13 +183,12 @@ impl Step {
                 };
                 format!("if {condition}: {}", then.join("; "))
             }
-            Step::DeleteMatching(pattern) => format!("DEL every key that matches {}", word(pattern)),
         }
     }
 }
 
 /// Bytes as one word of a command line: quoted where they would fall apart otherwise.
-fn word(bytes: &[u8]) -> String {
+pub fn word(bytes: &[u8]) -> String {
     let visible = text::visible(bytes);
     if !visible.is_empty() && !visible.contains([' ', '"', '\'', '\\']) {
         return visible;
@@ -205,12 +202,23 @@ pub struct Release {
     pub steps: Vec<Step>,
     /// Sentences an operator must read first.
     pub hazards: Vec<&'static str>,
+    /// Why nobody should do this who does not know the application well; a sentence.
+    pub only_by_force: Option<&'static str>,
+    /// What must not be there for the release to be taken back: a hold that shuts the one that was freed out.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// A hold that shuts another one out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Obstacle {
+    Key(Vec<u8>),
+    Scored { key: Vec<u8>, member: Vec<u8> },
 }
 
 impl Release {
     /// Compare the holder, delete the key: all that most libraries need.
     pub fn delete(key: &[u8]) -> Release {
-        Release { steps: vec![Step::Delete(key.to_vec())], hazards: Vec::new() }
+        Release::default().and(Step::Delete(key.to_vec()))
     }
 
     /// For the libraries that lock by majority: nothing on one server tells whether there are others.
@@ -225,6 +233,16 @@ impl Release {
 
     pub fn warn(mut self, hazard: &'static str) -> Release {
         self.hazards.push(hazard);
+        self
+    }
+
+    pub fn only_by_force(mut self, why: &'static str) -> Release {
+        self.only_by_force = Some(why);
+        self
+    }
+
+    pub fn unless(mut self, obstacle: Obstacle) -> Release {
+        self.obstacles.push(obstacle);
         self
     }
 

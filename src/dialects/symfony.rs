@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape};
 use crate::model::{Holder, Mode, RawValue, Time};
 
 const EXCLUSIVE: &[u8] = b"__write__";
@@ -56,7 +56,8 @@ impl Dialect for Symfony {
         match sight.value {
             RawValue::Zset { members, .. } if !is_exclusive(members) => {
                 let step = Step::RemoveScored { key: sight.key.to_vec(), member: token.to_vec() };
-                Release::default().and(step).warn(NOT_TOLD)
+                let writer = Obstacle::Scored { key: sight.key.to_vec(), member: EXCLUSIVE.to_vec() };
+                Release::default().and(step).warn(NOT_TOLD).unless(writer)
             }
             _ => self.release(sight),
         }

@@ -126,6 +126,22 @@ pub async fn ask(
     Ok(Permissions::sorted(user, &questions, answers.into_iter().map(judge)))
 }
 
+/// Asks of these very commands whether this connection's user may run them. An error means that the connection is lost.
+pub async fn dry_run(conn: &mut impl ConnectionLike, commands: &[Vec<Vec<u8>>]) -> RedisResult<Vec<Permission>> {
+    let mut who = redis::pipe();
+    let answers: Vec<RedisResult<Value>> = who.cmd("ACL").arg("WHOAMI").ignore_errors().query_async(conn).await?;
+    let name = match answers.into_iter().next() {
+        Some(Ok(Value::BulkString(name))) => name,
+        _ => return Ok(vec![Permission::Unknown("which user we are is not known".into()); commands.len()]),
+    };
+    let mut pipe = redis::pipe();
+    for command in commands {
+        pipe.cmd("ACL").arg("DRYRUN").arg(&name).arg(command);
+    }
+    let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
+    Ok(answers.into_iter().map(judge).collect())
+}
+
 fn questions<'a>(scope: &'a Scope, product: Option<&Product>) -> Vec<Question<'a>> {
     let exists = |need: &&Need| product.is_none_or(|product| need.exists_in(product.compatible));
     let mut questions = Vec::new();

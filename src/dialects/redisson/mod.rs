@@ -94,6 +94,13 @@ impl Dialect for Redisson {
         }
     }
 
+    fn leases(&self, sight: &Sight<'_>, token: &[u8]) -> Vec<Vec<u8>> {
+        match Form::of(sight.value) {
+            Some(Form::ReadWrite(_, fields)) => read_write::leases_of(sight.key, fields, token),
+            _ => Vec::new(),
+        }
+    }
+
     fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
         match Form::of(sight.value) {
             Some(Form::ReadWrite(_, fields)) => read_write::all_leases(sight.key, fields).collect(),

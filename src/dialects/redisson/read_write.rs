@@ -74,18 +74,22 @@ pub fn release(name: &[u8], fields: Fields<'_>) -> Release {
     release.warn(HOLDER_GOES_ON)
 }
 
+/// The leases of one reader.
+pub fn leases_of(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Vec<Vec<u8>> {
+    let its = fields.iter().find(|(field, _)| **field == *reader);
+    its.map(|(_, value)| leases(name, reader, value).collect()).unwrap_or_default()
+}
+
 /// Takes one reader out, and frees the lock if it was the last.
 pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release {
     let mut steps = vec![Step::DeleteField { key: name.to_vec(), field: reader.to_vec() }];
-    if let Some((_, value)) = fields.iter().find(|(field, _)| **field == *reader) {
-        steps.extend(leases(name, reader, value).map(Step::Delete));
-    }
+    steps.extend(leases_of(name, fields, reader).into_iter().map(Step::Delete));
     steps.push(Step::WhenEmptied {
         key: name.to_vec(),
         besides: Some(MODE.to_vec()),
         then: vec![Step::Delete(name.to_vec()), wake(name)],
     });
-    Release { steps, hazards: vec![HOLDER_GOES_ON] }
+    Release { steps, ..Release::default() }.warn(HOLDER_GOES_ON)
 }
 
 fn wake(name: &[u8]) -> Step {

@@ -1,0 +1,197 @@
+//! What a script compares before it writes, and what to say when it is otherwise.
+
+use redis::Value;
+
+use super::program::Instruction;
+use crate::dialects::word;
+use crate::model::{Key, LockView, RawValue};
+use crate::text::{self, short_duration};
+
+/// One comparison. All of them must hold, or nothing is written.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Check {
+    Absent(Vec<u8>),
+    Present(Vec<u8>),
+    /// A string with this value.
+    Value { key: Vec<u8>, value: Vec<u8> },
+    /// A long string of this length, as far as it was read.
+    Head { key: Vec<u8>, len: u64, head: Vec<u8> },
+    /// A hash with this field.
+    Field { key: Vec<u8>, field: Vec<u8> },
+    FieldValue { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    /// A hash with so many fields and no more.
+    Fields { key: Vec<u8>, count: u64 },
+    /// A sorted set with this member.
+    Member { key: Vec<u8>, member: Vec<u8> },
+    Members { key: Vec<u8>, count: u64 },
+    /// A set with this member.
+    Element { key: Vec<u8>, member: Vec<u8> },
+    Elements { key: Vec<u8>, count: u64 },
+    NoField { key: Vec<u8>, field: Vec<u8> },
+    NoMember { key: Vec<u8>, member: Vec<u8> },
+    NoElement { key: Vec<u8>, member: Vec<u8> },
+    /// The field is not there, or it is this.
+    NotOther { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    /// A counter that has come to this at least.
+    AtLeast { key: Vec<u8>, count: u64 },
+    /// A list with this item.
+    Listed { key: Vec<u8>, item: Vec<u8> },
+    NoTtl(Vec<u8>),
+    /// So many milliseconds are left at most.
+    TtlAtMost { key: Vec<u8>, ms: u64 },
+    /// By the server's clock, in milliseconds of Unix time.
+    Before(i64),
+    /// Exactly what was kept for undoing.
+    Dump { key: Vec<u8>, dump: Vec<u8> },
+}
+
+impl Check {
+    pub(super) fn instruction(&self) -> Instruction {
+        let make = |name, keys: &[&Vec<u8>], rest: &[Vec<u8>]| {
+            Instruction::new(name, keys.iter().map(|key| (*key).clone()).collect(), rest.to_vec())
+        };
+        let number = |number: u64| number.to_string().into_bytes();
+        match self {
+            Check::Absent(key) => make("absent", &[key], &[]),
+            Check::Present(key) => make("present", &[key], &[]),
+            Check::Value { key, value } => make("value", &[key], &[value.clone()]),
+            Check::Head { key, len, head } => make("head_is", &[key], &[number(*len), head.clone()]),
+            Check::Field { key, field } => make("field", &[key], &[field.clone()]),
+            Check::FieldValue { key, field, value } => make("field_value", &[key], &[field.clone(), value.clone()]),
+            Check::Fields { key, count } => make("fields", &[key], &[number(*count)]),
+            Check::Member { key, member } => make("member", &[key], &[member.clone()]),
+            Check::Members { key, count } => make("members", &[key], &[number(*count)]),
+            Check::Element { key, member } => make("element", &[key], &[member.clone()]),
+            Check::Elements { key, count } => make("elements", &[key], &[number(*count)]),
+            Check::NoField { key, field } => make("no_field", &[key], &[field.clone()]),
+            Check::NoMember { key, member } => make("no_member", &[key], &[member.clone()]),
+            Check::NoElement { key, member } => make("no_element", &[key], &[member.clone()]),
+            Check::NotOther { key, field, value } => make("not_other", &[key], &[field.clone(), value.clone()]),
+            Check::AtLeast { key, count } => make("at_least", &[key], &[number(*count)]),
+            Check::Listed { key, item } => make("listed", &[key], &[item.clone()]),
+            Check::NoTtl(key) => make("no_ttl", &[key], &[]),
+            Check::TtlAtMost { key, ms } => make("ttl_at_most", &[key], &[number(*ms)]),
+            Check::Before(moment) => make("before", &[], &[moment.to_string().into_bytes()]),
+            Check::Dump { key, dump } => make("dump", &[key], &[dump.clone()]),
+        }
+    }
+
+    /// As a clause: what has to be so.
+    pub fn describe(&self) -> String {
+        match self {
+            Check::Absent(key) => format!("{} is not there", word(key)),
+            Check::Present(key) => format!("{} is there", word(key)),
+            Check::Value { key, value } => format!("GET {} is {}", word(key), word(value)),
+            Check::Head { key, len, .. } => format!("{} has its {len} bytes, and begins as it did", word(key)),
+            Check::Field { key, field } => format!("HEXISTS {} {}", word(key), word(field)),
+            Check::FieldValue { key, field, value } => format!("HGET {} {} is {}", word(key), word(field), word(value)),
+            Check::Fields { key, count } => format!("HLEN {} is {count}", word(key)),
+            Check::Member { key, member } => format!("ZSCORE {} {} is there", word(key), word(member)),
+            Check::Members { key, count } => format!("ZCARD {} is {count}", word(key)),
+            Check::Element { key, member } => format!("SISMEMBER {} {}", word(key), word(member)),
+            Check::Elements { key, count } => format!("SCARD {} is {count}", word(key)),
+            Check::NoField { key, field } => format!("{} is not in {}", word(field), word(key)),
+            Check::NoMember { key, member } | Check::NoElement { key, member } => {
+                format!("{} is not in {}", word(member), word(key))
+            }
+            Check::NotOther { key, field, value } => {
+                format!("HGET {} {} is {} or nothing", word(key), word(field), word(value))
+            }
+            Check::AtLeast { key, count } => format!("GET {} is {count} at least", word(key)),
+            Check::Listed { key, item } => format!("{} is in the list {}", word(item), word(key)),
+            Check::NoTtl(key) => format!("PTTL {} is -1", word(key)),
+            Check::TtlAtMost { key, ms } => format!("PTTL {} is {ms} at most", word(key)),
+            Check::Before(_) => "its lease has not run out".into(),
+            Check::Dump { key, .. } => format!("{} is exactly what was kept for undoing", word(key)),
+        }
+    }
+
+    /// What moved, by what the server found instead.
+    pub fn moved(&self, now: &Value) -> String {
+        if let Value::Array(kind) = now
+            && let Some(Value::SimpleString(kind)) = kind.first()
+        {
+            return format!("the key is a {kind} now");
+        }
+        let gone = || "the lock is gone: it was freed, or ran out, since you looked".to_string();
+        let count = match now {
+            Value::Int(count) => Some(*count),
+            _ => None,
+        };
+        match self {
+            Check::Absent(key) => format!("somebody has taken {} since", Key::from(&key[..])),
+            Check::Present(_) => gone(),
+            Check::Value { .. } => match now {
+                Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
+                _ => gone(),
+            },
+            Check::Head { .. } if count == Some(0) => gone(),
+            Check::Head { .. } => "it has another holder now".into(),
+            Check::Field { field: holder, .. }
+            | Check::FieldValue { field: holder, .. }
+            | Check::Member { member: holder, .. }
+            | Check::Element { member: holder, .. } => match now {
+                Value::BulkString(value) => {
+                    format!("{} holds it in another way now: {}", text::visible(holder), text::visible(value))
+                }
+                _ => format!("{} does not hold it any more", text::visible(holder)),
+            },
+            Check::Fields { count: seen, .. } | Check::Members { count: seen, .. } | Check::Elements { count: seen, .. } => {
+                format!("there are {} entries now, not the {seen} that you saw", count.unwrap_or(0))
+            }
+            Check::NoField { .. } | Check::NoMember { .. } | Check::NoElement { .. } => {
+                "somebody holds it in that place now".into()
+            }
+            Check::NotOther { .. } => "it is held in another way now".into(),
+            Check::AtLeast { .. } => "all permits are in use now".into(),
+            Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
+            Check::NoTtl(_) | Check::TtlAtMost { .. } => match count {
+                None | Some(-2) => gone(),
+                Some(-1) => "it has no TTL now".into(),
+                Some(left) => format!("it has {} left now: more than asked for", short_duration(left.max(0) as u64)),
+            },
+            Check::Before(_) => "its lease would have run out by now".into(),
+            Check::Dump { .. } => "it changes too fast to be kept for undoing".into(),
+        }
+    }
+}
+
+/// That nobody but the holders that were seen has the key.
+pub(super) fn whole(lock: &LockView) -> Vec<Check> {
+    let key = || lock.key.as_bytes().to_vec();
+    match &lock.value {
+        RawValue::Str { head, len } if head.len() as u64 == *len => vec![Check::Value { key: key(), value: head.to_vec() }],
+        RawValue::Str { head, len } => vec![Check::Head { key: key(), len: *len, head: head.to_vec() }],
+        RawValue::Hash { fields, len } => {
+            let each = fields.iter().map(|(field, _)| hash_field(lock, field));
+            each.chain([Check::Fields { key: key(), count: *len }]).collect()
+        }
+        RawValue::Zset { members, len } => {
+            let each = members.iter().map(|(member, _)| Check::Member { key: key(), member: member.to_vec() });
+            each.chain([Check::Members { key: key(), count: *len }]).collect()
+        }
+        RawValue::Set { members, len } => {
+            let each = members.iter().map(|member| Check::Element { key: key(), member: member.to_vec() });
+            each.chain([Check::Elements { key: key(), count: *len }]).collect()
+        }
+        RawValue::List { .. } | RawValue::Other(_) | RawValue::Unread { .. } => Vec::new(),
+    }
+}
+
+/// That the field is as it was seen. A count goes up and down while the same holder has the lock.
+pub(super) fn hash_field(lock: &LockView, field: &[u8]) -> Check {
+    let key = lock.key.as_bytes().to_vec();
+    let counts = lock.holders.iter().any(|holder| holder.token.as_bytes() == field && holder.count.is_some());
+    let is_number = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let seen = match &lock.value {
+        RawValue::Hash { fields, .. } => fields.iter().find(|(name, _)| **name == *field),
+        _ => None,
+    };
+    let is_holder = lock.holders.iter().any(|holder| holder.token.as_bytes() == field);
+    match seen {
+        Some((_, value)) if !counts && (is_holder || !is_number(value)) => {
+            Check::FieldValue { key, field: field.to_vec(), value: value.to_vec() }
+        }
+        _ => Check::Field { key, field: field.to_vec() },
+    }
+}

@@ -1,0 +1,312 @@
+//! Does what was planned, exactly, and says what came of it.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::check::Check;
+use super::gate::{Gate, Refusal};
+use super::journal::{Context, Journal};
+use super::keep::{self, Kept};
+use super::plan::{Action, Plan};
+use super::program::{Operands, Write};
+use crate::clock::Clock;
+use crate::dialects::Step;
+use crate::look::{Wanted, look};
+use crate::model::{RawValue, Seen};
+use crate::permissions::{self, Permission};
+use crate::scripts::CHANGE;
+use crate::text;
+use crate::topology::Node;
+
+/// How long an answer may take before we say that we do not know.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How often what is kept is read again, when it has changed before it was taken.
+const TRIES: usize = 5;
+
+/// What came of it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// All of it was written. `silent`: why waiters were not told, where that is so.
+    Done { woken: u64, silent: Option<String> },
+    /// Nothing was written, and why.
+    Refused(String),
+    /// The server did not answer; what is there now, as far as it can be told.
+    Unknown(String),
+}
+
+impl Outcome {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Outcome::Done { .. } => "done",
+            Outcome::Refused(_) => "refused",
+            Outcome::Unknown(_) => "unknown",
+        }
+    }
+
+    /// Why it was not done, or what is missing of it.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Outcome::Done { silent, .. } => silent.as_deref(),
+            Outcome::Refused(why) | Outcome::Unknown(why) => Some(why),
+        }
+    }
+}
+
+/// An action and what came of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Performed {
+    pub id: String,
+    pub outcome: Outcome,
+    /// It can be undone, or why not.
+    pub undo: Result<(), String>,
+}
+
+/// Passes the gate, puts it on record, writes, and puts the outcome on record.
+pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journal, context: &Context) -> Performed {
+    let clock = Clock::start();
+    let id = journal.number(clock.now());
+    let refused = |id, why: Refusal| Performed {
+        id,
+        outcome: Outcome::Refused(why.to_string()),
+        undo: Err("nothing was changed".into()),
+    };
+    if let Err(why) = gate.admit(&plan.key).and_then(|_| force(plan)) {
+        return refused(id, why);
+    }
+    let mut attempt = Attempt { plan, node, scripts: true, kept: Err("only a release can be undone".into()) };
+    let began = attempt.prepare(&id, context, &clock).await;
+    let record = match &began {
+        Ok(_) => json!({ "phase": "intent" }),
+        Err(why) => json!({ "phase": "outcome", "outcome": "refused", "why": why.to_string() }),
+    };
+    let on_record = journal.write(clock.now(), &id, plan, context, record).and_then(|_| match &attempt.kept {
+        Ok(kept) => journal.keep(kept),
+        Err(_) => Ok(()),
+    });
+    if let Err(why) = on_record {
+        return refused(id, Refusal::Audit(why.to_string()));
+    }
+    let mut conn = match began {
+        Ok(conn) => conn,
+        Err(why) => {
+            journal.forget(&id);
+            return refused(id, why);
+        }
+    };
+    let outcome = attempt.write(&mut conn, &clock).await;
+    match (&outcome, &attempt.kept) {
+        (Outcome::Refused(_), _) => journal.forget(&id),
+        (Outcome::Done { .. }, Ok(kept)) => {
+            if let Err(why) = journal.keep(kept) {
+                attempt.kept = Err(why.to_string());
+            }
+        }
+        _ => {}
+    }
+    if let (Outcome::Done { .. }, Action::Undo(undone)) = (&outcome, &plan.action) {
+        journal.forget(undone);
+    }
+    let record = json!({ "phase": "outcome", "outcome": outcome.name(), "why": outcome.why() });
+    // It is done; that the second line can't be written changes nothing of that.
+    let _ = journal.write(clock.now(), &id, plan, context, record);
+    let undo = match &outcome {
+        Outcome::Refused(_) => Err("nothing was changed".into()),
+        _ => attempt.kept.map(|_| ()),
+    };
+    Performed { id, outcome, undo }
+}
+
+fn force(plan: &Plan) -> Result<(), Refusal> {
+    plan.only_by_force.map_or(Ok(()), |why| Err(Refusal::OnlyByForce(why)))
+}
+
+/// One attempt at a plan.
+struct Attempt<'a> {
+    plan: &'a Plan,
+    node: &'a Node,
+    /// Scripts may be run, as far as is known.
+    scripts: bool,
+    /// What can be put back, or why nothing can.
+    kept: Result<Kept, String>,
+}
+
+impl Attempt<'_> {
+    /// Connects, asks whether we may, and reads what will be taken away.
+    async fn prepare(
+        &mut self,
+        id: &str,
+        context: &Context,
+        clock: &Clock,
+    ) -> Result<MultiplexedConnection, Refusal> {
+        let unreachable = |error: RedisError| Refusal::NotSo(format!("the server could not be asked: {error}"));
+        let late = |_| Refusal::NotSo("the server does not answer; nothing was changed".into());
+        let mut conn = timeout(ANSWER, self.node.connect()).await.map_err(late)?.map_err(unreachable)?;
+        let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(unreachable)?;
+        permitted?;
+        if self.plan.action == Action::Free {
+            let about = (id.to_string(), context.target.clone(), context.db, clock.now());
+            let kept = timeout(ANSWER, keep::read(&mut conn, self.plan, about)).await.map_err(late)?;
+            self.kept = kept.map_err(unreachable)?;
+        }
+        Ok(conn)
+    }
+
+    /// Whether each command may be sent: a script that is stopped half-way would leave half of it done.
+    async fn permitted(&mut self, conn: &mut MultiplexedConnection) -> RedisResult<Result<(), Refusal>> {
+        let script = [b"EVALSHA".to_vec(), CHANGE.sha1().into_bytes(), b"1".to_vec(), self.plan.key.as_bytes().to_vec()];
+        let mut commands: Vec<Vec<Vec<u8>>> = self.plan.writes.iter().flat_map(Write::commands).collect();
+        commands.push(script.to_vec());
+        let mut answers = permissions::dry_run(conn, &commands).await?;
+        if matches!(answers.pop(), Some(Permission::Denied { .. })) {
+            self.scripts = false;
+            return Ok(Ok(()));
+        }
+        let refused = commands.iter().zip(answers).find_map(|(command, answer)| match answer {
+            Permission::Denied { reason, .. } => Some((command, reason)),
+            _ => None,
+        });
+        Ok(match refused {
+            Some((command, reason)) => Err(Refusal::NotPermitted(format!(
+                "this user may not run {}: {reason}; 'lockscope doctor' prints the ACL line of an operator",
+                text::visible(&command[0])
+            ))),
+            None => Ok(()),
+        })
+    }
+
+    async fn write(&mut self, conn: &mut MultiplexedConnection, clock: &Clock) -> Outcome {
+        if !self.scripts {
+            return self.without_scripts(conn).await;
+        }
+        for _ in 0..TRIES {
+            let kept = self.kept.as_ref().map(Kept::checks).unwrap_or_default();
+            let checks = [self.plan.checks.clone(), kept].concat();
+            let operands = Operands::of(&checks, &self.plan.writes);
+            let answer = match timeout(ANSWER, CHANGE.call(conn, &operands.keys, &operands.args)).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
+                Ok(Err(error)) => return Outcome::Refused(format!("the server refused it: {error}")),
+                Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
+            };
+            match Answer::of(&answer, &checks) {
+                Answer::Done { woken, emptied, silent } => {
+                    if let Ok(kept) = &mut self.kept {
+                        kept.settle(emptied);
+                    }
+                    return Outcome::Done { woken, silent };
+                }
+                // The holder is the same, but what it holds has changed: keep that instead.
+                Answer::Moved(Check::Dump { .. }, _) => {
+                    let Ok(before) = &self.kept else { break };
+                    let about = (before.id.clone(), before.target.clone(), before.db, clock.now());
+                    match keep::read(conn, self.plan, about).await {
+                        Ok(kept) => self.kept = kept,
+                        Err(error) => return Outcome::Refused(format!("the server could not be asked: {error}")),
+                    }
+                }
+                Answer::Moved(check, now) => return Outcome::Refused(check.moved(&now)),
+                Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
+            }
+        }
+        Outcome::Refused("the lock changes too fast to be kept for undoing; nothing was changed".into())
+    }
+
+    /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
+    async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
+        let (key, value) = match (self.plan.checks.as_slice(), self.plan.writes.as_slice()) {
+            ([Check::Value { key, value }], [Write::Step(Step::Delete(deleted))]) if key == deleted => (key, value),
+            _ => {
+                return Outcome::Refused(
+                    "this user may not run scripts (EVAL), and without one the holder can't be compared and the lock \
+                     freed in one step; nothing was changed"
+                        .into(),
+                );
+            }
+        };
+        for command in [cmd("DELEX").arg(key).arg("IFEQ").arg(value), cmd("DELIFEQ").arg(key).arg(value)] {
+            match timeout(ANSWER, command.query_async::<i64>(conn)).await {
+                Ok(Ok(0)) => return Outcome::Refused(self.there_now().await),
+                Ok(Ok(_)) => return Outcome::Done { woken: 0, silent: None },
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
+                // Not known to this server, or not permitted.
+                Ok(Err(_)) => {}
+                Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
+            }
+        }
+        Outcome::Refused(
+            "this user may not run scripts (EVAL), and the server has no compare-and-delete of its own (DELEX, DELIFEQ) \
+             that it may run; nothing was changed"
+                .into(),
+        )
+    }
+
+    /// The server may have done it or not, or may do it yet.
+    async fn unknown(&self, why: &str) -> Outcome {
+        Outcome::Unknown(format!("{why}; {}", self.there_now().await))
+    }
+
+    /// What is there now, in a clause.
+    async fn there_now(&self) -> String {
+        let silent = "the server does not answer: look again before you do anything else".to_string();
+        let looked = timeout(ANSWER, async {
+            let mut conn = self.node.connect().await?;
+            look(&mut conn, &[Wanted { key: self.plan.key.as_bytes(), hint: None }]).await
+        });
+        match looked.await {
+            Ok(Ok(seen)) => match seen.into_iter().next().flatten() {
+                Some(Seen::Absent) => "the lock is gone now".into(),
+                Some(Seen::Present { value: RawValue::Str { head, .. }, .. }) => {
+                    format!("it is held by {} now", text::visible(&head))
+                }
+                Some(Seen::Present { .. }) => "the lock is still there".into(),
+                None => "the lock changed while we looked".into(),
+            },
+            Ok(Err(_)) | Err(_) => silent,
+        }
+    }
+}
+
+/// What the script answered.
+enum Answer<'a> {
+    Done { woken: u64, emptied: bool, silent: Option<String> },
+    Moved(&'a Check, Value),
+    Strange,
+}
+
+impl Answer<'_> {
+    fn of<'a>(answer: &Value, checks: &'a [Check]) -> Answer<'a> {
+        let Value::Array(parts) = answer else { return Answer::Strange };
+        let number = |index: usize| match parts.get(index) {
+            Some(Value::Int(number)) => u64::try_from(*number).ok(),
+            _ => None,
+        };
+        match (number(0), number(1)) {
+            (Some(1), Some(woken)) => {
+                let silent = match parts.get(3) {
+                    Some(Value::BulkString(why)) => Some(text::visible(why)),
+                    _ => None,
+                };
+                Answer::Done { woken, emptied: number(2) == Some(1), silent }
+            }
+            (Some(0), Some(which)) => match checks.get((which as usize).wrapping_sub(1)) {
+                Some(check) => Answer::Moved(check, parts.get(2).cloned().unwrap_or(Value::Nil)),
+                None => Answer::Strange,
+            },
+            _ => Answer::Strange,
+        }
+    }
+}
+
+/// The script itself was not permitted: nothing of it ran.
+fn is_denied(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) && error.to_string().to_lowercase().contains("eval")
+}
+
+fn is_lost(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
+}

@@ -1,0 +1,185 @@
+//! From a plan to the operands of the script: which keys, which instructions, and which commands they come down to.
+
+use crate::dialects::{Step, word};
+
+use super::check::Check;
+
+/// One write.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Write {
+    /// One that a library's release is made of.
+    Step(Step),
+    Expire { key: Vec<u8>, ms: u64 },
+    /// A key as it was kept. `until`: in milliseconds of Unix time, `None` where it has no TTL.
+    Restore { key: Vec<u8>, dump: Vec<u8>, until: Option<i64> },
+    PutField { key: Vec<u8>, field: Vec<u8>, value: Vec<u8>, until: Option<i64> },
+    PutScored { key: Vec<u8>, member: Vec<u8>, score: String, until: Option<i64> },
+    PutMember { key: Vec<u8>, member: Vec<u8>, until: Option<i64> },
+    TakePermits { counter: Vec<u8>, permits: u64 },
+    TakeBack { list: Vec<u8>, token: Vec<u8> },
+}
+
+/// One instruction of the script.
+pub(super) struct Instruction {
+    name: &'static str,
+    keys: Vec<Vec<u8>>,
+    rest: Vec<Vec<u8>>,
+}
+
+/// KEYS and ARGV.
+#[derive(Default)]
+pub(super) struct Operands {
+    pub keys: Vec<Vec<u8>>,
+    pub args: Vec<Vec<u8>>,
+}
+
+impl Instruction {
+    pub fn new(name: &'static str, keys: Vec<Vec<u8>>, rest: Vec<Vec<u8>>) -> Instruction {
+        Instruction { name, keys, rest }
+    }
+}
+
+impl Operands {
+    pub fn of(checks: &[Check], writes: &[Write]) -> Operands {
+        let mut operands = Operands::default();
+        checks.iter().for_each(|check| operands.put(check.instruction()));
+        writes.iter().flat_map(instructions).for_each(|instruction| operands.put(instruction));
+        operands
+    }
+
+    fn put(&mut self, instruction: Instruction) {
+        let Instruction { name, keys, rest } = instruction;
+        self.args.push(name.as_bytes().to_vec());
+        self.args.push((keys.len() + rest.len()).to_string().into_bytes());
+        for key in keys {
+            let place = self.keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+                self.keys.push(key);
+                self.keys.len() - 1
+            });
+            self.args.push((place + 1).to_string().into_bytes());
+        }
+        self.args.extend(rest);
+    }
+}
+
+/// A moment as the script takes it: nought where there is none.
+fn moment(until: &Option<i64>) -> Vec<u8> {
+    until.unwrap_or(0).to_string().into_bytes()
+}
+
+fn instructions(write: &Write) -> Vec<Instruction> {
+    let one = |name, key: &Vec<u8>, rest: &[&[u8]]| {
+        vec![Instruction::new(name, vec![key.clone()], rest.iter().map(|operand| operand.to_vec()).collect())]
+    };
+    match write {
+        Write::Step(step) => step_instructions(step),
+        Write::Expire { key, ms } => one("expire", key, &[ms.to_string().as_bytes()]),
+        Write::Restore { key, dump, until } => one("restore", key, &[&moment(until), dump]),
+        Write::PutField { key, field, value, until } => one("hset", key, &[field, value, &moment(until)]),
+        Write::PutScored { key, member, score, until } => one("zadd", key, &[score.as_bytes(), member, &moment(until)]),
+        Write::PutMember { key, member, until } => one("sadd", key, &[member, &moment(until)]),
+        Write::TakePermits { counter, permits } => one("take", counter, &[permits.to_string().as_bytes()]),
+        Write::TakeBack { list, token } => one("unpush", list, &[token]),
+    }
+}
+
+fn step_instructions(step: &Step) -> Vec<Instruction> {
+    let one = |name, keys: &[&Vec<u8>], rest: &[&[u8]]| {
+        let keys = keys.iter().map(|key| (*key).clone()).collect();
+        vec![Instruction::new(name, keys, rest.iter().map(|operand| operand.to_vec()).collect())]
+    };
+    match step {
+        Step::Delete(key) => one("del", &[key], &[]),
+        Step::DeleteField { key, field } => one("hdel", &[key], &[field]),
+        Step::RemoveScored { key, member } => one("zrem", &[key], &[member]),
+        Step::RemoveMember { key, member } => one("srem", &[key], &[member]),
+        Step::Publish { channel, message } => one("publish", &[], &[channel, message]),
+        Step::PublishToHead { queue, deadlines, channel_prefix } => one("head", &[queue, deadlines], &[channel_prefix]),
+        Step::DropWaiter { queue, deadlines, waiter } => one("drop", &[queue, deadlines], &[waiter]),
+        Step::Signal { list, expires } => one("signal", &[list], &[expires.as_millis().to_string().as_bytes()]),
+        Step::PushBack { list, token } => one("push", &[list], &[token]),
+        Step::ReturnPermits { counter, channel, permits } => {
+            one("permits", &[counter], &[channel, permits.to_string().as_bytes()])
+        }
+        Step::WhenEmptied { key, besides, then } => {
+            let then: Vec<Instruction> = then.iter().flat_map(step_instructions).collect();
+            let following = then.len().to_string();
+            let besides = besides.as_deref().unwrap_or_default();
+            let mut all = one("emptied", &[key], &[besides, following.as_bytes()]);
+            all.extend(then);
+            all
+        }
+    }
+}
+
+impl Write {
+    /// The commands that an operator would have to type.
+    pub fn describe(&self) -> String {
+        let until = |until: &Option<i64>| if until.is_some() { " with the TTL that would be left" } else { "" };
+        match self {
+            Write::Step(step) => step.describe(),
+            Write::Expire { key, ms } => format!("PEXPIRE {} {ms}", word(key)),
+            Write::Restore { key, until: moment, .. } => {
+                format!("RESTORE {} as it was{}", word(key), until(moment))
+            }
+            Write::PutField { key, field, value, .. } => format!("HSET {} {} {}", word(key), word(field), word(value)),
+            Write::PutScored { key, member, score, .. } => format!("ZADD {} {score} {}", word(key), word(member)),
+            Write::PutMember { key, member, .. } => format!("SADD {} {}", word(key), word(member)),
+            Write::TakePermits { counter, permits } => format!("DECRBY {} {permits}", word(counter)),
+            Write::TakeBack { list, token } => format!("LREM {} 1 {}", word(list), word(token)),
+        }
+    }
+
+    /// The commands that the script sends for it, to be asked about before.
+    pub(super) fn commands(&self) -> Vec<Vec<Vec<u8>>> {
+        match self {
+            Write::Step(step) => step_commands(step),
+            Write::Expire { key, ms } => vec![words(&[b"PEXPIRE", key, ms.to_string().as_bytes()])],
+            Write::Restore { key, dump, .. } => vec![words(&[b"RESTORE", key, b"0", dump])],
+            Write::PutField { key, field, value, .. } => vec![words(&[b"HSET", key, field, value])],
+            Write::PutScored { key, member, score, .. } => vec![words(&[b"ZADD", key, score.as_bytes(), member])],
+            Write::PutMember { key, member, .. } => vec![words(&[b"SADD", key, member])],
+            Write::TakePermits { counter, permits } => {
+                vec![words(&[b"DECRBY", counter, permits.to_string().as_bytes()])]
+            }
+            Write::TakeBack { list, token } => vec![words(&[b"LREM", list, b"1", token])],
+        }
+    }
+}
+
+fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
+fn step_commands(step: &Step) -> Vec<Vec<Vec<u8>>> {
+    match step {
+        Step::Delete(key) => vec![words(&[b"DEL", key])],
+        Step::DeleteField { key, field } => vec![words(&[b"HDEL", key, field])],
+        Step::RemoveScored { key, member } => vec![words(&[b"ZREM", key, member])],
+        Step::RemoveMember { key, member } => vec![words(&[b"SREM", key, member])],
+        Step::Publish { channel, message } => vec![words(&[b"PUBLISH", channel, message])],
+        Step::PublishToHead { queue, deadlines, channel_prefix } => vec![
+            words(&[b"LINDEX", queue, b"0"]),
+            words(&[b"ZSCORE", deadlines, b"w"]),
+            words(&[b"LPOP", queue]),
+            words(&[b"ZREM", deadlines, b"w"]),
+            words(&[b"PUBLISH", &[channel_prefix, &b"w"[..]].concat(), b"0"]),
+        ],
+        Step::DropWaiter { queue, deadlines, waiter } => {
+            vec![words(&[b"LREM", queue, b"0", waiter]), words(&[b"ZREM", deadlines, waiter])]
+        }
+        Step::Signal { list, .. } => {
+            vec![words(&[b"DEL", list]), words(&[b"LPUSH", list, b"1"]), words(&[b"PEXPIRE", list, b"1"])]
+        }
+        Step::PushBack { list, token } => vec![words(&[b"LPUSH", list, token])],
+        Step::ReturnPermits { counter, channel, permits } => vec![
+            words(&[b"INCRBY", counter, permits.to_string().as_bytes()]),
+            words(&[b"PUBLISH", channel, b"1"]),
+        ],
+        Step::WhenEmptied { key, then, .. } => {
+            let mut all = vec![words(&[b"HLEN", key])];
+            all.extend(then.iter().flat_map(step_commands));
+            all
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What the writing commands share: the gate, the records, the question before, and the result after.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use serde_json::{Value, json};
+
+use super::session::Session;
+use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
+use crate::cli::Environment;
+use crate::fault::Fault;
+use crate::model::Ttl;
+use crate::text::{self, short_duration};
+
+/// Somebody who is about to write.
+pub struct Operator<'a> {
+    session: &'a Session,
+    gate: Gate,
+    journal: Journal,
+    context: Context,
+    json: bool,
+}
+
+impl<'a> Operator<'a> {
+    /// Refuses at once where nothing may be written, or nothing could be recorded.
+    pub fn new(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
+        let gate = Gate::of_command(&session.settings);
+        if let Some(why) = gate.closed() {
+            return Err(Fault::finding(why.to_string()));
+        }
+        let journal = Journal::open().map_err(|why| Fault::finding(Refusal::Audit(why.to_string()).to_string()))?;
+        let node = &session.topology.nodes()[0];
+        let context = Context {
+            target: session.shown.clone(),
+            node: node.name.clone(),
+            db: node.db,
+            environment: session.settings.environment.map(Environment::name),
+            reason: reason.map(|reason| text::visible(reason.as_bytes())),
+        };
+        Ok(Operator { session, gate, journal, context, json })
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Does it and says what came of it.
+    pub async fn perform(&mut self, plan: &Plan) -> Result<Outcome, Fault> {
+        let node = &self.session.topology.nodes()[0];
+        let performed = perform(plan, &self.gate, node, &mut self.journal, &self.context).await;
+        self.tell(plan, &performed)?;
+        Ok(performed.outcome)
+    }
+
+    /// Says what would be done.
+    pub fn show(&self, plan: &Plan) -> Result<(), Fault> {
+        if self.json {
+            let mut shown = self.result(plan, None, None, None, None);
+            shown["dry_run"] = json!(true);
+            shown["hazards"] = json!(plan.hazards);
+            shown["conditions"] = json!(plan.conditions());
+            return print_json(&shown);
+        }
+        super::print(|out| preview(plan, out)).map(drop)
+    }
+
+    /// Asks for leave, after the preview: on production by the lock's name. Without a terminal there is nobody to ask.
+    pub fn asks(&self, plan: &Plan, yes: bool) -> Result<bool, Fault> {
+        if let Some(why) = plan.only_by_force {
+            return Err(Fault::finding(Refusal::OnlyByForce(why).to_string()));
+        }
+        if yes {
+            return Ok(true);
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Fault::usage(format!(
+                "{} asks before it writes, and there is no terminal to ask on; add --yes, or look first with --dry-run",
+                plan.action.name()
+            )));
+        }
+        let mut shown = Vec::new();
+        preview(plan, &mut shown)?;
+        eprint!("{}", String::from_utf8_lossy(&shown));
+        if self.session.settings.environment == Some(Environment::Prod) {
+            eprint!("This is production. Type the lock's name to {} it: ", plan.action.name());
+            return Ok(answer()? == text::visible(plan.key.as_bytes()));
+        }
+        eprint!("Do that? [y/N] ");
+        Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
+    }
+
+    fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
+        let Performed { id, outcome, undo } = performed;
+        if self.json {
+            let woke = match outcome {
+                Outcome::Done { woken, .. } => Some(*woken),
+                _ => None,
+            };
+            let result = self.result(plan, Some(id), Some(outcome.name()), outcome.why(), woke);
+            return print_json(&result);
+        }
+        let line = match outcome {
+            Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
+            Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
+            Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
+        };
+        super::print(|out| writeln!(out, "{line}")).map(drop)
+    }
+
+    fn result(
+        &self,
+        plan: &Plan,
+        id: Option<&str>,
+        outcome: Option<&str>,
+        why: Option<&str>,
+        woke: Option<u64>,
+    ) -> Value {
+        let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
+        json!({
+            "schema": "lockscope/1",
+            "id": id,
+            "action": plan.action.name(),
+            "key": text::visible(plan.key.as_bytes()),
+            "holders": holders,
+            "outcome": outcome,
+            "why": why,
+            "commands": plan.commands(),
+            "woke": woke,
+        })
+    }
+}
+
+/// The exit code that goes with it.
+pub fn exit_code(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Done { .. } => 0,
+        Outcome::Refused(_) => 1,
+        Outcome::Unknown(_) => 3,
+    }
+}
+
+fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
+    use crate::actions::Action;
+    let mut line = match &plan.action {
+        Action::Free => format!("freed {}", plan.key),
+        Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
+        Action::Undo(_) => format!("{} is held again", plan.key),
+    };
+    if woken > 0 {
+        line.push_str(&format!("; told {woken} {}", if woken == 1 { "waiter" } else { "waiters" }));
+    }
+    if let Some(why) = silent {
+        line.push_str(&format!("; waiters were not told: {why}"));
+    }
+    match (&plan.action, undo) {
+        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back")),
+        (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
+        _ => {}
+    }
+    line
+}
+
+/// What will be done, for a person.
+fn preview(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
+    let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
+    let ttl = match plan.ttl {
+        Ttl::Never => "never expires".to_string(),
+        Ttl::In(left) => format!("{} left", short_duration(left.as_millis() as u64)),
+    };
+    let holders = if holders.is_empty() { "nobody that is known".to_string() } else { holders.join(", ") };
+    writeln!(out, "{} {} ({}, {ttl})", plan.action.name(), plan.key, plan.dialect)?;
+    writeln!(out, "  held by   {holders}")?;
+    writeln!(out, "  only if   {}", plan.conditions())?;
+    for (index, command) in plan.commands().iter().enumerate() {
+        writeln!(out, "  {:<9} {command}", if index == 0 { "runs" } else { "" })?;
+    }
+    for hazard in &plan.hazards {
+        writeln!(out, "  beware    {hazard}")?;
+    }
+    match plan.only_by_force {
+        Some(why) => writeln!(out, "  refused   {}", Refusal::OnlyByForce(why)),
+        None => Ok(()),
+    }
+}
+
+fn answer() -> Result<String, Fault> {
+    io::stderr().flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\n', '\r']).to_string())
+}
+
+fn print_json(value: &Value) -> Result<(), Fault> {
+    super::print(|out| {
+        crate::output::json::write_value(out, value)?;
+        writeln!(out)
+    })
+    .map(drop)
+}

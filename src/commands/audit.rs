@@ -1,0 +1,61 @@
+//! `lockscope audit`: what was done.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::audit::{read, state_directory};
+use crate::cli::Audit;
+use crate::fault::Fault;
+use crate::text;
+
+pub fn run(options: &Audit) -> Result<u8, Fault> {
+    let place = state_directory().ok_or_else(|| Fault::finding("there is no home directory, and so no audit file"))?;
+    let file = place.join("audit.jsonl");
+    let unreadable = |why| Fault::finding(format!("could not read {}: {why}", file.display()));
+    let (entries, broken) = read(&place).map_err(unreadable)?;
+    let first = entries.len().saturating_sub(options.limit.unwrap_or(usize::MAX));
+    let entries = &entries[first..];
+    super::print(|out| {
+        for entry in entries {
+            match options.json {
+                true => writeln!(out, "{entry}")?,
+                false => writeln!(out, "{}", line(entry))?,
+            }
+        }
+        Ok(())
+    })?;
+    if entries.is_empty() && !options.json {
+        eprintln!("nothing was done yet; it would be in {}", file.display());
+    }
+    if broken > 0 {
+        eprintln!("{broken} lines of {} are no entries and were left out", file.display());
+    }
+    Ok(0)
+}
+
+fn line(entry: &Value) -> String {
+    // Whatever a file says, it is shown escaped.
+    let word = |name: &str| text::visible(entry[name].as_str().unwrap_or_default().as_bytes());
+    let outcome = match word("phase").as_str() {
+        "intent" => "begun".to_string(),
+        _ => word("outcome"),
+    };
+    let mut line = format!(
+        "{}  {:<8} {:<8} {}  by {}@{} on {}",
+        word("at"),
+        word("action"),
+        outcome,
+        word("key"),
+        word("user"),
+        word("host"),
+        word("target")
+    );
+    for (name, before) in [("why", ": "), ("reason", "  because "), ("id", "  ")] {
+        let text = word(name);
+        if !text.is_empty() {
+            line.push_str(&format!("{before}{text}"));
+        }
+    }
+    line
+}

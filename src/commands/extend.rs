@@ -1,0 +1,30 @@
+//! `lockscope extend`: more time for a lock.
+
+use super::act::{Operator, exit_code};
+use super::one_lock;
+use super::release::{say_which, token_of};
+use super::session::Session;
+use crate::actions::plan;
+use crate::cli::Extend;
+use crate::fault::Fault;
+use crate::text::short_duration;
+
+pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
+    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let key = one_lock::key(&options.key)?;
+    let (lock, monitor) = one_lock::find(session, &key, None).await?;
+    let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
+    if holder.is_none() && !lock.holders.is_empty() {
+        let more = format!(" --ttl {}", short_duration(options.ttl.as_millis() as u64));
+        return Err(say_which(&lock, "extend", &more));
+    }
+    let plan = plan::extend(&lock, holder.as_deref(), options.ttl, monitor.clock.now());
+    let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
+    if options.dry_run {
+        return operator.show(&plan).map(|()| 0);
+    }
+    if !operator.asks(&plan, options.yes)? {
+        return Err(Fault::finding("nothing was changed"));
+    }
+    Ok(exit_code(&operator.perform(&plan).await?))
+}

@@ -1,0 +1,68 @@
+//! One lock by its name, for the commands that are about one.
+
+use std::time::Duration;
+
+use super::session::Session;
+use crate::fault::Fault;
+use crate::inspect::{Inspection, Subject, inspect};
+use crate::model::{Key, LockView, NodeId};
+use crate::monitor::Monitor;
+use crate::text;
+
+/// A key as it was typed.
+pub fn key(typed: &str) -> Result<Key, Fault> {
+    let bytes = text::unescape(typed).map_err(|bad| Fault::usage(format!("the key {typed:?}: {bad}")))?;
+    Ok(Key::from(bytes))
+}
+
+/// The lock, after it was watched for a while.
+pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Monitor), Fault> {
+    let mut monitor = session.monitor_key(key, observe.is_some()).await?;
+    monitor.run_until_inventory().await;
+    if let Some(error) =
+        monitor.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()))
+    {
+        return Err(session.fault(error));
+    }
+    monitor.run_for(observe.unwrap_or(Duration::ZERO)).await;
+    let table = monitor.table();
+    let lock = table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, monitor.clock.now()));
+    match lock {
+        Some(lock) => Ok((lock, monitor)),
+        None => Err(missing(session, key).await),
+    }
+}
+
+/// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
+pub async fn look_closer(session: &Session, lock: &LockView, monitor: &Monitor) -> Inspection {
+    let now = monitor.clock.now();
+    let (node, status) = (&session.topology.nodes()[0], &monitor.nodes()[0]);
+    let subject = Subject::of(lock, status.db, &status.facts, now);
+    let found = match node.connect().await {
+        Ok(mut conn) => inspect(&mut conn, &subject, now).await,
+        Err(error) => Err(error),
+    };
+    found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
+}
+
+/// Why there is nothing to show.
+async fn missing(session: &Session, key: &Key) -> Fault {
+    let node = &session.topology.nodes()[0];
+    let kind = match node.connect().await {
+        Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
+        Err(error) => Err(error),
+    };
+    match kind {
+        Err(error) => session.fault(&error),
+        Ok(kind) if kind == "none" => Fault::finding(format!(
+            "there is no key {key} in database {} of {}; 'lockscope ls' lists what is there",
+            node.db, node.name
+        )),
+        Ok(kind) if session.recogniser().is_helper(key.as_bytes()) => {
+            Fault::finding(format!("{key} ({kind}) belongs to a lock but is not one; 'lockscope ls' lists the locks"))
+        }
+        Ok(kind) => Fault::finding(format!(
+            "{key} is a {kind} that reads as no lock; if it is one, say of which library with --dialect NAME=GLOB"
+        )),
+    }
+}
