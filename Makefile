@@ -4,7 +4,7 @@
 TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run,cargo test)
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help demo test lint test-matrix docs bench
+.PHONY: help demo test lint test-matrix docs bench soak
 
 help: ## what there is
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -34,3 +34,7 @@ bench: ## the figures of the README, measured on private servers (about eight mi
 	@scripts/ensure-server >/dev/null
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
+
+soak: ## the race of hand-overs against releases, 102,000 of them (minutes)
+	@scripts/ensure-server >/dev/null
+	LOCKSCOPE_HANDOVERS=17000 $(TESTS) --locked --release --test race

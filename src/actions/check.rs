@@ -13,66 +13,119 @@ pub enum Check {
     Absent(Vec<u8>),
     Present(Vec<u8>),
     /// A string with this value.
-    Value { key: Vec<u8>, value: Vec<u8> },
+    Value {
+        key: Vec<u8>,
+        value: Vec<u8>,
+    },
     /// A long string of this length, as far as it was read.
-    Head { key: Vec<u8>, len: u64, head: Vec<u8> },
+    Head {
+        key: Vec<u8>,
+        len: u64,
+        head: Vec<u8>,
+    },
     /// A hash with this field.
-    Field { key: Vec<u8>, field: Vec<u8> },
-    FieldValue { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    Field {
+        key: Vec<u8>,
+        field: Vec<u8>,
+    },
+    FieldValue {
+        key: Vec<u8>,
+        field: Vec<u8>,
+        value: Vec<u8>,
+    },
     /// A hash with so many fields and no more.
-    Fields { key: Vec<u8>, count: u64 },
+    Fields {
+        key: Vec<u8>,
+        count: u64,
+    },
     /// A sorted set with this member.
-    Member { key: Vec<u8>, member: Vec<u8> },
-    Members { key: Vec<u8>, count: u64 },
+    Member {
+        key: Vec<u8>,
+        member: Vec<u8>,
+    },
+    Members {
+        key: Vec<u8>,
+        count: u64,
+    },
     /// A set with this member.
-    Element { key: Vec<u8>, member: Vec<u8> },
-    Elements { key: Vec<u8>, count: u64 },
-    NoField { key: Vec<u8>, field: Vec<u8> },
-    NoMember { key: Vec<u8>, member: Vec<u8> },
-    NoElement { key: Vec<u8>, member: Vec<u8> },
+    Element {
+        key: Vec<u8>,
+        member: Vec<u8>,
+    },
+    Elements {
+        key: Vec<u8>,
+        count: u64,
+    },
+    NoField {
+        key: Vec<u8>,
+        field: Vec<u8>,
+    },
+    NoMember {
+        key: Vec<u8>,
+        member: Vec<u8>,
+    },
+    NoElement {
+        key: Vec<u8>,
+        member: Vec<u8>,
+    },
     /// The field is not there, or it is this.
-    NotOther { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    NotOther {
+        key: Vec<u8>,
+        field: Vec<u8>,
+        value: Vec<u8>,
+    },
     /// A counter that has come to this at least.
-    AtLeast { key: Vec<u8>, count: u64 },
+    AtLeast {
+        key: Vec<u8>,
+        count: u64,
+    },
     /// A list with this item.
-    Listed { key: Vec<u8>, item: Vec<u8> },
+    Listed {
+        key: Vec<u8>,
+        item: Vec<u8>,
+    },
     NoTtl(Vec<u8>),
     /// So many milliseconds are left at most.
-    TtlAtMost { key: Vec<u8>, ms: u64 },
+    TtlAtMost {
+        key: Vec<u8>,
+        ms: u64,
+    },
     /// By the server's clock, in milliseconds of Unix time.
     Before(i64),
     /// Exactly what was kept for undoing.
-    Dump { key: Vec<u8>, dump: Vec<u8> },
+    Dump {
+        key: Vec<u8>,
+        dump: Vec<u8>,
+    },
 }
 
 impl Check {
     pub(super) fn instruction(&self) -> Instruction {
-        let make = |name, keys: &[&Vec<u8>], rest: &[Vec<u8>]| {
-            Instruction::new(name, keys.iter().map(|key| (*key).clone()).collect(), rest.to_vec())
+        let make = |name, key: &Vec<u8>, rest: &[&[u8]]| {
+            Instruction::new(name, vec![key.clone()], rest.iter().map(|operand| operand.to_vec()).collect())
         };
-        let number = |number: u64| number.to_string().into_bytes();
         match self {
-            Check::Absent(key) => make("absent", &[key], &[]),
-            Check::Present(key) => make("present", &[key], &[]),
-            Check::Value { key, value } => make("value", &[key], &[value.clone()]),
-            Check::Head { key, len, head } => make("head_is", &[key], &[number(*len), head.clone()]),
-            Check::Field { key, field } => make("field", &[key], &[field.clone()]),
-            Check::FieldValue { key, field, value } => make("field_value", &[key], &[field.clone(), value.clone()]),
-            Check::Fields { key, count } => make("fields", &[key], &[number(*count)]),
-            Check::Member { key, member } => make("member", &[key], &[member.clone()]),
-            Check::Members { key, count } => make("members", &[key], &[number(*count)]),
-            Check::Element { key, member } => make("element", &[key], &[member.clone()]),
-            Check::Elements { key, count } => make("elements", &[key], &[number(*count)]),
-            Check::NoField { key, field } => make("no_field", &[key], &[field.clone()]),
-            Check::NoMember { key, member } => make("no_member", &[key], &[member.clone()]),
-            Check::NoElement { key, member } => make("no_element", &[key], &[member.clone()]),
-            Check::NotOther { key, field, value } => make("not_other", &[key], &[field.clone(), value.clone()]),
-            Check::AtLeast { key, count } => make("at_least", &[key], &[number(*count)]),
-            Check::Listed { key, item } => make("listed", &[key], &[item.clone()]),
-            Check::NoTtl(key) => make("no_ttl", &[key], &[]),
-            Check::TtlAtMost { key, ms } => make("ttl_at_most", &[key], &[number(*ms)]),
-            Check::Before(moment) => make("before", &[], &[moment.to_string().into_bytes()]),
-            Check::Dump { key, dump } => make("dump", &[key], &[dump.clone()]),
+            Check::Absent(key) => make("absent", key, &[]),
+            Check::Present(key) => make("present", key, &[]),
+            Check::Value { key, value } => make("value", key, &[value]),
+            Check::Head { key, len, head } => make("head_is", key, &[len.to_string().as_bytes(), head]),
+            Check::Field { key, field } => make("field", key, &[field]),
+            Check::FieldValue { key, field, value } => make("field_value", key, &[field, value]),
+            Check::Fields { key, count } => make("fields", key, &[count.to_string().as_bytes()]),
+            Check::Member { key, member } => make("member", key, &[member]),
+            Check::Members { key, count } => make("members", key, &[count.to_string().as_bytes()]),
+            Check::Element { key, member } => make("element", key, &[member]),
+            Check::Elements { key, count } => make("elements", key, &[count.to_string().as_bytes()]),
+            Check::NoField { key, field } => make("no_field", key, &[field]),
+            Check::NoMember { key, member } => make("no_member", key, &[member]),
+            Check::NoElement { key, member } => make("no_element", key, &[member]),
+            Check::NotOther { key, field, value } => make("not_other", key, &[field, value]),
+            Check::AtLeast { key, count } => make("at_least", key, &[count.to_string().as_bytes()]),
+            Check::Listed { key, item } => make("listed", key, &[item]),
+            Check::NoTtl(key) => make("no_ttl", key, &[]),
+            Check::TtlAtMost { key, ms } => make("ttl_at_most", key, &[ms.to_string().as_bytes()]),
+            Check::Before(moment) => Instruction::new("before", Vec::new(), vec![moment.to_string().into_bytes()]),
+            Check::Dump { key, dump } => make("dump", key, &[dump]),
         }
     }
 
@@ -136,7 +189,9 @@ impl Check {
                 }
                 _ => format!("{} does not hold it any more", text::visible(holder)),
             },
-            Check::Fields { count: seen, .. } | Check::Members { count: seen, .. } | Check::Elements { count: seen, .. } => {
+            Check::Fields { count: seen, .. }
+            | Check::Members { count: seen, .. }
+            | Check::Elements { count: seen, .. } => {
                 format!("there are {} entries now, not the {seen} that you saw", count.unwrap_or(0))
             }
             Check::NoField { .. } | Check::NoMember { .. } | Check::NoElement { .. } => {
@@ -160,7 +215,9 @@ impl Check {
 pub(super) fn whole(lock: &LockView) -> Vec<Check> {
     let key = || lock.key.as_bytes().to_vec();
     match &lock.value {
-        RawValue::Str { head, len } if head.len() as u64 == *len => vec![Check::Value { key: key(), value: head.to_vec() }],
+        RawValue::Str { head, len } if head.len() as u64 == *len => {
+            vec![Check::Value { key: key(), value: head.to_vec() }]
+        }
         RawValue::Str { head, len } => vec![Check::Head { key: key(), len: *len, head: head.to_vec() }],
         RawValue::Hash { fields, len } => {
             let each = fields.iter().map(|(field, _)| hash_field(lock, field));

@@ -31,14 +31,38 @@ pub struct Keep {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum What {
-    Whole { key: Blob, dump: Blob },
-    Field { key: Blob, field: Blob, value: Blob },
+    Whole {
+        key: Blob,
+        dump: Blob,
+    },
+    Field {
+        key: Blob,
+        field: Blob,
+        value: Blob,
+    },
     /// A field that says how the hash is held, and has to be the same again.
-    Base { key: Blob, field: Blob, value: Blob },
-    Scored { key: Blob, member: Blob, score: String },
-    Member { key: Blob, member: Blob },
-    Permits { counter: Blob, permits: u64 },
-    Pushed { list: Blob, token: Blob },
+    Base {
+        key: Blob,
+        field: Blob,
+        value: Blob,
+    },
+    Scored {
+        key: Blob,
+        member: Blob,
+        score: String,
+    },
+    Member {
+        key: Blob,
+        member: Blob,
+    },
+    Permits {
+        counter: Blob,
+        permits: u64,
+    },
+    Pushed {
+        list: Blob,
+        token: Blob,
+    },
 }
 
 /// Bytes, in a file as base64.
@@ -129,7 +153,9 @@ pub(super) async fn read(
     }
     let obstacles = plan.obstacles.iter().map(|obstacle| match obstacle {
         Obstacle::Key(key) => KeptObstacle::Key(Blob(key.clone())),
-        Obstacle::Scored { key, member } => KeptObstacle::Scored { key: Blob(key.clone()), member: Blob(member.clone()) },
+        Obstacle::Scored { key, member } => {
+            KeptObstacle::Scored { key: Blob(key.clone()), member: Blob(member.clone()) }
+        }
     });
     Ok(Ok(Kept {
         id,
@@ -220,7 +246,9 @@ fn what(step: &Step, value: Value) -> Option<What> {
     };
     Some(match step {
         Step::Delete(key) => What::Whole { key: blob(key), dump: Blob(text(value)?) },
-        Step::DeleteField { key, field } => What::Field { key: blob(key), field: blob(field), value: Blob(text(value)?) },
+        Step::DeleteField { key, field } => {
+            What::Field { key: blob(key), field: blob(field), value: Blob(text(value)?) }
+        }
         Step::WhenEmptied { key, besides: Some(field), .. } => {
             What::Base { key: blob(key), field: blob(field), value: Blob(text(value)?) }
         }
@@ -266,9 +294,7 @@ impl Kept {
         let mut checks: Vec<Check> = self.until.map(Check::Before).into_iter().collect();
         checks.extend(self.obstacles.iter().map(|obstacle| match obstacle {
             KeptObstacle::Key(key) => Check::Absent(key.0.clone()),
-            KeptObstacle::Scored { key, member } => {
-                Check::NoMember { key: key.0.clone(), member: member.0.clone() }
-            }
+            KeptObstacle::Scored { key, member } => Check::NoMember { key: key.0.clone(), member: member.0.clone() },
         }));
         let mut writes = Vec::new();
         for keep in &self.things {

@@ -136,12 +136,7 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
-    async fn prepare(
-        &mut self,
-        id: &str,
-        context: &Context,
-        clock: &Clock,
-    ) -> Result<MultiplexedConnection, Refusal> {
+    async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
         let unreachable = |error: RedisError| Refusal::NotSo(format!("the server could not be asked: {error}"));
         let late = |_| Refusal::NotSo("the server does not answer; nothing was changed".into());
         let mut conn = timeout(ANSWER, self.node.connect()).await.map_err(late)?.map_err(unreachable)?;
@@ -157,7 +152,8 @@ impl Attempt<'_> {
 
     /// Whether each command may be sent: a script that is stopped half-way would leave half of it done.
     async fn permitted(&mut self, conn: &mut MultiplexedConnection) -> RedisResult<Result<(), Refusal>> {
-        let script = [b"EVALSHA".to_vec(), CHANGE.sha1().into_bytes(), b"1".to_vec(), self.plan.key.as_bytes().to_vec()];
+        let script =
+            [b"EVALSHA".to_vec(), CHANGE.sha1().into_bytes(), b"1".to_vec(), self.plan.key.as_bytes().to_vec()];
         let mut commands: Vec<Vec<Vec<u8>>> = self.plan.writes.iter().flat_map(Write::commands).collect();
         commands.push(script.to_vec());
         let mut answers = permissions::dry_run(conn, &commands).await?;

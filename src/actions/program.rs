@@ -9,14 +9,41 @@ use super::check::Check;
 pub enum Write {
     /// One that a library's release is made of.
     Step(Step),
-    Expire { key: Vec<u8>, ms: u64 },
+    Expire {
+        key: Vec<u8>,
+        ms: u64,
+    },
     /// A key as it was kept. `until`: in milliseconds of Unix time, `None` where it has no TTL.
-    Restore { key: Vec<u8>, dump: Vec<u8>, until: Option<i64> },
-    PutField { key: Vec<u8>, field: Vec<u8>, value: Vec<u8>, until: Option<i64> },
-    PutScored { key: Vec<u8>, member: Vec<u8>, score: String, until: Option<i64> },
-    PutMember { key: Vec<u8>, member: Vec<u8>, until: Option<i64> },
-    TakePermits { counter: Vec<u8>, permits: u64 },
-    TakeBack { list: Vec<u8>, token: Vec<u8> },
+    Restore {
+        key: Vec<u8>,
+        dump: Vec<u8>,
+        until: Option<i64>,
+    },
+    PutField {
+        key: Vec<u8>,
+        field: Vec<u8>,
+        value: Vec<u8>,
+        until: Option<i64>,
+    },
+    PutScored {
+        key: Vec<u8>,
+        member: Vec<u8>,
+        score: String,
+        until: Option<i64>,
+    },
+    PutMember {
+        key: Vec<u8>,
+        member: Vec<u8>,
+        until: Option<i64>,
+    },
+    TakePermits {
+        counter: Vec<u8>,
+        permits: u64,
+    },
+    TakeBack {
+        list: Vec<u8>,
+        token: Vec<u8>,
+    },
 }
 
 /// One instruction of the script.
@@ -172,10 +199,9 @@ fn step_commands(step: &Step) -> Vec<Vec<Vec<u8>>> {
             vec![words(&[b"DEL", list]), words(&[b"LPUSH", list, b"1"]), words(&[b"PEXPIRE", list, b"1"])]
         }
         Step::PushBack { list, token } => vec![words(&[b"LPUSH", list, token])],
-        Step::ReturnPermits { counter, channel, permits } => vec![
-            words(&[b"INCRBY", counter, permits.to_string().as_bytes()]),
-            words(&[b"PUBLISH", channel, b"1"]),
-        ],
+        Step::ReturnPermits { counter, channel, permits } => {
+            vec![words(&[b"INCRBY", counter, permits.to_string().as_bytes()]), words(&[b"PUBLISH", channel, b"1"])]
+        }
         Step::WhenEmptied { key, then, .. } => {
             let mut all = vec![words(&[b"HLEN", key])];
             all.extend(then.iter().flat_map(step_commands));

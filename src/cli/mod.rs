@@ -115,10 +115,12 @@ pub enum Command {
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
     /// Free a lock, if it is still held by the holder that you saw
-    #[command(after_help = "Example: lockscope release lock:order:8841 --holder 9c1e0b7a --reason 'worker-7 is gone'\n\
+    #[command(
+        after_help = "Example: lockscope release lock:order:8841 --holder 9c1e0b7a --reason 'worker-7 is gone'\n\
         It compares the holder and frees the lock in one step, wakes the waiters of the lock's library, writes down what\n\
         was done (lockscope audit), and keeps what was freed (lockscope undo).\n\
-        Many at once: lockscope release --filter 'state:stalled and lib:redisson', a dry run unless --yes.")]
+        Many at once: lockscope release --filter 'state:stalled and lib:redisson', a dry run unless --yes."
+    )]
     Release(Release),
     /// Give a lock more time, or a lock without a TTL a time at all
     #[command(after_help = "Example: lockscope extend lock:nightly --holder worker-7 --ttl 10m")]

@@ -57,7 +57,11 @@ pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
 /// Nobody is freed who was not named.
 pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
     let each = lock.holders.iter().take(20).map(|holder| {
-        format!("  lockscope {command} {} --holder {}{more}", quoted(&lock.key.to_string()), quoted(&holder.token.to_string()))
+        format!(
+            "  lockscope {command} {} --holder {}{more}",
+            quoted(&lock.key.to_string()),
+            quoted(&holder.token.to_string())
+        )
     });
     Fault::usage(format!("say whose hold of {} you mean with --holder", lock.key))
         .with_detail(each.collect::<Vec<_>>().join("\n"))

@@ -6,6 +6,7 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod acting;
 pub mod engine;
 pub mod feed;
 pub mod library;

@@ -1,0 +1,150 @@
+//! Freeing, extending and undoing, for the locks of every library on a real server.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use common::Server;
+use common::acting::Acting;
+use common::samples::{ALL, Sample};
+use lockscope::actions::{Outcome, plan};
+use lockscope::model::LockView;
+
+/// Every key of the server as the server dumps it.
+fn everything(server: &Server) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let keys: Vec<Vec<u8>> = server.ask(&["KEYS", "*"]);
+    let dump = |key: Vec<u8>| {
+        let dump: Option<Vec<u8>> = server.ask(&[&b"DUMP"[..], &key]);
+        dump.map(|dump| (key, dump))
+    };
+    keys.into_iter().filter_map(dump).collect()
+}
+
+async fn seen(acting: &Acting, name: &str, sample: &Sample) -> LockView {
+    let told = sample.told.then_some(sample.dialect);
+    let lock = acting.see(&sample.key, told).await.unwrap_or_else(|| panic!("{name} is no lock"));
+    assert_eq!(lock.dialect, sample.dialect, "{name}");
+    lock
+}
+
+fn is_done(performed: &lockscope::actions::Performed) -> bool {
+    matches!(performed.outcome, Outcome::Done { .. })
+}
+
+/// Where the lock is only counted, a release shows in the count.
+fn is_counted(sample: &Sample) -> bool {
+    sample.dialect == "redisson-semaphore"
+}
+
+#[tokio::test]
+async fn each_library_s_lock_is_freed_and_put_back_exactly_as_it_was() {
+    for (name, create) in ALL {
+        let server = Server::start();
+        let sample = create(&mut server.connection());
+        let mut acting = Acting::on(&server).await;
+        let lock = seen(&acting, name, &sample).await;
+        let (before, ttl): (_, i64) = (everything(&server), server.ask(&[&b"PTTL"[..], &sample.key]));
+
+        let freed = acting.free(&lock, None).await;
+        assert!(is_done(&freed), "{name}: {freed:?}");
+        assert_eq!(freed.undo, Ok(()), "{name}");
+        let after = acting.see(&sample.key, sample.told.then_some(sample.dialect)).await;
+        let holders = after.map_or(0, |lock| lock.holders.len());
+        assert_eq!(holders, 0, "{name} is still held");
+        assert_ne!(everything(&server), before, "{name}");
+
+        let undone = acting.undo(&freed.id).await;
+        assert!(is_done(&undone), "{name}: {undone:?}");
+        let mut now = everything(&server);
+        // What woke the waiters lies there for a moment, and is no part of the lock.
+        now.retain(|key, _| before.contains_key(key));
+        assert_eq!(now.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{name}");
+        assert_eq!(now, before, "{name}");
+        let ttl_now: i64 = server.ask(&[&b"PTTL"[..], &sample.key]);
+        assert!(if ttl < 0 { ttl_now == ttl } else { (1..=ttl).contains(&ttl_now) }, "{name}: {ttl_now} of {ttl}");
+        let again = acting.journal.kept(Some(&freed.id)).unwrap();
+        assert!(again.is_none(), "{name} can be put back only once");
+    }
+}
+
+#[tokio::test]
+async fn a_lock_that_changed_hands_is_left_alone() {
+    for (name, create) in ALL {
+        let server = Server::start();
+        let sample = create(&mut server.connection());
+        let mut acting = Acting::on(&server).await;
+        let lock = seen(&acting, name, &sample).await;
+        hand_over(&server, &sample);
+        let before = everything(&server);
+        let performed = acting.free(&lock, None).await;
+        assert!(matches!(performed.outcome, Outcome::Refused(_)), "{name}: {performed:?}");
+        assert_eq!(everything(&server), before, "{name}");
+        if let Ok(plan) = plan::extend(&lock, None, Duration::from_secs(900), acting.clock.now()) {
+            let performed = acting.perform(&plan).await;
+            assert!(matches!(performed.outcome, Outcome::Refused(_)), "{name}: {performed:?}");
+            let ttl: i64 = server.ask(&[&b"PTTL"[..], &sample.key]);
+            assert!(ttl < 600_000 || ttl > 900_000, "{name} was extended: {ttl}");
+        }
+    }
+}
+
+/// Another holder in the place of the first, with everything else as it was.
+fn hand_over(server: &Server, sample: &Sample) {
+    let key = &sample.key[..];
+    let kind: String = server.ask(&[&b"TYPE"[..], key]);
+    match kind.as_str() {
+        "string" => {
+            let value: Vec<u8> = server.ask(&[&b"GET"[..], key]);
+            let other = match is_counted(sample) {
+                true => b"1".to_vec(),
+                false => [&value[..value.len() - 1], &[value[value.len() - 1] ^ 1]].concat(),
+            };
+            server.cli(&[&b"SET"[..], key, &other, b"KEEPTTL"]);
+        }
+        "hash" => {
+            for holder in &sample.holders {
+                let value: Vec<u8> = server.ask(&[&b"HGET"[..], key, &holder.token]);
+                server.cli(&[&b"HDEL"[..], key, &holder.token]);
+                server.cli(&[&b"HSET"[..], key, &[&holder.token[..], b"9"].concat(), &value]);
+            }
+        }
+        "zset" => {
+            for holder in &sample.holders {
+                server.cli(&[&b"ZREM"[..], key, &holder.token]);
+                server.cli(&[&b"ZADD"[..], key, b"99999999999999", &[&holder.token[..], b"9"].concat()]);
+            }
+        }
+        "set" => {
+            for holder in &sample.holders {
+                server.cli(&[&b"SREM"[..], key, &holder.token]);
+                server.cli(&[&b"SADD"[..], key, &[&holder.token[..], b"9"].concat()]);
+            }
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_has_taken_since_is_not_put_back() {
+    for (name, create) in ALL {
+        let server = Server::start();
+        let sample = create(&mut server.connection());
+        let mut acting = Acting::on(&server).await;
+        let lock = seen(&acting, name, &sample).await;
+        let freed = acting.free(&lock, None).await;
+        assert!(is_done(&freed), "{name}: {freed:?}");
+        // The same lock, taken again: by the same holder's name even, but it is another hold.
+        create(&mut server.connection());
+        let before = everything(&server);
+        // Permits are not anybody's: as long as there are some, one can be taken back.
+        if is_counted(&sample) {
+            server.cli(&[&b"SET"[..], &sample.key, b"0"]);
+        }
+        let undone = acting.undo(&freed.id).await;
+        assert!(matches!(undone.outcome, Outcome::Refused(_)), "{name}: {undone:?}");
+        if !is_counted(&sample) {
+            assert_eq!(everything(&server), before, "{name}");
+        }
+    }
+}

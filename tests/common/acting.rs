@@ -1,0 +1,100 @@
+//! An operator on a test's server: sees locks, plans, and performs, without the binary around it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lockscope::actions::{Context, Freeing, Gate, Journal, Kept, Performed, Plan, perform, plan};
+use lockscope::cli::Global;
+use lockscope::clock::Clock;
+use lockscope::config::Config;
+use lockscope::dialects::{Mapping, Recogniser};
+use lockscope::look::{Wanted, look};
+use lockscope::model::{Key, Limits, LockView, NodeId, Observation, Source, Table};
+use lockscope::settings::{Outside, Settings};
+use lockscope::topology::{Endpoint, Topology};
+use redis::IntoConnectionInfo;
+
+use super::process::scratch;
+use super::server::Server;
+
+pub struct Acting {
+    pub topology: Topology,
+    pub gate: Gate,
+    pub journal: Journal,
+    pub context: Context,
+    pub clock: Clock,
+    /// Where the records are.
+    pub place: PathBuf,
+}
+
+/// What the command line with these arguments comes to.
+pub fn settings(server: &Server, change: impl FnOnce(&mut Global)) -> Settings {
+    let mut global = Global { urls: vec![server.url()], ..Global::default() };
+    change(&mut global);
+    let outside = Outside { env: &|_| None, read: &|path| std::fs::read_to_string(path), stdout_is_terminal: false };
+    Settings::resolve(&global, &outside, &Config::default()).expect("good settings")
+}
+
+impl Acting {
+    pub async fn on(server: &Server) -> Acting {
+        Acting::as_user(server, "").await
+    }
+
+    /// `login`: `user:password@`, or nothing.
+    pub async fn as_user(server: &Server, login: &str) -> Acting {
+        static PLACES: AtomicUsize = AtomicUsize::new(0);
+        let place = scratch(&format!("acting-{}", PLACES.fetch_add(1, Ordering::Relaxed)));
+        let url = server.url().replace("redis://", &format!("redis://{login}"));
+        let info = url.as_str().into_connection_info().expect("a URL");
+        let endpoint = Endpoint { shown: server.url(), info, tls: None };
+        Acting {
+            topology: Topology::open(&endpoint).await.expect("the test's server"),
+            gate: Gate::of_command(&settings(server, |_| {})),
+            journal: Journal::open_in(&place).expect("a place for the records"),
+            context: Context { target: server.url(), ..Context::default() },
+            clock: Clock::start(),
+            place,
+        }
+    }
+
+    /// The lock as an operator sees it; `told`: the library that the user says it is of.
+    pub async fn see(&self, key: &[u8], told: Option<&str>) -> Option<LockView> {
+        let mut conn = self.topology.nodes()[0].connect().await.expect("a connection");
+        let mapping = |dialect| Mapping::parse(&format!("{dialect}=*")).expect("a mapping");
+        let everything = vec![lockscope::glob::Glob::new("*").expect("a pattern")];
+        let recogniser = Recogniser::new(everything, Vec::new(), told.map(mapping).into_iter().collect());
+        let wanted = [Wanted { key, hint: recogniser.field_hint(key) }];
+        let asked = self.clock.now();
+        let seen = look(&mut conn, &wanted).await.expect("an answer").remove(0)?;
+        let answered = self.clock.now();
+        let mut table = Table::new(recogniser.into(), Limits::default());
+        let (node, key) = (NodeId(0), Key::from(key));
+        table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
+        table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held()).and_then(|lock| table.view(lock, answered))
+    }
+
+    /// The plan to free it, whatever it takes.
+    pub fn plan_free(&self, lock: &LockView, holder: Option<&[u8]>) -> Plan {
+        let asked = Freeing { holder, dead_waiters: &[], force: true };
+        plan::free(lock, asked, self.clock.now()).unwrap_or_else(|why| panic!("{}: {why}", lock.key))
+    }
+
+    pub async fn perform(&mut self, plan: &Plan) -> Performed {
+        let node = self.topology.nodes()[0].clone();
+        perform(plan, &self.gate, &node, &mut self.journal, &self.context).await
+    }
+
+    pub async fn free(&mut self, lock: &LockView, holder: Option<&[u8]>) -> Performed {
+        let plan = self.plan_free(lock, holder);
+        self.perform(&plan).await
+    }
+
+    pub fn kept(&self, id: &str) -> Kept {
+        self.journal.kept(Some(id)).expect("readable records").expect("something is kept")
+    }
+
+    pub async fn undo(&mut self, id: &str) -> Performed {
+        let plan = self.kept(id).plan(NodeId(0), self.clock.now()).unwrap_or_else(|why| panic!("{why}"));
+        self.perform(&plan).await
+    }
+}
