@@ -82,6 +82,13 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
+            // Whoever waits for their turn gets it between two slices.
+            _ = tokio::task::yield_now(), if app.is_ordering() => {
+                if order_on(app, monitor) {
+                    canvas.draw(app, monitor, terminal, tty)?;
+                    changed = false;
+                }
+            }
             _ = monitor.next() => {
                 let (changes, left_out) = monitor.take_transitions();
                 let mut effects = app.update(Event::Changes(changes, left_out), monitor.clock.now());
@@ -92,8 +99,9 @@ pub async fn run<B: Backend<Error = io::Error>>(
                     return Ok(());
                 }
                 changed = true;
-                // A flood keeps the monitor ready all the time; frames have their turn nevertheless.
-                if Instant::now() >= canvas.drawn + DATA_FRAME {
+                // A flood keeps the monitor ready all the time; the order and frames have their turn nevertheless.
+                let ordered = order_on(app, monitor);
+                if ordered || Instant::now() >= canvas.drawn + DATA_FRAME {
                     canvas.draw(app, monitor, terminal, tty)?;
                     changed = false;
                 }
@@ -120,6 +128,11 @@ fn compose(app: &mut App, monitor: &Monitor) {
     let rows = views::list_rows(app);
     app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
     app.bound_scrolling(views::scroll_most(app), views::help_most(app));
+}
+
+/// Works on the order of the locks for a moment, if it is being worked out. Says whether there is a new one.
+fn order_on(app: &mut App, monitor: &Monitor) -> bool {
+    app.is_ordering() && app.order_on(monitor.table(), monitor.clock.now())
 }
 
 /// What is on the terminal now: only what differs from it is worth a frame.
