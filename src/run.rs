@@ -24,6 +24,8 @@ use crate::views;
 const DATA_FRAME: Duration = Duration::from_millis(100);
 /// Between two frames of bars that count down.
 const CLOCK_FRAME: Duration = Duration::from_millis(200);
+/// Between two frames in which only ages go on.
+const AGE_FRAME: Duration = Duration::from_millis(1_000);
 
 /// What the loop needs of a terminal beside drawing.
 pub trait Tty {
@@ -60,8 +62,11 @@ pub async fn run<B: Backend<Error = io::Error>>(
     canvas.draw(app, monitor, terminal, tty)?;
     let mut changed = false;
     loop {
-        let next_frame = canvas.drawn + if changed { DATA_FRAME } else { CLOCK_FRAME };
-        let counts_down = app.scene.moves() && !app.paused;
+        let pause = match changed {
+            true => DATA_FRAME,
+            false if app.scene.moves() => CLOCK_FRAME,
+            false => AGE_FRAME,
+        };
         tokio::select! {
             biased;
             _ = tty.told_to_end() => return Ok(()),
@@ -78,7 +83,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
-            _ = tokio::time::sleep_until(next_frame), if changed || counts_down => {
+            _ = tokio::time::sleep_until(canvas.drawn + pause), if changed || !app.paused => {
                 canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
@@ -89,7 +94,8 @@ pub async fn run<B: Backend<Error = io::Error>>(
                     changed = false;
                 }
             }
-            _ = monitor.next() => {
+            news = monitor.next() => {
+                let told = app.notice.is_some();
                 let (changes, left_out) = monitor.take_transitions();
                 let mut effects = app.update(Event::Changes(changes, left_out), monitor.clock.now());
                 if let Some((node, key, found)) = monitor.take_inspected() {
@@ -98,10 +104,10 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
                     return Ok(());
                 }
-                changed = true;
+                changed |= news || app.notice.is_some() != told;
                 // A flood keeps the monitor ready all the time; the order and frames have their turn nevertheless.
                 let ordered = order_on(app, monitor);
-                if ordered || Instant::now() >= canvas.drawn + DATA_FRAME {
+                if ordered || changed && Instant::now() >= canvas.drawn + DATA_FRAME {
                     canvas.draw(app, monitor, terminal, tty)?;
                     changed = false;
                 }

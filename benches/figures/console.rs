@@ -1,5 +1,5 @@
-//! The console: what a frame costs, how long a key waits for its turn, how soon it shows, what it takes of a processor at work and at rest, and how soon
-//! the first locks appear.
+//! The console: what a frame costs, how long a key waits for its turn and how soon it shows, what the console takes of a
+//! processor at work and at rest, and how soon the first locks appear.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
