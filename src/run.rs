@@ -24,6 +24,8 @@ use crate::views;
 const DATA_FRAME: Duration = Duration::from_millis(100);
 /// Between two frames of bars that count down.
 const CLOCK_FRAME: Duration = Duration::from_millis(200);
+/// Between two frames in which only ages go on.
+const AGE_FRAME: Duration = Duration::from_millis(1_000);
 
 /// What the loop needs of a terminal beside drawing.
 pub trait Tty {
@@ -60,8 +62,11 @@ pub async fn run<B: Backend<Error = io::Error>>(
     canvas.draw(app, monitor, terminal, tty)?;
     let mut changed = false;
     loop {
-        let next_frame = canvas.drawn + if changed { DATA_FRAME } else { CLOCK_FRAME };
-        let counts_down = app.scene.moves() && !app.paused;
+        let pause = match changed {
+            true => DATA_FRAME,
+            false if app.scene.moves() => CLOCK_FRAME,
+            false => AGE_FRAME,
+        };
         tokio::select! {
             biased;
             _ = tty.told_to_end() => return Ok(()),
@@ -78,11 +83,19 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
-            _ = tokio::time::sleep_until(next_frame), if changed || counts_down => {
+            _ = tokio::time::sleep_until(canvas.drawn + pause), if changed || !app.paused => {
                 canvas.draw(app, monitor, terminal, tty)?;
                 changed = false;
             }
-            _ = monitor.next() => {
+            // Whoever waits for their turn gets it between two slices.
+            _ = tokio::task::yield_now(), if app.is_ordering() => {
+                if order_on(app, monitor) {
+                    canvas.draw(app, monitor, terminal, tty)?;
+                    changed = false;
+                }
+            }
+            news = monitor.next() => {
+                let told = app.notice.is_some();
                 let (changes, left_out) = monitor.take_transitions();
                 let mut effects = app.update(Event::Changes(changes, left_out), monitor.clock.now());
                 if let Some((node, key, found)) = monitor.take_inspected() {
@@ -91,9 +104,10 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
                     return Ok(());
                 }
-                changed = true;
-                // A flood keeps the monitor ready all the time; frames have their turn nevertheless.
-                if Instant::now() >= canvas.drawn + DATA_FRAME {
+                changed |= news || app.notice.is_some() != told;
+                // A flood keeps the monitor ready all the time; the order and frames have their turn nevertheless.
+                let ordered = order_on(app, monitor);
+                if ordered || changed && Instant::now() >= canvas.drawn + DATA_FRAME {
                     canvas.draw(app, monitor, terminal, tty)?;
                     changed = false;
                 }
@@ -120,6 +134,11 @@ fn compose(app: &mut App, monitor: &Monitor) {
     let rows = views::list_rows(app);
     app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
     app.bound_scrolling(views::scroll_most(app), views::help_most(app));
+}
+
+/// Works on the order of the locks for a moment, if it is being worked out. Says whether there is a new one.
+fn order_on(app: &mut App, monitor: &Monitor) -> bool {
+    app.is_ordering() && app.order_on(monitor.table(), monitor.clock.now())
 }
 
 /// What is on the terminal now: only what differs from it is worth a frame.

@@ -1,21 +1,29 @@
 //! What there is to see, composed from the table for the screen as it is: pure.
 //!
-//! The order of all locks is worked out anew about once a second, and not while a finger is on the keys; only the rows
-//! in sight are decoded. So a frame costs the same for a hundred locks and for a hundred thousand.
+//! The order of all locks is worked out anew about once a second, and not while a finger is on the keys. In a small table
+//! that is done within a frame; otherwise it is work under way ([`App::is_ordering`]) that the loop goes on with between
+//! frames, a slice at a time. Only the rows in sight are decoded. So a frame costs the same for a hundred locks and for a
+//! hundred thousand.
 
-use std::cmp::{Ordering, Reverse};
+mod node;
+mod rank;
+mod sorting;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::{App, LockId, Order, Overlay};
+use crate::app::{App, LockId, Overlay};
 use crate::filter::{Filter, Subject};
-use crate::model::{Holder, Key, Lock, LockRef, LockView, NodeId, State, Table, Time};
-use crate::monitor::{NodeStatus, Stream};
-use crate::output::Column;
-use crate::servers::ServerFacts;
+use crate::model::{Lock, LockRef, LockView, State, Table, Time};
+use crate::monitor::NodeStatus;
 
-/// How often the order is worked out anew, and how long it stays after a key.
+pub use node::NodeScene;
+use rank::Rank;
+use sorting::{Portion, Sorted, Sorting};
+
+/// How often the order is worked out anew, less often where there are very many locks, and how long it stays after a key.
 const REORDER: Duration = Duration::from_millis(1_000);
+const REORDER_PER_LOCK: Duration = Duration::from_micros(5);
 const STAND_STILL: Duration = Duration::from_millis(1_500);
 /// As many locks as a paused screen keeps.
 const FROZEN: usize = 5_000;
@@ -47,7 +55,16 @@ pub struct Scene {
     pub outdated: bool,
     order: Vec<LockRef>,
     ordered_at: Time,
+    /// The next order, while it is being worked out.
+    next: Option<NextOrder>,
+    portion: Portion,
     frozen: Option<Frozen>,
+}
+
+struct NextOrder {
+    sorting: Sorting,
+    /// Somebody asked for it and waits, whatever they press meanwhile.
+    by_hand: bool,
 }
 
 /// What a paused screen goes on showing.
@@ -55,28 +72,6 @@ struct Frozen {
     locks: Vec<LockView>,
     /// The rows of the list, as places in `locks`.
     order: Vec<usize>,
-}
-
-/// One node, as the header and the servers screen show it.
-#[derive(Clone, Debug)]
-pub struct NodeScene {
-    pub name: String,
-    pub db: i64,
-    pub facts: ServerFacts,
-    pub stream: Stream,
-    pub note: Option<String>,
-    pub events: u64,
-    pub lost: u64,
-    pub reconnects: u64,
-    pub events_per_s: Option<f64>,
-    /// What share of the server's time we took at most.
-    pub cost: Option<f64>,
-    pub scanned_ago: Option<Duration>,
-    pub scan_took: Option<Duration>,
-    /// How far the walk under way has come, 0 to 1.
-    pub scanning: Option<f64>,
-    pub unread: u64,
-    sampled: (Time, u64, Duration),
 }
 
 impl App {
@@ -93,7 +88,8 @@ impl App {
             self.reorder(table, now);
         }
         self.select();
-        if self.scene.leave_forgotten(table) {
+        // Others come into sight for those that leave, and may be forgotten too.
+        while self.scene.leave_forgotten(table) {
             self.select();
         }
         self.see_rows(table);
@@ -111,6 +107,8 @@ impl App {
     /// A paused screen keeps the locks it had; they can still be filtered and ordered.
     fn freeze(&mut self, table: &Table, now: Time) {
         let scene = &mut self.scene;
+        // What somebody asked for before the pause, they get.
+        scene.outdated |= scene.next.take().is_some_and(|next| next.by_hand);
         let frozen = scene.frozen.get_or_insert_with(|| {
             let view = |place: &LockRef| table.view(table.lock_at(*place)?, now);
             let mut locks: Vec<LockView> = scene.order.iter().filter_map(view).take(FROZEN).collect();
@@ -125,45 +123,79 @@ impl App {
             return;
         }
         let (filter, nodes, at, order) = (self.filter.as_ref(), &scene.nodes, scene.at, self.order);
-        let shown = frozen.locks.iter().enumerate().filter(|(_, lock)| passes(filter, lock, nodes));
-        let mut ranked: Vec<_> = shown.map(|(index, lock)| Ranked::frozen(index, lock, order, at)).collect();
-        ranked.sort_unstable_by(|a, b| a.compare(b, order));
-        frozen.order = ranked.into_iter().map(|ranked| ranked.place).collect();
+        let locks = &frozen.locks;
+        let shown = locks.iter().enumerate().filter(|(_, lock)| passes(filter, lock, nodes));
+        let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order, at)).collect();
+        ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].node))));
+        frozen.order = ranked.into_iter().map(|rank| rank.place).collect();
         let is_selected = |lock: &LockView| self.selected.as_ref().is_some_and(|id| id.is(lock));
         let found = frozen.order.iter().position(|index| is_selected(&frozen.locks[*index]));
         scene.cursor = found.or(scene.cursor);
     }
 
+    /// Begins to work out the order anew when it is time to.
     fn reorder(&mut self, table: &Table, now: Time) {
+        let still = self.stands_still(now);
         let scene = &mut self.scene;
-        let due = now.since(scene.ordered_at) >= REORDER && now.since(self.touched) >= STAND_STILL;
+        let pause = REORDER.max(REORDER_PER_LOCK * scene.total as u32);
+        let due = now.since(scene.ordered_at) >= pause && !still;
         let first_locks = scene.total == 0 && table.held() > 0;
-        if !(due || scene.outdated || first_locks) {
+        let by_hand = std::mem::take(&mut scene.outdated);
+        if !by_hand && (scene.next.is_some() || !due && !first_locks) {
             return;
         }
-        let filter = self.filter.as_ref();
-        let by_hand = std::mem::take(&mut scene.outdated);
         scene.ordered_at = now;
-        scene.total = 0;
-        let mut counts = [0usize; State::ALL.len()];
-        let mut ranked: Vec<Ranked<LockRef>> = Vec::with_capacity(scene.order.len());
-        for (place, lock) in table.places() {
-            let state = table.state(lock, now);
-            scene.total += 1;
-            counts[state as usize] += 1;
-            if filter.is_none() || table.view(lock, now).is_some_and(|view| passes(filter, &view, &scene.nodes)) {
-                ranked.push(Ranked::new(place, lock, state, table, self.order, now));
+        let sorting = Sorting::new(self.order, self.filter.is_some(), scene.portion, now);
+        let at_once = sorting.is_small(table);
+        scene.next = Some(NextOrder { sorting, by_hand });
+        while at_once && self.is_ordering() {
+            self.order_on(table, now);
+        }
+    }
+
+    /// Whether the order has to stay as it is, since a finger may be about to press.
+    fn stands_still(&self, now: Time) -> bool {
+        now.since(self.touched) < STAND_STILL
+    }
+
+    /// Whether an order is being worked out: the loop is to call [`App::order_on`] until it is there.
+    pub fn is_ordering(&self) -> bool {
+        self.scene.next.is_some()
+    }
+
+    /// Works on the order for a moment. Says whether there is a new one to be shown.
+    pub fn order_on(&mut self, table: &Table, now: Time) -> bool {
+        let still = self.stands_still(now);
+        let scene = &mut self.scene;
+        // An order that is due is not worth a row that moves under a finger; there will be another.
+        let Some(mut next) = scene.next.take().filter(|next| next.by_hand || !still || scene.total == 0) else {
+            return false;
+        };
+        let filter = self.filter.as_ref();
+        let passes = |view: &LockView| passes(filter, view, &scene.nodes);
+        match next.sorting.step(table, filter.map(|_| &passes as &dyn Fn(&LockView) -> bool)) {
+            None => scene.next = Some(next),
+            Some(sorted) => {
+                self.put_in_place(sorted, next.by_hand, table, now);
+                return true;
             }
         }
-        scene.counts = State::ALL.into_iter().map(|state| (state, counts[state as usize])).collect();
-        ranked.sort_unstable_by(|a, b| a.compare(b, self.order));
-        scene.order = ranked.into_iter().map(|ranked| ranked.place).collect();
-        // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out.
+        false
+    }
+
+    fn put_in_place(&mut self, sorted: Sorted, by_hand: bool, table: &Table, now: Time) {
+        let scene = &mut self.scene;
+        scene.total = sorted.total;
+        scene.counts = State::ALL.into_iter().map(|state| (state, sorted.counts[state as usize])).collect();
+        scene.order = sorted.places;
+        // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out; and
+        // when it was free only while the order was worked out.
         if let Some(id) = self.selected.as_ref().filter(|_| self.touched > Time(0))
             && let Some(place) = table.place_named(id.node, id.key.as_bytes())
-            && let Some(lock) = table.lock_at(place).filter(|lock| !lock.is_held())
+            && let Some(lock) = table.lock_at(place)
             && let Some(view) = table.view(lock, now)
-            && (!by_hand || passes(filter, &view, &scene.nodes))
+            && (!by_hand && !lock.is_held() || passes(self.filter.as_ref(), &view, &scene.nodes))
+            && !scene.order.contains(&place)
         {
             let at = scene.cursor.unwrap_or(0).min(scene.order.len());
             scene.order.insert(at, place);
@@ -244,12 +276,16 @@ impl Scene {
     /// did.
     fn leave_forgotten(&mut self, table: &Table) -> bool {
         let known = |place: &LockRef| table.lock_at(*place).is_some_and(|lock| lock.reading().is_some());
-        if self.frozen.is_some() || self.order.iter().skip(self.first).take(self.page).all(known) {
+        let rest = self.order.get(self.first..).unwrap_or_default();
+        if self.frozen.is_some() || rest.iter().take(self.page).all(known) {
             return false;
         }
-        let above = self.cursor.unwrap_or(0);
-        self.cursor = Some(self.order.iter().take(above).filter(|place| known(place)).count());
-        self.order.retain(known);
+        let above = self.cursor.unwrap_or(0).saturating_sub(self.first);
+        self.cursor = Some(self.first + rest.iter().take(above).filter(|place| known(place)).count());
+        let mut through = 0;
+        let kept = rest.iter().inspect(|_| through += 1).filter(|place| known(place)).take(self.page);
+        let kept: Vec<LockRef> = kept.copied().collect();
+        self.order.splice(self.first..self.first + through, kept);
         true
     }
 
@@ -259,130 +295,12 @@ impl Scene {
     }
 }
 
-impl NodeScene {
-    /// Rates are taken over a second at least.
-    const SAMPLE: Duration = Duration::from_millis(1_000);
-
-    fn of(node: &NodeStatus, before: Option<&NodeScene>, now: Time) -> NodeScene {
-        let scan = node.scan.as_ref();
-        let sample = (now, node.events, node.spent);
-        let (sampled, events_per_s, cost) = match before {
-            None => (sample, None, None),
-            Some(before) => {
-                let (at, events, spent) = before.sampled;
-                let passed = now.since(at);
-                if passed < Self::SAMPLE {
-                    (before.sampled, before.events_per_s, before.cost)
-                } else {
-                    let rate = (node.events - events) as f64 / passed.as_secs_f64();
-                    let cost = node.spent.saturating_sub(spent).as_secs_f64() / passed.as_secs_f64();
-                    (sample, Some(rate), Some(cost))
-                }
-            }
-        };
-        NodeScene {
-            name: node.name.clone(),
-            db: node.db,
-            facts: node.facts.clone(),
-            stream: node.stream.clone(),
-            note: node.note.clone(),
-            events: node.events,
-            lost: node.lost,
-            reconnects: node.reconnects,
-            events_per_s,
-            cost,
-            scanned_ago: scan.map(|scan| now.since(scan.finished)),
-            scan_took: scan.map(|scan| scan.finished.since(scan.started)),
-            scanning: node.scanning(),
-            unread: scan.map_or(0, |scan| scan.unread),
-            sampled,
-        }
-    }
-}
-
 fn passes(filter: Option<&Filter>, lock: &LockView, nodes: &[NodeScene]) -> bool {
     let Some(filter) = filter else { return true };
     let subject = Subject::from(lock);
     match nodes.get(usize::from(lock.node.0)) {
         Some(node) => filter.matches(&subject.on_node(&node.name)),
         None => filter.matches(&subject),
-    }
-}
-
-/// A lock with what it is ordered by. `P`: where it is kept.
-struct Ranked<'a, P> {
-    place: P,
-    state: State,
-    /// Longest first, the unknown last.
-    held: Option<u64>,
-    by: By<'a>,
-    key: (&'a Key, NodeId),
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum By<'a> {
-    Nothing,
-    Key(&'a Key),
-    Text(&'static str),
-    Token(bool, Option<String>),
-    /// The largest first, the unknown last.
-    Most(Reverse<Option<u64>>),
-    Soonest(bool, Option<Time>),
-}
-
-impl<'a> Ranked<'a, LockRef> {
-    /// By what the table keeps of it: nothing is decoded that the order does not ask for.
-    fn new(place: LockRef, lock: &'a Lock, state: State, table: &Table, order: Order, now: Time) -> Self {
-        let held = table.held_for(lock, now).map(|(ms, _)| ms);
-        let by = match order.column {
-            Column::State => By::Nothing,
-            Column::Key => By::Key(&lock.key),
-            Column::Library => {
-                By::Text(lock.reading().map_or("", |reading| crate::dialects::dialect(reading.dialect).name()))
-            }
-            Column::Holder => By::token(&table.holders(lock, now)),
-            Column::Held => By::Most(Reverse(held)),
-            Column::Ttl => By::Soonest(lock.expires().is_none(), lock.expires()),
-            Column::Lease => By::Most(Reverse(lock.lease_ms())),
-            Column::Renewals => By::Most(Reverse(lock.beats().map(|beats| beats.count))),
-        };
-        Ranked { place, state, held, by, key: (&lock.key, lock.node) }
-    }
-}
-
-impl<'a> Ranked<'a, usize> {
-    /// A lock of a paused screen.
-    fn frozen(place: usize, lock: &'a LockView, order: Order, at: Time) -> Self {
-        let by = match order.column {
-            Column::State => By::Nothing,
-            Column::Key => By::Key(&lock.key),
-            Column::Library => By::Text(lock.dialect),
-            Column::Holder => By::token(&lock.holders),
-            Column::Held => By::Most(Reverse(lock.held_ms)),
-            Column::Ttl => {
-                let expires = lock.ttl.remaining().map(|left| at + left);
-                By::Soonest(expires.is_none(), expires)
-            }
-            Column::Lease => By::Most(Reverse(lock.lease_ms)),
-            Column::Renewals => By::Most(Reverse(lock.renewals.as_ref().map(|renewals| renewals.count))),
-        };
-        Ranked { place, state: lock.verdict.state, held: lock.held_ms, by, key: (&lock.key, lock.node) }
-    }
-}
-
-impl By<'_> {
-    fn token(holders: &[Holder]) -> Self {
-        let token = holders.first().map(|holder| holder.token.to_string());
-        By::Token(token.is_none(), token)
-    }
-}
-
-impl<P> Ranked<'_, P> {
-    fn compare(&self, other: &Self, order: Order) -> Ordering {
-        let by =
-            self.by.cmp(&other.by).then_with(|| self.state.cmp(&other.state)).then_with(|| other.held.cmp(&self.held));
-        let by = if order.reversed { by.reverse() } else { by };
-        by.then_with(|| self.key.cmp(&other.key))
     }
 }
 

@@ -32,15 +32,19 @@ const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
 
 /// A screen that the test looks at while the console draws on it.
 #[derive(Clone)]
-struct Glass(Rc<RefCell<TestBackend>>);
+struct Glass {
+    screen: Rc<RefCell<TestBackend>>,
+    /// How often the console asked for its size, as it does before it composes a frame.
+    asked: Rc<RefCell<usize>>,
+}
 
 impl Glass {
     fn new(width: u16, height: u16) -> Glass {
-        Glass(Rc::new(RefCell::new(TestBackend::new(width, height))))
+        Glass { screen: Rc::new(RefCell::new(TestBackend::new(width, height))), asked: Rc::default() }
     }
 
     fn text(&self) -> String {
-        let backend = self.0.borrow();
+        let backend = self.screen.borrow();
         let buffer = backend.buffer();
         let width = usize::from(buffer.area.width).max(1);
         let lines = buffer.content.chunks(width).map(|cells| cells.iter().map(Cell::symbol).collect::<String>());
@@ -56,34 +60,35 @@ impl Backend for Glass {
     type Error = io::Error;
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
-        never(self.0.borrow_mut().draw(content))
+        never(self.screen.borrow_mut().draw(content))
     }
     fn hide_cursor(&mut self) -> io::Result<()> {
-        never(self.0.borrow_mut().hide_cursor())
+        never(self.screen.borrow_mut().hide_cursor())
     }
     fn show_cursor(&mut self) -> io::Result<()> {
-        never(self.0.borrow_mut().show_cursor())
+        never(self.screen.borrow_mut().show_cursor())
     }
     fn get_cursor_position(&mut self) -> io::Result<Position> {
-        never(self.0.borrow_mut().get_cursor_position())
+        never(self.screen.borrow_mut().get_cursor_position())
     }
     fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        never(self.0.borrow_mut().set_cursor_position(position))
+        never(self.screen.borrow_mut().set_cursor_position(position))
     }
     fn clear(&mut self) -> io::Result<()> {
-        never(self.0.borrow_mut().clear())
+        never(self.screen.borrow_mut().clear())
     }
     fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
-        never(self.0.borrow_mut().clear_region(region))
+        never(self.screen.borrow_mut().clear_region(region))
     }
     fn size(&self) -> io::Result<Size> {
-        never(self.0.borrow().size())
+        *self.asked.borrow_mut() += 1;
+        never(self.screen.borrow().size())
     }
     fn window_size(&mut self) -> io::Result<WindowSize> {
-        never(self.0.borrow_mut().window_size())
+        never(self.screen.borrow_mut().window_size())
     }
     fn flush(&mut self) -> io::Result<()> {
-        never(self.0.borrow_mut().flush())
+        never(self.screen.borrow_mut().flush())
     }
 }
 
@@ -120,7 +125,7 @@ impl Operator {
     }
 
     fn resize(&self, width: u16, height: u16) {
-        self.glass.0.borrow_mut().resize(width, height);
+        self.glass.screen.borrow_mut().resize(width, height);
         let _ = self.input.send(Input::Resize(width, height));
     }
 
@@ -270,6 +275,25 @@ async fn a_frame_is_drawn_only_for_something_new() {
         assert_eq!(*operator.frames.borrow(), before);
         operator.press(KeyCode::Char('p'));
         operator.wait_for("all that came meanwhile", |screen| screen.contains("51 locks")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_is_composed_while_nothing_happens_but_ages_go_on() {
+    let server = Server::with(&EVENTS);
+    with_console(&server.url(), async |operator| {
+        let age =
+            |screen: &str| screen.split("scan ").nth(1).and_then(|rest| rest.split(" ago").next().map(String::from));
+        operator.resize(140, 40);
+        let screen = operator.wait_for("the first walk", |screen| screen.contains(" ago")).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let (before, began) = (*operator.glass.asked.borrow(), Instant::now());
+        let first = age(&screen);
+        operator.wait_for("an age that goes on", |screen| age(screen) != first).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let frames = (*operator.glass.asked.borrow() - before) as f64;
+        assert!(frames <= 2.0 + 1.5 * began.elapsed().as_secs_f64(), "{frames} frames in {:?}", began.elapsed());
     })
     .await;
 }

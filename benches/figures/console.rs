@@ -1,5 +1,5 @@
-//! The console: what a frame costs, how soon a key shows, what it takes of a processor at work and at rest, and how soon
-//! the first locks appear.
+//! The console: what a frame costs, how long a key waits for its turn and how soon it shows, what the console takes of a
+//! processor at work and at rest, and how soon the first locks appear.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,11 +51,14 @@ fn at_work(report: &mut Report) {
     // A walk of the whole keyspace is part of it, as there is one each minute.
     console.press(KeyCode::Char('r'));
     console.take_frames();
+    console.take_turns();
     let (began, before, events) = (Instant::now(), console.scheduled(), load.events());
     std::thread::sleep(WATCHED);
     let (scheduled, wall) = (console.scheduled().since(before), began.elapsed());
     let rate = (load.events() - events) as f64 / wall.as_secs_f64();
-    let frames: Vec<f64> = console.take_frames().iter().map(|cost| cost.as_secs_f64() * 1e3).collect();
+    let frames = in_ms(console.take_frames());
+    let turns = in_ms(console.take_turns());
+    let longest = turns.iter().copied().fold(0.0, f64::max);
     let keys: Vec<Pressed> = (0..KEYS).map(|number| press(&console, number)).collect();
     console.quit();
     load.stop();
@@ -75,6 +78,16 @@ fn at_work(report: &mut Report) {
         limit: Limit::AtMost(4.0),
         show: |ms| format!("{ms:.2}"),
         command: "composed, drawn and brought to the screen".into(),
+    });
+    report.add(Figure {
+        name: "ms of CPU between two looks at the keys: p99".into(),
+        command: format!(
+            "{} turns: a slice of the order, a frame, or changes taken in; the longest {longest:.2}",
+            turns.len()
+        ),
+        measured: Spread::once(p99(turns)),
+        limit: Limit::AtMost(4.0),
+        show: |ms| format!("{ms:.2}"),
     });
     report.add(Figure {
         name: "% of a core that it takes".into(),
@@ -248,6 +261,10 @@ fn take(pipe: &mut Pipeline, number: usize, token: usize, lease: usize) {
 
 fn key(number: usize) -> String {
     format!("lock:order:{number:06}")
+}
+
+fn in_ms(times: Vec<Duration>) -> Vec<f64> {
+    times.iter().map(|time| time.as_secs_f64() * 1e3).collect()
 }
 
 fn p99(mut values: Vec<f64>) -> f64 {

@@ -40,6 +40,7 @@ pub struct Console {
     thread: JoinHandle<()>,
     thread_id: u32,
     frames: Arc<Mutex<Vec<Duration>>>,
+    turns: Arc<Mutex<Vec<Duration>>>,
 }
 
 /// Another lock is selected on the screen.
@@ -57,13 +58,19 @@ impl Console {
         let (here, there) = std_mpsc::channel();
         let screen = Arc::new(Mutex::new(TestBackend::new(SIZE.0, SIZE.1)));
         let frames = Arc::new(Mutex::new(Vec::new()));
-        let (url, shown, costs) = (url.to_string(), screen.clone(), frames.clone());
+        let turns = Arc::new(Mutex::new(Vec::new()));
+        let (url, shown, costs, looks) = (url.to_string(), screen.clone(), frames.clone(), turns.clone());
         let thread = std::thread::spawn(move || {
             here.send(thread_id()).expect("somebody opens the console");
             let began = Rc::new(RefCell::new(Duration::ZERO));
             let mut meter = Meter { began: began.clone(), frames: costs };
             let glass = Glass { screen: shown, began, seen, selected: None };
-            let input = futures_util::stream::poll_fn(move |context| pressed.poll_recv(context).map(|key| key.map(Ok)));
+            let mut looked = thread_time();
+            let input = futures_util::stream::poll_fn(move |context| {
+                let before = std::mem::replace(&mut looked, thread_time());
+                looks.lock().expect("an operator that lives").push(looked - before);
+                pressed.poll_recv(context).map(|key| key.map(Ok))
+            });
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let ended = runtime.block_on(async {
                 let mut monitor = monitor(&url).await;
@@ -75,7 +82,7 @@ impl Console {
             ended.expect("the console ends well");
         });
         let thread_id = there.recv().expect("a thread that says its number");
-        Console { keys, screen, selections, thread, thread_id, frames }
+        Console { keys, screen, selections, thread, thread_id, frames, turns }
     }
 
     pub fn press(&self, code: KeyCode) {
@@ -113,6 +120,11 @@ impl Console {
     /// The processor time of each frame that was drawn since the last call.
     pub fn take_frames(&self) -> Vec<Duration> {
         std::mem::take(&mut self.frames.lock().expect("a console that lives"))
+    }
+
+    /// The processor time between any two looks at the keys since the last call: as long as that, a key waits.
+    pub fn take_turns(&self) -> Vec<Duration> {
+        std::mem::take(&mut self.turns.lock().expect("a console that lives"))
     }
 
     pub fn quit(self) {

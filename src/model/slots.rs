@@ -1,6 +1,7 @@
 //! Where locks are kept: one slot each, found by node and key without a second copy of either.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -74,11 +75,22 @@ impl Slots {
         self.slots.get_mut(place.slot as usize)?.as_mut().filter(|lock| lock.generation == place.generation)
     }
 
+    /// How many slots there are, taken or free.
+    pub fn room(&self) -> usize {
+        self.slots.len()
+    }
+
     /// All locks that are held, in no order.
     pub fn held(&self) -> impl Iterator<Item = (LockRef, &Lock)> {
-        self.slots.iter().enumerate().filter_map(|(slot, lock)| {
+        self.held_in(0..self.slots.len())
+    }
+
+    /// Those of these slots. There must be as many.
+    pub fn held_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
+        let first = slots.start;
+        self.slots[slots].iter().enumerate().filter_map(move |(slot, lock)| {
             let lock = lock.as_ref().filter(|lock| lock.is_held())?;
-            Some((LockRef { slot: slot as u32, generation: lock.generation }, lock))
+            Some((LockRef { slot: (first + slot) as u32, generation: lock.generation }, lock))
         })
     }
 

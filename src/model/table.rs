@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -286,6 +287,16 @@ impl Table {
     /// All locks that are held, with where they are kept, in no order.
     pub fn places(&self) -> impl Iterator<Item = (LockRef, &Lock)> {
         self.slots.held()
+    }
+
+    /// How many slots there are for locks. There are never fewer later on.
+    pub fn slots(&self) -> usize {
+        self.slots.room()
+    }
+
+    /// The locks in these slots that are held, for whoever goes through all of them bit by bit.
+    pub fn places_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
+        self.slots.held_in(slots)
     }
 
     /// The lock at that place, if it is still known.

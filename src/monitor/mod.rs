@@ -204,8 +204,9 @@ impl Monitor {
         Ok(())
     }
 
-    /// Waits for the next thing to happen and takes it in. Afterwards the table has changed, or time has passed.
-    pub async fn next(&mut self) {
+    /// Waits for the next thing to happen and takes it in. Afterwards something that a reader can see may have changed,
+    /// or, where it says no, only time has passed.
+    pub async fn next(&mut self) -> bool {
         self.ask_for_looks();
         let due = self.table.next_due().filter(|_| self.can_look()).map(|at| at.since(self.clock.now()));
         tokio::select! {
@@ -216,6 +217,7 @@ impl Monitor {
                 {
                     std::panic::resume_unwind(failed.into_panic());
                 }
+                true
             }
             Some(incoming) = self.inbox.recv() => {
                 self.take(incoming);
@@ -226,9 +228,13 @@ impl Monitor {
                         Err(_) => break,
                     }
                 }
+                true
             }
-            _ = tokio::time::sleep(due.unwrap_or(TICK)) => {}
-            _ = self.tick.tick() => self.every_tick(),
+            _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
+            _ = self.tick.tick() => {
+                self.every_tick();
+                false
+            }
         }
     }
 

@@ -1,10 +1,13 @@
 //! The list under changing locks: the selection is a lock, the order waits for the hand, and nothing stale looks live.
 
+use std::cmp::Ordering;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::app::Event;
-use crate::model::Limits;
+use crate::app::{Event, Order};
+use crate::model::{Limits, NodeId};
+use crate::output::Column;
 use crate::stage::Stage;
 
 fn three() -> Stage {
@@ -167,8 +170,130 @@ fn equal_locks_on_two_nodes_keep_their_order() {
     let mut views = [crate::sample::redisson(), crate::sample::redisson()];
     views[1].node = NodeId(1);
     let order = Order { column: Column::State, reversed: true };
-    let ranked: Vec<_> = views.iter().enumerate().map(|(at, view)| Ranked::frozen(at, view, order, Time(0))).collect();
-    assert_eq!(ranked[0].compare(&ranked[1], order), Ordering::Less);
+    let ranked: Vec<_> = views.iter().enumerate().map(|(at, view)| Rank::frozen(at, view, order, Time(0))).collect();
+    let name = |at: &usize| Some((&views[*at].key, views[*at].node));
+    assert_eq!(ranked[0].compare(&ranked[1], order, name), Ordering::Less);
+}
+
+/// Slices so small that every table takes many.
+fn tiny(size: usize) -> Portion {
+    Portion { at_once: 0, judged: size, decoded: size, run: size + 1, merged: size }
+}
+
+/// Many locks of different lives, `lock:00` and so on, and an order that takes many slices.
+fn in_slices() -> Stage {
+    let mut stage = Stage::new();
+    for n in 0..40u64 {
+        stage.pass(10);
+        let ttl = (n % 7 > 0).then_some(20_000 + n * 37 % 11 * 1_000);
+        stage.acquire(format!("lock:{n:02}"), &format!("t{}", n * 13 % 40), ttl);
+    }
+    stage.app.scene.portion = tiny(3);
+    stage
+}
+
+/// Composes and orders, as the loop does with nothing else to do.
+fn settle(stage: &mut Stage) {
+    stage.compose();
+    for _ in 0..1_000 {
+        if stage.app.is_ordering() && !stage.app.order_on(&stage.table, stage.now) {
+            continue;
+        }
+        return stage.compose();
+    }
+    panic!("the order is never there");
+}
+
+#[test]
+fn an_order_in_slices_is_the_same_as_one_at_once() {
+    let mut sliced = in_slices();
+    let mut whole = in_slices();
+    whole.app.scene.portion = Portion::default();
+    for stage in [&mut sliced, &mut whole] {
+        stage.resize(140, 60);
+        settle(stage);
+    }
+    for keys in ["G", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S"] {
+        for stage in [&mut sliced, &mut whole] {
+            stage.press(keys);
+            settle(stage);
+        }
+        let scene = &sliced.app.scene;
+        assert_eq!((sliced.rows(), &scene.counts), (whole.rows(), &whole.app.scene.counts), "{:?}", sliced.app.order);
+        assert_eq!((sliced.rows().len(), scene.total), (40, 40));
+        assert_eq!(sliced.selected(), whole.selected());
+    }
+}
+
+#[test]
+fn a_lock_that_goes_while_the_order_is_worked_out_is_not_in_it() {
+    for slices in 0..40 {
+        let mut stage = in_slices();
+        settle(&mut stage);
+        stage.pass(2_000);
+        stage.compose();
+        for _ in 0..slices {
+            stage.app.order_on(&stage.table, stage.now);
+        }
+        let under_way = stage.app.is_ordering();
+        stage.release("lock:05");
+        stage.release("lock:06");
+        stage.acquire("lock:06", "another", 500);
+        settle(&mut stage);
+        stage.resize(140, 60);
+        let rows = stage.rows();
+        let distinct: BTreeSet<&String> = rows.iter().collect();
+        assert_eq!(distinct.len(), rows.len(), "{slices}: {rows:?}");
+        let gone = stage.app.scene.rows.iter().filter(|lock| lock.verdict.state == State::Free).count();
+        assert!(!under_way || gone <= 1, "{slices}: what was merged before stays for a moment, no more: {rows:?}");
+    }
+}
+
+#[test]
+fn a_key_puts_off_an_order_that_is_under_way_unless_it_asks_for_one() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.pass(2_000);
+    stage.compose();
+    assert!(stage.app.is_ordering());
+    let before = stage.rows();
+    stage.press("j");
+    assert!(!stage.app.order_on(&stage.table, stage.now) && !stage.app.is_ordering());
+    assert_eq!(stage.rows(), before);
+    stage.press("s");
+    assert!(stage.app.is_ordering());
+    stage.press("j");
+    settle(&mut stage);
+    assert_ne!(stage.rows(), before);
+}
+
+#[test]
+fn what_was_asked_for_before_a_pause_is_shown_in_it() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.filter("lock:07 or lock:08");
+    assert!(stage.app.is_ordering());
+    stage.press("p");
+    assert!(!stage.app.is_ordering(), "a paused screen has nothing to work on");
+    assert_eq!(stage.rows(), ["lock:07", "lock:08"]);
+    stage.press("p");
+    settle(&mut stage);
+    assert_eq!(stage.rows(), ["lock:07", "lock:08"]);
+}
+
+#[test]
+fn a_selected_lock_that_was_free_for_a_moment_stays_selected() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.press("g");
+    assert_eq!(stage.selected().as_deref(), Some("lock:00"));
+    stage.pass(2_000);
+    stage.release("lock:00");
+    stage.compose();
+    assert!(!stage.app.order_on(&stage.table, stage.now), "it was judged, and found free");
+    stage.acquire("lock:00", "another", 60_000);
+    settle(&mut stage);
+    assert_eq!(stage.selected().as_deref(), Some("lock:00"));
 }
 
 /// What can happen to a console.
@@ -185,6 +310,8 @@ enum Deed {
     Lose,
     ComeBack,
     Pass(u16),
+    /// The order is worked on for so many slices.
+    Order(u8),
 }
 
 const KEYS: [&str; 30] = [
@@ -236,6 +363,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
         1 => Just(Deed::Lose),
         1 => Just(Deed::ComeBack),
         4 => (0..3_000u16).prop_map(Deed::Pass),
+        4 => (0..12u8).prop_map(Deed::Order),
     ];
     prop::collection::vec(deed, 0..60)
 }
@@ -243,8 +371,13 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
-    fn nothing_that_happens_panics_or_leaves_the_selection_out_of_sight(deeds in deeds(), gone in 0..4usize) {
+    fn nothing_that_happens_panics_or_leaves_the_selection_out_of_sight(
+        deeds in deeds(),
+        gone in 0..4usize,
+        slices in prop::option::of(1..4usize),
+    ) {
         let mut stage = Stage::with(Limits { locks: 64, gone, transitions: 50 });
+        stage.app.scene.portion = slices.map_or(Portion::default(), tiny);
         for deed in deeds {
             let key = |n: u8| format!("lock:{n}:锁");
             match deed.clone() {
@@ -259,9 +392,16 @@ proptest! {
                 Deed::Lose => stage.lose(),
                 Deed::ComeBack => stage.come_back(),
                 Deed::Pass(ms) => stage.pass(u64::from(ms)),
+                Deed::Order(slices) => {
+                    for _ in 0..slices {
+                        stage.app.order_on(&stage.table, stage.now);
+                    }
+                }
             }
             stage.draw();
             let scene = &stage.app.scene;
+            let distinct: BTreeSet<_> = scene.rows.iter().map(|lock| &lock.key).collect();
+            prop_assert_eq!(distinct.len(), scene.rows.len(), "a lock is shown twice after {:?}", deed);
             match &stage.app.selected {
                 None => prop_assert!(scene.rows.is_empty(), "rows without a selection after {deed:?}"),
                 Some(id) => {
