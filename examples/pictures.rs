@@ -21,6 +21,8 @@ use ratatui::backend::TestBackend;
 
 /// Long enough for every situation of the fleet to show.
 const WATCHED: Duration = Duration::from_secs(45);
+/// As many of them make a good sawtooth.
+const RENEWALS: usize = 3;
 const SIZE: (u16, u16) = (120, 32);
 
 #[tokio::main(flavor = "current_thread")]
@@ -47,16 +49,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     save(folder, "locks", "The console: locks, the worst first", &app)?;
-    for key in ["1", "/", "p", "r", "i", "n", "t", "\n", "\n"] {
-        press(&mut app, &monitor, key);
+    write(&mut app, &monitor, "1/orders\n:sort renewals\n");
+    // Its workers finish now and then; one of them is soon renewed several times in a row.
+    let renewed = |app: &App| app.scene.rows.first().is_some_and(|lock| lock.beats.len() >= RENEWALS);
+    let began = tokio::time::Instant::now();
+    while !renewed(&app) && began.elapsed() < 2 * WATCHED {
+        watch(&mut app, &mut monitor, Duration::from_secs(1)).await;
     }
+    write(&mut app, &monitor, "g\n");
     watch(&mut app, &mut monitor, Duration::from_secs(3)).await;
     save(folder, "detail", "One lock opened: its lease, renewals and history", &app)?;
-    for key in ["esc", "esc", "3"] {
-        press(&mut app, &monitor, key);
-    }
+    press(&mut app, &monitor, KeyCode::Esc);
+    press(&mut app, &monitor, KeyCode::Esc);
+    write(&mut app, &monitor, "3");
     save(folder, "events", "The feed of what happens to locks", &app)?;
-    press(&mut app, &monitor, "5");
+    write(&mut app, &monitor, "5");
     save(folder, "servers", "The server, how it is watched, and what can hurt locks there", &app)?;
     drop(monitor);
     demo.fleet.stop().await;
@@ -86,12 +93,13 @@ fn compose(app: &mut App, monitor: &Monitor) {
     app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
 }
 
-fn press(app: &mut App, monitor: &Monitor, key: &str) {
-    let code = match key {
-        "\n" => KeyCode::Enter,
-        "esc" => KeyCode::Esc,
-        key => KeyCode::Char(key.chars().next().unwrap_or(' ')),
-    };
+fn write(app: &mut App, monitor: &Monitor, text: &str) {
+    for c in text.chars() {
+        press(app, monitor, if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) });
+    }
+}
+
+fn press(app: &mut App, monitor: &Monitor, code: KeyCode) {
     app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), monitor.clock.now());
     compose(app, monitor);
 }

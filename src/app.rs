@@ -2,14 +2,20 @@
 //!
 //! [`App::update`] takes an [`Event`] and the time and says what the loop must do ([`Effect`]); it never draws, waits or
 //! speaks to Redis. What there is to see is composed from the table into a [`Scene`] (see [`scene`](crate::scene)), and
-//! the views draw `&App`, nothing else. Selection is a lock's identity, never a row number.
+//! the views draw `&App`, nothing else. Selection is a lock's identity, never a row number. What each command does is in
+//! `app/commands.rs`.
 
-use std::collections::{BTreeSet, VecDeque};
+mod closer;
+mod command_bar;
+mod commands;
+mod feed;
+
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 
-use crate::filter::{BadFilter, Filter, Subject};
+use crate::filter::Filter;
 use crate::inspect::Inspection;
 use crate::keys::{self, Command, Keys};
 use crate::model::{Key, LockView, NodeId, Time, Transition};
@@ -17,6 +23,9 @@ use crate::output::Column;
 use crate::prompt::Prompt;
 use crate::scene::Scene;
 use crate::theme::Theme;
+
+pub use closer::Closer;
+pub use feed::Feed;
 
 /// A lock's identity: what selection and marks are kept by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -130,11 +139,7 @@ pub struct App {
     pub filter: Option<Filter>,
     /// The text of the filter in force, as it was typed.
     pub filter_text: String,
-    pub feed: VecDeque<Transition>,
-    /// Changes that came while the screen was paused.
-    unseen: VecDeque<Transition>,
-    /// Changes that came too fast for the feed.
-    pub feed_dropped: u64,
+    pub feed: Feed,
     /// How many lines the feed, the detail or the servers are scrolled.
     pub scroll: usize,
     pub paused: bool,
@@ -148,23 +153,7 @@ pub struct App {
     pub scene: Scene,
 }
 
-/// The closer looks at the opened lock.
-#[derive(Debug, Default)]
-pub struct Closer {
-    of: Option<LockId>,
-    asked: Option<Time>,
-    /// What the last one found; `None` until then.
-    pub found: Option<Box<Inspection>>,
-}
-
-/// What a typed command does.
-type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
-
-/// As many changes as the feed keeps.
-const FEED: usize = 2_000;
 const NOTICE: Duration = Duration::from_secs(4);
-/// Between two closer looks at the opened lock.
-const LOOK_CLOSER: Duration = Duration::from_secs(2);
 
 impl App {
     pub fn new(title: Title, keys: Keys, theme: Theme, filter: Option<(String, Filter)>) -> App {
@@ -183,9 +172,7 @@ impl App {
             order: Order { column: Column::State, reversed: false },
             filter,
             filter_text,
-            feed: VecDeque::new(),
-            unseen: VecDeque::new(),
-            feed_dropped: 0,
+            feed: Feed::default(),
             scroll: 0,
             paused: false,
             reveal: false,
@@ -212,12 +199,7 @@ impl App {
         match event {
             Event::Resize(width, height) => self.size = (width, height),
             Event::Changes(changes, left_out) => self.take_changes(changes, left_out),
-            Event::Inspected(id, found) => {
-                // An answer that comes late is about a lock that was closed since. A paused screen keeps what it has.
-                if self.closer.of.as_ref() == Some(&id) && !(self.paused && self.closer.found.is_some()) {
-                    self.closer.found = Some(found);
-                }
-            }
+            Event::Inspected(id, found) => self.closer.take(&id, found, self.paused),
             Event::Say(text) => self.say(text, now),
             Event::Key(key) => {
                 self.touched = now;
@@ -239,47 +221,6 @@ impl App {
             }
         }
         Vec::new()
-    }
-
-    /// Asks for a closer look at the opened lock: at once when it is opened, then every now and then.
-    fn look_closer(&mut self, now: Time) -> Option<Effect> {
-        if self.closer.of != self.opened {
-            self.closer = Closer { of: self.opened.clone(), ..Closer::default() };
-        }
-        let id = self.opened.as_ref().filter(|_| !self.paused)?;
-        if self.closer.asked.is_some_and(|asked| now.since(asked) < LOOK_CLOSER) {
-            return None;
-        }
-        self.closer.asked = Some(now);
-        Some(Effect::Inspect(id.clone()))
-    }
-
-    fn take_changes(&mut self, changes: Vec<Transition>, left_out: u64) {
-        self.feed_dropped += left_out;
-        if self.paused {
-            self.unseen.extend(changes);
-            let over = self.unseen.len().saturating_sub(FEED);
-            self.unseen.drain(..over);
-        } else {
-            self.feed_on(changes);
-        }
-    }
-
-    fn feed_on(&mut self, changes: impl IntoIterator<Item = Transition>) {
-        for change in changes {
-            // What somebody has scrolled to stays in sight.
-            if self.scroll > 0 && self.screen == Screen::Events && self.opened.is_none() && self.tells(&change) {
-                self.scroll += 1;
-            }
-            self.feed.push_back(change);
-        }
-        let over = self.feed.len().saturating_sub(FEED);
-        self.feed.drain(..over);
-    }
-
-    /// Whether the filter lets the change into the feed.
-    pub fn tells(&self, change: &Transition) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
     }
 
     fn take_key(&mut self, key: KeyEvent, now: Time) -> Vec<Effect> {
@@ -330,8 +271,8 @@ impl App {
                     self.overlay = Overlay::Filter(prompt);
                 }
             },
-            Overlay::Command(mut prompt) => match self.parse_command(prompt.text()) {
-                Ok(effects) => return effects(self, now),
+            Overlay::Command(mut prompt) => match command_bar::parse(prompt.text()) {
+                Ok(deed) => return deed(self, now),
                 Err(why) => {
                     prompt.refuse(why, 1);
                     self.overlay = Overlay::Command(prompt);
@@ -347,199 +288,6 @@ impl App {
         self.filter = Some(filter).filter(|filter| !filter.is_empty());
         self.scroll = 0;
         self.scene.outdated = true;
-    }
-
-    /// `:` commands: the names of the key table, `filter …` and `sort COLUMN`.
-    fn parse_command(&self, text: &str) -> Result<Deed, String> {
-        let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-        let rest = rest.trim().to_string();
-        match (name, rest.is_empty()) {
-            ("", _) => Ok(Box::new(|_, _| Vec::new())),
-            ("q" | "quit", _) => Ok(Box::new(|_, _| vec![Effect::Quit])),
-            ("filter", false) => {
-                let filter: Filter = rest.parse().map_err(|bad: BadFilter| bad.to_string())?;
-                Ok(Box::new(move |app, _| {
-                    app.filter_by(&rest, filter);
-                    Vec::new()
-                }))
-            }
-            ("sort", false) => {
-                let column = Column::ALL.into_iter().find(|column| column.title().eq_ignore_ascii_case(&rest));
-                let Some(column) = column else {
-                    let names: Vec<String> = Column::ALL.iter().map(|column| column.title().to_lowercase()).collect();
-                    return Err(format!("there is no column {rest:?}; there are {}", names.join(", ")));
-                };
-                Ok(Box::new(move |app, _| {
-                    app.order = Order { column, reversed: false };
-                    app.scene.outdated = true;
-                    Vec::new()
-                }))
-            }
-            (name, _) => match keys::named(name) {
-                Some(command) => Ok(Box::new(move |app, now| app.obey(command, now))),
-                None => {
-                    let nearest = crate::nearest::nearest(name, keys::BINDINGS.iter().map(|binding| binding.name));
-                    Err(format!("there is no command {name:?}; did you mean {nearest:?}?"))
-                }
-            },
-        }
-    }
-
-    fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
-        if !self.can(command) {
-            let key = self.key_of(Command::Locks);
-            self.say(format!("{} works in the list of locks; {key} shows it", keys::name_of(command)), now);
-            return Vec::new();
-        }
-        match command {
-            Command::Up => self.step(-1),
-            Command::Down => self.step(1),
-            Command::PageUp => self.step(-(self.scene.page as isize)),
-            Command::PageDown => self.step(self.scene.page as isize),
-            Command::Top => self.step(isize::MIN / 2),
-            Command::Bottom => self.step(isize::MAX / 2),
-            Command::Open => self.open(now),
-            Command::Back => self.back(now),
-            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.filter_text)),
-            Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
-            Command::Sort => self.sort(now),
-            Command::Reverse => {
-                self.order.reversed = !self.order.reversed;
-                self.scene.outdated = true;
-            }
-            Command::Mark => self.mark(now),
-            Command::Pause => self.pause(),
-            Command::Copy => return self.copy(now),
-            Command::Rescan => {
-                self.say("walking the keyspace again".into(), now);
-                return vec![Effect::Rescan];
-            }
-            Command::Reveal => {
-                self.reveal = !self.reveal;
-                self.say(if self.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
-            }
-            Command::Private => {
-                self.private = !self.private;
-                let are = if self.private { "hidden" } else { "shown" };
-                self.say(format!("holders and values are {are}"), now);
-            }
-            Command::Mouse => {
-                self.mouse = !self.mouse;
-                self.say(format!("mouse {}", if self.mouse { "on" } else { "off" }), now);
-                return vec![Effect::Mouse(self.mouse)];
-            }
-            Command::Locks => self.show(Screen::Locks),
-            Command::Events => self.show(Screen::Events),
-            Command::Servers => self.show(Screen::Servers),
-            Command::Help => self.overlay = Overlay::Help { scroll: 0 },
-            Command::Redraw => return vec![Effect::Redraw],
-            Command::Suspend => return vec![Effect::Suspend],
-            Command::Quit => return vec![Effect::Quit],
-        }
-        Vec::new()
-    }
-
-    /// Whether the command means anything on the screen as it is.
-    pub fn can(&self, command: Command) -> bool {
-        match command {
-            Command::Open | Command::Mark | Command::Sort | Command::Reverse => self.in_list(),
-            Command::Copy => self.in_list() || self.opened.is_some(),
-            _ => true,
-        }
-    }
-
-    /// Whether the list of locks is what the keys move in.
-    pub fn in_list(&self) -> bool {
-        self.screen == Screen::Locks && self.opened.is_none()
-    }
-
-    /// The first key of a command, as it is told to people.
-    pub fn key_of(&self, command: Command) -> String {
-        self.keys.of(command).next().map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
-    }
-
-    fn step(&mut self, by: isize) {
-        let in_list = self.in_list();
-        match &mut self.overlay {
-            Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
-            Overlay::Filter(_) | Overlay::Command(_) => {}
-            Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
-            Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
-        }
-    }
-
-    fn show(&mut self, screen: Screen) {
-        self.screen = screen;
-        self.opened = None;
-        self.scroll = 0;
-    }
-
-    fn open(&mut self, now: Time) {
-        match self.selected.clone() {
-            Some(id) => (self.opened, self.scroll) = (Some(id), 0),
-            None => self.say("there is no lock to open".into(), now),
-        }
-    }
-
-    /// One thing less: the opened lock, the other screen, the marks, the filter.
-    fn back(&mut self, now: Time) {
-        self.scroll = 0;
-        if self.opened.take().is_some() {
-        } else if self.screen != Screen::Locks {
-            self.screen = Screen::Locks;
-        } else if !self.marked.is_empty() {
-            self.marked.clear();
-        } else if !self.filter_text.is_empty() {
-            self.filter = None;
-            self.filter_text.clear();
-            self.scene.outdated = true;
-        } else {
-            let quit = self.key_of(Command::Quit);
-            self.say(format!("nothing to go back to; {quit} quits"), now);
-        }
-    }
-
-    fn sort(&mut self, now: Time) {
-        let columns = Column::ALL;
-        let at = columns.iter().position(|column| *column == self.order.column).unwrap_or(0);
-        let column = columns[(at + 1) % columns.len()];
-        self.order = Order { column, reversed: false };
-        self.scene.outdated = true;
-        let by = match column {
-            Column::State => "state, the worst first".into(),
-            column => column.title().to_lowercase(),
-        };
-        self.say(format!("ordered by {by}"), now);
-    }
-
-    fn mark(&mut self, now: Time) {
-        let Some(id) = self.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
-        if !self.marked.remove(&id) {
-            self.marked.insert(id);
-        }
-        self.step(1);
-    }
-
-    fn pause(&mut self) {
-        self.paused = !self.paused;
-        if !self.paused {
-            let unseen = std::mem::take(&mut self.unseen);
-            self.feed_on(unseen);
-            self.scene.outdated = true;
-        }
-    }
-
-    fn copy(&mut self, now: Time) -> Vec<Effect> {
-        let Some(lock) = &self.scene.lock else {
-            self.say("there is no lock to copy the name of".into(), now);
-            return Vec::new();
-        };
-        let (what, text) = match (&self.opened, lock.holders.first()) {
-            (Some(_), Some(holder)) => ("the holder's token", holder.token.to_string()),
-            _ => ("the key", lock.key.to_string()),
-        };
-        self.say(format!("copied {what}"), now);
-        vec![Effect::Copy(text)]
     }
 
     fn say(&mut self, text: String, now: Time) {

@@ -255,7 +255,7 @@ fn the_pictures_show_the_screens_as_they_are() {
         assert!(locks.contains(title), "locks.svg does not show {title}; run 'make docs'");
     }
     let detail = words_of("detail");
-    for word in ["ttl", "holder", "waiting", "freeing", "keys"] {
+    for word in ["ttl", "expected", "seen", "holder", "waiting", "freeing", "keys"] {
         assert!(detail.contains(word), "detail.svg does not show {word}; run 'make docs'");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::feed::FEED;
 use super::*;
 use crate::stage::Stage;
 
@@ -329,11 +330,11 @@ fn a_feed_keeps_the_newest_and_counts_the_rest() {
     };
     let changes: Vec<Transition> = (0..FEED + 5).map(change).collect();
     stage.app.update(Event::Changes(changes.clone(), 7), stage.now);
-    assert_eq!((stage.app.feed.len(), stage.app.feed[0].key.to_string().as_str()), (FEED, "lock:5"));
+    assert_eq!((stage.app.feed.changes.len(), stage.app.feed.changes[0].key.to_string().as_str()), (FEED, "lock:5"));
     stage.press("p");
     stage.app.update(Event::Changes(changes, 0), stage.now);
     stage.press("p 3");
-    assert_eq!(stage.app.feed.len(), FEED);
+    assert_eq!(stage.app.feed.changes.len(), FEED);
     assert!(stage.screen().contains("7 changes came too fast to be kept"));
 }
 

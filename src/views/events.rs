@@ -17,15 +17,15 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
         format!(" {:<13}{:<10}{} {}", "TIME (UTC)", "EVENT", fit("KEY", key_width, theme), "HOLDER"),
         theme.title(),
     )];
-    if app.feed_dropped > 0 {
-        lines.push(Line::styled(format!(" {} changes came too fast to be kept", app.feed_dropped), theme.bad()));
+    if app.feed.dropped > 0 {
+        lines.push(Line::styled(format!(" {} changes came too fast to be kept", app.feed.dropped), theme.bad()));
     }
     let room = usize::from(area.height).saturating_sub(lines.len());
-    let shown = app.feed.iter().rev().filter(|change| app.tells(change)).skip(app.scroll).take(room);
+    let shown = app.feed.changes.iter().rev().filter(|change| app.tells(change)).skip(app.scroll).take(room);
     let before = lines.len();
     lines.extend(shown.map(|change| line(app, change, key_width)));
     if lines.len() == before {
-        let why = if app.feed.is_empty() {
+        let why = if app.feed.changes.is_empty() {
             "Nothing has happened since lockscope started."
         } else {
             "Nothing that matches the filter has happened since lockscope started."
@@ -38,9 +38,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
 }
 
 pub fn scroll_most(app: &App, area: Rect) -> usize {
-    let above = 1 + usize::from(app.feed_dropped > 0);
+    let above = 1 + usize::from(app.feed.dropped > 0);
     let room = usize::from(area.height).saturating_sub(above);
-    app.feed.iter().filter(|change| app.tells(change)).count().saturating_sub(room)
+    app.feed.changes.iter().filter(|change| app.tells(change)).count().saturating_sub(room)
 }
 
 fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {

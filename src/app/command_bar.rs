@@ -1,0 +1,46 @@
+//! What is typed after `:`, read: it is refused with the reason, or becomes a deed to be done on the app.
+
+use super::{App, Effect, Order};
+use crate::filter::{BadFilter, Filter};
+use crate::keys;
+use crate::model::Time;
+use crate::output::Column;
+
+/// What a typed command does.
+pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
+
+/// `:` commands: the names of the key table, `filter …` and `sort COLUMN`.
+pub(super) fn parse(text: &str) -> Result<Deed, String> {
+    let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let rest = rest.trim().to_string();
+    match (name, rest.is_empty()) {
+        ("", _) => Ok(Box::new(|_, _| Vec::new())),
+        ("q" | "quit", _) => Ok(Box::new(|_, _| vec![Effect::Quit])),
+        ("filter", false) => {
+            let filter: Filter = rest.parse().map_err(|bad: BadFilter| bad.to_string())?;
+            Ok(Box::new(move |app, _| {
+                app.filter_by(&rest, filter);
+                Vec::new()
+            }))
+        }
+        ("sort", false) => {
+            let column = Column::ALL.into_iter().find(|column| column.title().eq_ignore_ascii_case(&rest));
+            let Some(column) = column else {
+                let names: Vec<String> = Column::ALL.iter().map(|column| column.title().to_lowercase()).collect();
+                return Err(format!("there is no column {rest:?}; there are {}", names.join(", ")));
+            };
+            Ok(Box::new(move |app, _| {
+                app.order = Order { column, reversed: false };
+                app.scene.outdated = true;
+                Vec::new()
+            }))
+        }
+        (name, _) => match keys::named(name) {
+            Some(command) => Ok(Box::new(move |app, now| app.obey(command, now))),
+            None => {
+                let nearest = crate::nearest::nearest(name, keys::BINDINGS.iter().map(|binding| binding.name));
+                Err(format!("there is no command {name:?}; did you mean {nearest:?}?"))
+            }
+        },
+    }
+}

@@ -1,0 +1,167 @@
+//! What each command does to the app, and where it means anything.
+
+use super::{App, Effect, Order, Overlay, Screen};
+use crate::keys::{self, Command};
+use crate::model::Time;
+use crate::output::Column;
+use crate::prompt::Prompt;
+
+impl App {
+    /// Does what the command says, or says why it does nothing.
+    pub(super) fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
+        if !self.can(command) {
+            let key = self.key_of(Command::Locks);
+            self.say(format!("{} works in the list of locks; {key} shows it", keys::name_of(command)), now);
+            return Vec::new();
+        }
+        match command {
+            Command::Up => self.step(-1),
+            Command::Down => self.step(1),
+            Command::PageUp => self.step(-(self.scene.page as isize)),
+            Command::PageDown => self.step(self.scene.page as isize),
+            Command::Top => self.step(isize::MIN / 2),
+            Command::Bottom => self.step(isize::MAX / 2),
+            Command::Open => self.open(now),
+            Command::Back => self.back(now),
+            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.filter_text)),
+            Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
+            Command::Sort => self.sort(now),
+            Command::Reverse => {
+                self.order.reversed = !self.order.reversed;
+                self.scene.outdated = true;
+            }
+            Command::Mark => self.mark(now),
+            Command::Pause => self.pause(),
+            Command::Copy => return self.copy(now),
+            Command::Rescan => {
+                self.say("walking the keyspace again".into(), now);
+                return vec![Effect::Rescan];
+            }
+            Command::Reveal => {
+                self.reveal = !self.reveal;
+                self.say(if self.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
+            }
+            Command::Private => {
+                self.private = !self.private;
+                let are = if self.private { "hidden" } else { "shown" };
+                self.say(format!("holders and values are {are}"), now);
+            }
+            Command::Mouse => {
+                self.mouse = !self.mouse;
+                self.say(format!("mouse {}", if self.mouse { "on" } else { "off" }), now);
+                return vec![Effect::Mouse(self.mouse)];
+            }
+            Command::Locks => self.show(Screen::Locks),
+            Command::Events => self.show(Screen::Events),
+            Command::Servers => self.show(Screen::Servers),
+            Command::Help => self.overlay = Overlay::Help { scroll: 0 },
+            Command::Redraw => return vec![Effect::Redraw],
+            Command::Suspend => return vec![Effect::Suspend],
+            Command::Quit => return vec![Effect::Quit],
+        }
+        Vec::new()
+    }
+
+    /// Whether the command means anything on the screen as it is.
+    pub fn can(&self, command: Command) -> bool {
+        match command {
+            Command::Open | Command::Mark | Command::Sort | Command::Reverse => self.in_list(),
+            Command::Copy => self.in_list() || self.opened.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Whether the list of locks is what the keys move in.
+    pub fn in_list(&self) -> bool {
+        self.screen == Screen::Locks && self.opened.is_none()
+    }
+
+    /// The first key of a command, as it is told to people.
+    pub fn key_of(&self, command: Command) -> String {
+        self.keys.of(command).next().map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
+    }
+
+    /// Moves the selection in the list, and scrolls whatever else is looked at.
+    pub(super) fn step(&mut self, by: isize) {
+        let in_list = self.in_list();
+        match &mut self.overlay {
+            Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
+            Overlay::Filter(_) | Overlay::Command(_) => {}
+            Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
+            Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
+        }
+    }
+
+    fn show(&mut self, screen: Screen) {
+        self.screen = screen;
+        self.opened = None;
+        self.scroll = 0;
+    }
+
+    fn open(&mut self, now: Time) {
+        match self.selected.clone() {
+            Some(id) => (self.opened, self.scroll) = (Some(id), 0),
+            None => self.say("there is no lock to open".into(), now),
+        }
+    }
+
+    /// One thing less: the opened lock, the other screen, the marks, the filter.
+    fn back(&mut self, now: Time) {
+        self.scroll = 0;
+        if self.opened.take().is_some() {
+        } else if self.screen != Screen::Locks {
+            self.screen = Screen::Locks;
+        } else if !self.marked.is_empty() {
+            self.marked.clear();
+        } else if !self.filter_text.is_empty() {
+            self.filter = None;
+            self.filter_text.clear();
+            self.scene.outdated = true;
+        } else {
+            let quit = self.key_of(Command::Quit);
+            self.say(format!("nothing to go back to; {quit} quits"), now);
+        }
+    }
+
+    fn sort(&mut self, now: Time) {
+        let columns = Column::ALL;
+        let at = columns.iter().position(|column| *column == self.order.column).unwrap_or(0);
+        let column = columns[(at + 1) % columns.len()];
+        self.order = Order { column, reversed: false };
+        self.scene.outdated = true;
+        let by = match column {
+            Column::State => "state, the worst first".into(),
+            column => column.title().to_lowercase(),
+        };
+        self.say(format!("ordered by {by}"), now);
+    }
+
+    fn mark(&mut self, now: Time) {
+        let Some(id) = self.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
+        if !self.marked.remove(&id) {
+            self.marked.insert(id);
+        }
+        self.step(1);
+    }
+
+    fn pause(&mut self) {
+        self.paused = !self.paused;
+        if !self.paused {
+            self.catch_up();
+            self.scene.outdated = true;
+        }
+    }
+
+    fn copy(&mut self, now: Time) -> Vec<Effect> {
+        let Some(lock) = &self.scene.lock else {
+            self.say("there is no lock to copy the name of".into(), now);
+            return Vec::new();
+        };
+        let (what, text) = match (&self.opened, lock.holders.first()) {
+            (Some(_), Some(holder)) => ("the holder's token", holder.token.to_string()),
+            _ => ("the key", lock.key.to_string()),
+        };
+        self.say(format!("copied {what}"), now);
+        vec![Effect::Copy(text)]
+    }
+}

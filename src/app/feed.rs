@@ -1,0 +1,56 @@
+//! The feed of what happened to locks: the newest, up to a number; a paused screen gets them when it goes on.
+
+use std::collections::VecDeque;
+
+use super::{App, Screen};
+use crate::filter::Subject;
+use crate::model::Transition;
+
+/// As many changes as are kept.
+pub(super) const FEED: usize = 2_000;
+
+/// What happened, the newest last.
+#[derive(Debug, Default)]
+pub struct Feed {
+    pub changes: VecDeque<Transition>,
+    /// Changes that came while the screen was paused.
+    unseen: VecDeque<Transition>,
+    /// Changes that came too fast to be kept.
+    pub dropped: u64,
+}
+
+impl App {
+    pub(super) fn take_changes(&mut self, changes: Vec<Transition>, left_out: u64) {
+        self.feed.dropped += left_out;
+        if self.paused {
+            keep_newest(&mut self.feed.unseen, changes);
+        } else {
+            self.feed_on(changes);
+        }
+    }
+
+    /// The pause is over.
+    pub(super) fn catch_up(&mut self) {
+        let unseen = std::mem::take(&mut self.feed.unseen);
+        self.feed_on(unseen.into());
+    }
+
+    fn feed_on(&mut self, changes: Vec<Transition>) {
+        // What somebody has scrolled to stays in sight.
+        if self.scroll > 0 && self.screen == Screen::Events && self.opened.is_none() {
+            self.scroll += changes.iter().filter(|change| self.tells(change)).count();
+        }
+        keep_newest(&mut self.feed.changes, changes);
+    }
+
+    /// Whether the filter lets the change into the feed.
+    pub fn tells(&self, change: &Transition) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
+    }
+}
+
+fn keep_newest(kept: &mut VecDeque<Transition>, changes: Vec<Transition>) {
+    kept.extend(changes);
+    let over = kept.len().saturating_sub(FEED);
+    kept.drain(..over);
+}
