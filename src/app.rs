@@ -8,13 +8,16 @@
 mod closer;
 mod command_bar;
 mod commands;
+mod dialog;
 mod feed;
+mod writing;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 
+use crate::actions::{Kept, Performed, Plan};
 use crate::filter::Filter;
 use crate::inspect::Inspection;
 use crate::keys::{self, Command, Keys};
@@ -23,9 +26,12 @@ use crate::output::Column;
 use crate::prompt::Prompt;
 use crate::scene::Scene;
 use crate::theme::Theme;
+use dialog::Answer;
 
 pub use closer::Closer;
+pub use dialog::{Choice, Dialog};
 pub use feed::Feed;
+pub use writing::{Wish, Writing};
 
 /// A lock's identity: what selection and marks are kept by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,12 +62,19 @@ pub enum Event {
     Changes(Vec<Transition>, u64),
     /// A closer look at a lock was taken.
     Inspected(LockId, Box<Inspection>),
+    /// The locks that were asked for with [`Effect::See`], as far as they are there.
+    Seen(Wish, Vec<LockView>),
+    /// What was freed last, if anything.
+    Recalled(Result<Option<Box<Kept>>, String>),
+    /// One thing was done, or not.
+    Performed(Box<Plan>, Box<Performed>),
+    AllPerformed,
     /// The loop has something to say.
     Say(String),
 }
 
 /// What the loop must do.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Effect {
     Quit,
     Rescan,
@@ -72,6 +85,14 @@ pub enum Effect {
     Mouse(bool),
     /// Have a closer look taken at this lock.
     Inspect(LockId),
+    /// Hand in these locks as they are now.
+    See(Wish, Vec<LockId>),
+    /// Hand in what was freed last.
+    Recall,
+    /// Do this, one after the other, and write down why.
+    Perform(Vec<Plan>, Option<String>),
+    /// Begin nothing more of it.
+    Stop,
 }
 
 /// The screens. A tab appears with its feature.
@@ -94,9 +115,17 @@ impl Screen {
 #[derive(Debug)]
 pub enum Overlay {
     None,
-    Help { scroll: usize },
+    Help {
+        scroll: usize,
+    },
     Filter(Prompt),
     Command(Prompt),
+    /// The question before anything is written.
+    Dialog(Box<Dialog>),
+    /// What came of it.
+    Results {
+        scroll: usize,
+    },
 }
 
 /// How the list of locks is ordered.
@@ -130,6 +159,7 @@ pub struct App {
     /// The lock that is opened, over any screen.
     pub opened: Option<LockId>,
     pub closer: Closer,
+    pub writing: Writing,
     pub overlay: Overlay,
     pub selected: Option<LockId>,
     /// How far the keys moved the selection since the scene was composed.
@@ -165,6 +195,7 @@ impl App {
             screen: Screen::Locks,
             opened: None,
             closer: Closer::default(),
+            writing: Writing::default(),
             overlay: Overlay::None,
             selected: None,
             steps: 0,
@@ -196,20 +227,28 @@ impl App {
         if self.notice.as_ref().is_some_and(|notice| notice.until <= now) {
             self.notice = None;
         }
+        self.keep_writing(matches!(event, Event::Key(_)), now);
         match event {
             Event::Resize(width, height) => self.size = (width, height),
             Event::Changes(changes, left_out) => self.take_changes(changes, left_out),
-            Event::Inspected(id, found) => self.closer.take(&id, found, self.paused),
+            Event::Inspected(id, found) => {
+                self.take_closer_look(&id, &found, now);
+                self.closer.take(&id, found, self.paused);
+            }
+            Event::Seen(wish, locks) => return self.take_seen(wish, locks, now),
+            Event::Recalled(kept) => self.take_recalled(kept, now),
+            Event::Performed(plan, performed) => self.take_performed(&plan, &performed, now),
+            Event::AllPerformed => self.all_performed(),
             Event::Say(text) => self.say(text, now),
             Event::Key(key) => {
                 self.touched = now;
                 return self.take_key(key, now);
             }
-            Event::Paste(text) => {
-                if let Overlay::Filter(prompt) | Overlay::Command(prompt) = &mut self.overlay {
-                    prompt.paste(&text);
-                }
-            }
+            Event::Paste(text) => match &mut self.overlay {
+                Overlay::Filter(prompt) | Overlay::Command(prompt) => prompt.paste(&text),
+                Overlay::Dialog(dialog) => dialog.prompt.paste(&text),
+                Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } => {}
+            },
             Event::Mouse(mouse) => {
                 let by = match mouse.kind {
                     MouseEventKind::ScrollUp => -1,
@@ -229,7 +268,17 @@ impl App {
         }
         match &mut self.overlay {
             Overlay::None => {}
-            Overlay::Help { .. } => {
+            Overlay::Dialog(dialog) => {
+                return match dialog.press(key) {
+                    Answer::Open => Vec::new(),
+                    Answer::Leave => {
+                        self.overlay = Overlay::None;
+                        Vec::new()
+                    }
+                    Answer::Do { plans, reason } => self.confirmed(plans, reason),
+                };
+            }
+            Overlay::Help { .. } | Overlay::Results { .. } => {
                 match self.keys.command(key) {
                     Some(command) if command.moves() => return self.obey(command, now),
                     _ => self.overlay = Overlay::None,
@@ -278,7 +327,7 @@ impl App {
                     self.overlay = Overlay::Command(prompt);
                 }
             },
-            Overlay::None | Overlay::Help { .. } => {}
+            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}
         }
         Vec::new()
     }

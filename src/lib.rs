@@ -20,6 +20,7 @@ pub mod model;
 pub mod monitor;
 pub mod nearest;
 pub mod notify;
+pub mod operator;
 pub mod output;
 pub mod pace;
 pub mod permissions;

@@ -3,6 +3,7 @@
 //! Generic over the terminal's backend and the stream of input, so that tests run the whole console in process. Redis
 //! is never awaited here: the monitor's own tasks speak to it.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -16,8 +17,9 @@ use ratatui::layout::{Position, Rect};
 use tokio::time::Instant;
 
 use crate::app::{App, Effect, Event, LockId};
-use crate::model::NodeId;
+use crate::model::{NodeId, State};
 use crate::monitor::Monitor;
+use crate::operator::Operator;
 use crate::views;
 
 /// Between two frames that only data asked for.
@@ -54,6 +56,7 @@ pub trait Tty {
 pub async fn run<B: Backend<Error = io::Error>>(
     app: &mut App,
     monitor: &mut Monitor,
+    operator: &mut Operator,
     terminal: &mut Terminal<B>,
     tty: &mut impl Tty,
     mut input: impl Stream<Item = io::Result<Input>> + Unpin,
@@ -77,7 +80,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 while let Some(Some(event)) = futures_util::FutureExt::now_or_never(input.next()) {
                     effects.extend(take_input(app, monitor, event?));
                 }
-                if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
+                if canvas.perform(effects, app, monitor, operator, terminal, tty)?.is_break() {
                     return Ok(());
                 }
                 canvas.draw(app, monitor, terminal, tty)?;
@@ -94,6 +97,13 @@ pub async fn run<B: Backend<Error = io::Error>>(
                     changed = false;
                 }
             }
+            done = operator.next() => {
+                let effects = app.update(done, monitor.clock.now());
+                if canvas.perform(effects, app, monitor, operator, terminal, tty)?.is_break() {
+                    return Ok(());
+                }
+                canvas.draw(app, monitor, terminal, tty)?;
+            }
             news = monitor.next() => {
                 let told = app.notice.is_some();
                 let (changes, left_out) = monitor.take_transitions();
@@ -101,7 +111,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 if let Some((node, key, found)) = monitor.take_inspected() {
                     effects.extend(app.update(Event::Inspected(LockId { node, key }, found), monitor.clock.now()));
                 }
-                if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
+                if canvas.perform(effects, app, monitor, operator, terminal, tty)?.is_break() {
                     return Ok(());
                 }
                 changed |= news || app.notice.is_some() != told;
@@ -153,12 +163,14 @@ impl Canvas {
     fn perform<B: Backend<Error = io::Error>>(
         &mut self,
         effects: Vec<Effect>,
-        app: &App,
+        app: &mut App,
         monitor: &mut Monitor,
+        operator: &mut Operator,
         terminal: &mut Terminal<B>,
         tty: &mut impl Tty,
     ) -> io::Result<ControlFlow<()>> {
-        for effect in effects {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
             match effect {
                 Effect::Quit => return Ok(ControlFlow::Break(())),
                 Effect::Rescan => {
@@ -168,6 +180,17 @@ impl Canvas {
                 }
                 Effect::Copy(text) => tty.copy(&text)?,
                 Effect::Mouse(on) => tty.mouse(on)?,
+                Effect::See(wish, ids) => {
+                    let (now, table) = (monitor.clock.now(), monitor.table());
+                    let view = |id: &LockId| table.view(table.lock_named(id.node, id.key.as_bytes())?, now);
+                    let locks = ids.iter().filter_map(view).filter(|lock| lock.verdict.state != State::Free).collect();
+                    effects.extend(app.update(Event::Seen(wish, locks), now));
+                }
+                Effect::Recall => operator.recall(),
+                Effect::Perform(plans, reason) => {
+                    operator.perform(plans, reason, app.writing.is_on(monitor.clock.now()));
+                }
+                Effect::Stop => operator.stop(),
                 Effect::Inspect(id) => monitor.inspect(id.node, &id.key),
                 Effect::Redraw => self.clear(terminal)?,
                 Effect::Suspend => {

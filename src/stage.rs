@@ -13,9 +13,10 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use unicode_width::UnicodeWidthStr;
 
-use crate::app::{App, Effect, Event, Title};
+use crate::app::{App, Effect, Event, LockId, Title};
 use crate::dialects::Recogniser;
 use crate::glob::Glob;
+use crate::inspect::{Inspection, Subject};
 use crate::keys::Keys;
 use crate::model::*;
 use crate::monitor::{NodeStatus, ScanReport, Stream};
@@ -224,10 +225,39 @@ impl Stage {
     pub fn press(&mut self, keys: &str) -> Vec<Effect> {
         let mut effects = Vec::new();
         for key in keys.split(' ') {
-            effects.extend(self.app.update(Event::Key(press(key)), self.now));
+            let caused = self.app.update(Event::Key(press(key)), self.now);
+            effects.extend(self.hand_in(caused));
             self.compose();
         }
         effects
+    }
+
+    /// What the loop hands in at once: the locks that were asked for, and a closer look at one that sees nothing.
+    fn hand_in(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        let mut left = Vec::new();
+        let mut queue = std::collections::VecDeque::from(effects);
+        while let Some(effect) = queue.pop_front() {
+            let event = match effect {
+                Effect::See(wish, ids) => {
+                    let view =
+                        |id: &LockId| self.table.view(self.table.lock_named(id.node, id.key.as_bytes())?, self.now);
+                    Event::Seen(wish, ids.iter().filter_map(view).collect())
+                }
+                Effect::Inspect(id) if self.app.opened.is_none() => {
+                    let lock = self.table.lock_named(id.node, id.key.as_bytes());
+                    let Some(view) = lock.and_then(|lock| self.table.view(lock, self.now)) else { continue };
+                    let subject = Subject::of(&view, 0, &self.node.facts, self.now);
+                    let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
+                    Event::Inspected(id, Box::new(found))
+                }
+                other => {
+                    left.push(other);
+                    continue;
+                }
+            };
+            queue.extend(self.app.update(event, self.now));
+        }
+        left
     }
 
     /// Types a text, character by character.

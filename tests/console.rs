@@ -4,6 +4,7 @@ mod common;
 
 use std::cell::RefCell;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use lockscope::model::Limits;
 use lockscope::monitor::{Inventory, Monitor, Options};
 use lockscope::pace::Pace;
 use lockscope::run::{Tty, run};
+use lockscope::settings::Settings;
 use lockscope::theme::Theme;
 use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;
@@ -144,13 +146,21 @@ impl Operator {
 
 /// Opens the console on the server, lets the operator work, and quits.
 async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
+    let settings = common::acting::settings(server, |_| {});
+    with_settings(server, settings, common::process::scratch("records"), work).await;
+}
+
+/// The same, as the command line says; what is done is on record at `place`.
+async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: impl AsyncFnOnce(&Operator)) {
     let info = server.into_connection_info().unwrap();
     let topology = Topology::open(&Endpoint { shown: server.into(), info, tls: None }).await.unwrap();
     let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
     let limits = Limits::default();
     let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
     let mut monitor = Monitor::start(&topology, options).await.unwrap();
-    let title = Title { target: "test".into(), environment: Some("dev") };
+    let mut hands = lockscope::operator::Operator::new(&settings, &topology, server, Some(place));
+    let environment = settings.environment.map_or("dev", |environment| environment.name());
+    let title = Title { target: "test".into(), environment: Some(environment) };
     let mut app = App::new(title, Keys::default(), Theme::default(), None);
     let glass = Glass::new(80, 24);
     let mut terminal = Terminal::new(glass.clone()).unwrap();
@@ -163,7 +173,7 @@ async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
         work(&operator).await;
         operator.press(KeyCode::Char('q'));
     };
-    let running = run(&mut app, &mut monitor, &mut terminal, &mut tty, stream);
+    let running = run(&mut app, &mut monitor, &mut hands, &mut terminal, &mut tty, stream);
     let (ended, ()) =
         tokio::time::timeout(PATIENCE * 3, futures_util::future::join(running, working)).await.expect("q quits");
     ended.unwrap();
@@ -294,6 +304,155 @@ async fn nothing_is_composed_while_nothing_happens_but_ages_go_on() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let frames = (*operator.glass.asked.borrow() - before) as f64;
         assert!(frames <= 2.0 + 1.5 * began.elapsed().as_secs_f64(), "{frames} frames in {:?}", began.elapsed());
+    })
+    .await;
+}
+
+fn exists(server: &Server, key: &str) -> bool {
+    server.ask(&["EXISTS", key])
+}
+
+#[tokio::test]
+async fn a_lock_is_freed_after_a_question_and_put_back() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('x'));
+        let screen = operator.wait_for("read-only says so", |screen| screen.contains(":write turns writing on")).await;
+        assert!(screen.contains("READ-ONLY"), "{screen}");
+        operator.write(":write");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("the banner", |screen| screen.contains("WRITING")).await;
+        operator.press(KeyCode::Char('x'));
+        let screen = operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
+        assert!(screen.contains("held by   worker-1") && screen.contains("GET lock:order is worker-1"), "{screen}");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("a word is needed", |screen| screen.contains("type y to free it")).await;
+        assert!(exists(&server, "lock:order"));
+        operator.press(KeyCode::Esc);
+        operator.wait_for("left alone", |screen| !screen.contains("DEL lock:order")).await;
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
+        operator.write("y the worker is gone");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
+        assert!(!exists(&server, "lock:order"));
+        operator.press(KeyCode::Char('u'));
+        operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("put back", |screen| screen.contains("done: undo lock:order")).await;
+        assert_eq!(server.ask::<String, _>(&["GET", "lock:order"]), "worker-1");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_changed_hands_under_the_question_is_refused() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
+    let settings = common::acting::settings(&server.url(), |_| {});
+    let place = common::process::scratch("records");
+    with_settings(&server.url(), settings, place.clone(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
+        server.cli(&["SET", "lock:order", "worker-2", "PX", "600000"]);
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("refused", |screen| screen.contains("refused: lock:order")).await;
+        assert!(screen.contains("it has another holder now: worker-2"), "{screen}");
+        assert_eq!(server.ask::<String, _>(&["GET", "lock:order"]), "worker-2");
+        operator.press(KeyCode::Esc);
+    })
+    .await;
+    let (entries, _) = lockscope::audit::read(&place).unwrap();
+    assert_eq!(entries.last().unwrap()["outcome"], "refused");
+}
+
+#[tokio::test]
+async fn on_production_the_name_has_to_be_typed() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
+    server.cli(&["SET", "lock:forever", "worker-2"]);
+    let settings =
+        common::acting::settings(&server.url(), |global| global.env = Some(lockscope::cli::Environment::Prod));
+    with_settings(&server.url(), settings, common::process::scratch("records"), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.write("/order");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("only that", |screen| !screen.contains("lock:forever")).await;
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("Type lock:order and enter")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("no", |screen| screen.contains("type lock:order to free it")).await;
+        assert!(exists(&server, "lock:order"));
+        operator.press(KeyCode::Backspace);
+        operator.write("lock:order");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
+        assert!(!exists(&server, "lock:order"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lock_without_an_end_is_offered_one_before_it_is_freed() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:forever", "worker-2"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:forever") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the gentler choice", |screen| screen.contains("PEXPIRE lock:forever 300000")).await;
+        operator.press(KeyCode::Tab);
+        operator.wait_for("the other one", |screen| screen.contains("DEL lock:forever")).await;
+        operator.press(KeyCode::BackTab);
+        operator.wait_for("the gentler choice", |screen| screen.contains("PEXPIRE lock:forever 300000")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("it has an end", |screen| screen.contains("done: extend lock:forever")).await;
+        let ttl: i64 = server.ask(&["PTTL", "lock:forever"]);
+        assert!((1..=300_000).contains(&ttl), "{ttl}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
+    let server = Server::with(&EVENTS);
+    for number in 0..5 {
+        server.cli(&["SET", &format!("lock:{number}"), &format!("worker-{number}"), "PX", "600000"]);
+    }
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the locks", |screen| screen.contains("5 locks") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.write("   ");
+        operator.wait_for("marks", |screen| screen.contains("3 marked")).await;
+        let marked: Vec<String> = (0..5).map(|number| format!("lock:{number}")).collect();
+        operator.press(KeyCode::Char('x'));
+        let screen = operator.wait_for("the question", |screen| screen.contains("free 3 locks")).await;
+        let asked: Vec<&String> = marked
+            .iter()
+            .filter(|key| {
+                screen.lines().any(|line| line.contains(*key) && line.contains("worker-") && line.contains("│ "))
+            })
+            .collect();
+        // One of them changes hands while the question stands.
+        server.cli(&["SET", asked[0], "worker-9", "PX", "600000"]);
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("the results", |screen| screen.contains("What came of it")).await;
+        assert_eq!(screen.matches("done: release").count(), 2, "{screen}");
+        assert_eq!(screen.matches("refused:").count(), 1, "{screen}");
+        let left: i64 = server.ask(&["DBSIZE"]);
+        assert_eq!(left, 3);
+        operator.press(KeyCode::Esc);
+        operator.wait_for("the list again", |screen| !screen.contains("What came of it")).await;
     })
     .await;
 }

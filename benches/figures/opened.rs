@@ -14,6 +14,7 @@ use lockscope::dialects::Recogniser;
 use lockscope::keys::Keys;
 use lockscope::model::Limits;
 use lockscope::monitor::{Inventory, Monitor, Options};
+use lockscope::operator::Operator;
 use lockscope::pace::Pace;
 use lockscope::run::{Tty, run};
 use lockscope::theme::Theme;
@@ -25,6 +26,7 @@ use ratatui::layout::{Position, Size};
 use redis::IntoConnectionInfo;
 use tokio::sync::mpsc;
 
+use crate::common::process::scratch;
 use crate::machine::{Scheduled, thread_id, thread_time};
 
 const SIZE: (u16, u16) = (140, 40);
@@ -73,11 +75,13 @@ impl Console {
             });
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let ended = runtime.block_on(async {
-                let mut monitor = monitor(&url).await;
+                let (mut monitor, topology) = monitor(&url).await;
+                let settings = crate::common::acting::settings(&url, |_| {});
+                let mut operator = Operator::new(&settings, &topology, &url, Some(scratch("records")));
                 let title = Title { target: url.clone(), environment: None };
                 let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false }, None);
                 let mut terminal = Terminal::new(glass)?;
-                run(&mut app, &mut monitor, &mut terminal, &mut meter, input).await
+                run(&mut app, &mut monitor, &mut operator, &mut terminal, &mut meter, input).await
             });
             ended.expect("the console ends well");
         });
@@ -133,7 +137,7 @@ impl Console {
     }
 }
 
-async fn monitor(url: &str) -> Monitor {
+async fn monitor(url: &str) -> (Monitor, Topology) {
     let info = url.into_connection_info().expect("a valid URL");
     let endpoint = Endpoint { shown: url.into(), info, tls: None };
     let topology = Topology::open(&endpoint).await.expect("a server that answers");
@@ -144,7 +148,7 @@ async fn monitor(url: &str) -> Monitor {
         follow: true,
         inventory: Inventory::Walk,
     };
-    Monitor::start(&topology, options).await.expect("a server that answers")
+    (Monitor::start(&topology, options).await.expect("a server that answers"), topology)
 }
 
 /// The screen: tells when another lock is selected. The console asks for its size when it begins a frame.

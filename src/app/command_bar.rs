@@ -1,6 +1,7 @@
 //! What is typed after `:`, read: it is refused with the reason, or becomes a deed to be done on the app.
 
-use super::{App, Effect, Order};
+use super::{App, Effect, Order, Wish};
+use crate::cli::duration;
 use crate::filter::{BadFilter, Filter};
 use crate::keys;
 use crate::model::Time;
@@ -9,7 +10,7 @@ use crate::output::Column;
 /// What a typed command does.
 pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
 
-/// `:` commands: the names of the key table, `filter …` and `sort COLUMN`.
+/// `:` commands: the names of the key table, `filter …`, `sort COLUMN` and `extend TTL`.
 pub(super) fn parse(text: &str) -> Result<Deed, String> {
     let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let rest = rest.trim().to_string();
@@ -34,6 +35,10 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
                 app.scene.outdated = true;
                 Vec::new()
             }))
+        }
+        ("extend", false) => {
+            let ttl = duration(&rest).map_err(|why| format!("{why}; write :extend 5m"))?;
+            Ok(Box::new(move |app, now| app.wish(Wish::Extend(Some(ttl)), now)))
         }
         (name, _) => match keys::named(name) {
             Some(command) => Ok(Box::new(move |app, now| app.obey(command, now))),

@@ -1,6 +1,6 @@
 //! What each command does to the app, and where it means anything.
 
-use super::{App, Effect, Order, Overlay, Screen};
+use super::{App, Effect, Order, Overlay, Screen, Wish};
 use crate::keys::{self, Command};
 use crate::model::Time;
 use crate::output::Column;
@@ -22,7 +22,7 @@ impl App {
             Command::Top => self.step(isize::MIN / 2),
             Command::Bottom => self.step(isize::MAX / 2),
             Command::Open => self.open(now),
-            Command::Back => self.back(now),
+            Command::Back => return self.back(now),
             Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.filter_text)),
             Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
             Command::Sort => self.sort(now),
@@ -37,6 +37,10 @@ impl App {
                 self.say("walking the keyspace again".into(), now);
                 return vec![Effect::Rescan];
             }
+            Command::Free => return self.wish(Wish::Free, now),
+            Command::Extend => return self.wish(Wish::Extend(None), now),
+            Command::Undo => return self.wish_undo(now),
+            Command::Write => self.toggle_writing(now),
             Command::Reveal => {
                 self.reveal = !self.reveal;
                 self.say(if self.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
@@ -66,7 +70,7 @@ impl App {
     pub fn can(&self, command: Command) -> bool {
         match command {
             Command::Open | Command::Mark | Command::Sort | Command::Reverse => self.in_list(),
-            Command::Copy => self.in_list() || self.opened.is_some(),
+            Command::Copy | Command::Free | Command::Extend => self.in_list() || self.opened.is_some(),
             _ => true,
         }
     }
@@ -85,8 +89,9 @@ impl App {
     pub(super) fn step(&mut self, by: isize) {
         let in_list = self.in_list();
         match &mut self.overlay {
+            Overlay::Results { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.writing.results.len()),
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
-            Overlay::Filter(_) | Overlay::Command(_) => {}
+            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Dialog(_) => {}
             Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
             Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
         }
@@ -106,8 +111,12 @@ impl App {
     }
 
     /// One thing less: the opened lock, the other screen, the marks, the filter.
-    fn back(&mut self, now: Time) {
+    fn back(&mut self, now: Time) -> Vec<Effect> {
         self.scroll = 0;
+        if self.writing.running.is_some() {
+            self.say("stopping: what is under way is finished".into(), now);
+            return vec![Effect::Stop];
+        }
         if self.opened.take().is_some() {
         } else if self.screen != Screen::Locks {
             self.screen = Screen::Locks;
@@ -121,6 +130,7 @@ impl App {
             let quit = self.key_of(Command::Quit);
             self.say(format!("nothing to go back to; {quit} quits"), now);
         }
+        Vec::new()
     }
 
     fn sort(&mut self, now: Time) {

@@ -19,9 +19,10 @@ use ratatui::backend::CrosstermBackend;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
-use crate::app::{App, Title};
+use crate::app::{App, Title, Writing};
 use crate::fault::Fault;
 use crate::keys::Keys;
+use crate::operator::Operator;
 use crate::pace::Pace;
 use crate::run::{Tty, run as run_loop};
 use crate::theme::Theme;
@@ -44,9 +45,11 @@ pub async fn run(session: &Session, how_long: Option<Duration>) -> Result<u8, Fa
     let title = Title { target, environment: settings.environment.map(|environment| environment.name()) };
     let mut app = App::new(title, keys, theme, None);
     let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
+    app.writing = Writing::new(settings.read_only, settings.write, monitor.clock.now());
+    let mut operator = Operator::new(settings, &session.topology, &session.shown, None);
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let looping = run_loop(&mut app, &mut monitor, &mut terminal, &mut tty, EventStream::new());
+    let looping = run_loop(&mut app, &mut monitor, &mut operator, &mut terminal, &mut tty, EventStream::new());
     let ended = match how_long {
         Some(how_long) => tokio::time::timeout(how_long, looping).await.unwrap_or(Ok(())),
         None => looping.await,

@@ -17,7 +17,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     match &app.overlay {
         Overlay::Filter(prompt) => return Some(draw_prompt(frame, app, area, "/ ", prompt)),
         Overlay::Command(prompt) => return Some(draw_prompt(frame, app, area, ": ", prompt)),
-        Overlay::None | Overlay::Help { .. } => {}
+        Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}
     }
     if let Some(notice) = &app.notice {
         let text = format!(" {}", part::safe(&notice.text, app.theme));
@@ -26,7 +26,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     }
     let mut shown: Vec<(Command, String, &str)> = Vec::new();
     for binding in BINDINGS {
-        let word = binding.footer.filter(|_| app.can(binding.command));
+        let writes = matches!(binding.command, Command::Free | Command::Extend);
+        let word = binding.footer.filter(|_| app.can(binding.command) && (app.writes() || !writes));
         if let (Some(word), Some(key)) = (word, app.keys.of(binding.command).next()) {
             shown.push((binding.command, key.to_string(), word));
         }

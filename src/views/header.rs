@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
@@ -131,7 +131,13 @@ fn truth(app: &App) -> Vec<Part> {
         parts.push(part("  ", Style::new()));
         parts.push(part(" PAUSED ", theme.selected()));
     }
-    parts.push(part("  READ-ONLY ", theme.good()));
+    match app.writes() {
+        true => {
+            parts.push(part(" ", Style::new()));
+            parts.push(part(" WRITING ", theme.bad().add_modifier(Modifier::REVERSED)));
+        }
+        false => parts.push(part("  READ-ONLY ", theme.good())),
+    }
     parts
 }
 

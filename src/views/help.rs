@@ -8,12 +8,13 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 use crate::app::App;
 use crate::keys::BINDINGS;
+use crate::theme::Theme;
 
 /// The frame around it.
 const BORDER: u16 = 2;
 const WIDEST: u16 = 108;
 /// A border for terminals that have nothing but ASCII.
-const ASCII: border::Set<'_> = border::Set {
+const ASCII: border::Set<'static> = border::Set {
     top_left: "+",
     top_right: "+",
     bottom_left: "+",
@@ -23,6 +24,10 @@ const ASCII: border::Set<'_> = border::Set {
     horizontal_top: "-",
     horizontal_bottom: "-",
 };
+
+pub fn border(theme: Theme) -> border::Set<'static> {
+    if theme.ascii { ASCII } else { border::PLAIN }
+}
 
 /// The last line, with what is being typed and the like, stays as it is.
 fn place(area: Rect) -> Rect {
@@ -52,7 +57,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
         .collect();
     let more = if scroll < scroll_most(area) { " more below " } else { "" };
     let block = Block::bordered()
-        .border_set(if app.theme.ascii { ASCII } else { border::PLAIN })
+        .border_set(border(app.theme))
         .title(" Keys; : takes the names as commands; any other key closes this ")
         .title_bottom(more);
     // A wide character may reach into the frame from the left.

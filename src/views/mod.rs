@@ -10,6 +10,7 @@
 //! ```
 
 mod detail;
+mod dialog;
 mod events;
 mod evidence;
 mod footer;
@@ -103,10 +104,14 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         (None, Screen::Events) => events::draw(frame, app, areas.body),
         (None, Screen::Servers) => servers::draw(frame, app, areas.body),
     }
-    if let Overlay::Help { scroll } = app.overlay {
-        help::draw(frame, app, area, scroll);
+    let below = footer::draw(frame, app, areas.footer);
+    match &app.overlay {
+        Overlay::Help { scroll } => help::draw(frame, app, area, *scroll),
+        Overlay::Results { scroll } => dialog::draw_results(frame, app, area, *scroll),
+        Overlay::Dialog(dialog) => return Some(dialog::draw(frame, app, area, dialog)),
+        Overlay::None | Overlay::Filter(_) | Overlay::Command(_) => {}
     }
-    footer::draw(frame, app, areas.footer)
+    below
 }
 
 fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {

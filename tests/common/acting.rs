@@ -28,8 +28,8 @@ pub struct Acting {
 }
 
 /// What the command line with these arguments comes to.
-pub fn settings(server: &Server, change: impl FnOnce(&mut Global)) -> Settings {
-    let mut global = Global { urls: vec![server.url()], ..Global::default() };
+pub fn settings(url: &str, change: impl FnOnce(&mut Global)) -> Settings {
+    let mut global = Global { urls: vec![url.to_string()], ..Global::default() };
     change(&mut global);
     let outside = Outside { env: &|_| None, read: &|path| std::fs::read_to_string(path), stdout_is_terminal: false };
     Settings::resolve(&global, &outside, &Config::default()).expect("good settings")
@@ -49,7 +49,7 @@ impl Acting {
         let endpoint = Endpoint { shown: server.url(), info, tls: None };
         Acting {
             topology: Topology::open(&endpoint).await.expect("the test's server"),
-            gate: Gate::of_command(&settings(server, |_| {})),
+            gate: Gate::of_command(&settings(&server.url(), |_| {})),
             journal: Journal::open_in(&place).expect("a place for the records"),
             context: Context { target: server.url(), ..Context::default() },
             clock: Clock::start(),

@@ -1,0 +1,106 @@
+//! The question before anything is written: what will be done, and the word that has to be typed for it.
+
+use crossterm::event::{KeyCode, KeyEvent};
+
+use crate::actions::Plan;
+use crate::prompt::Prompt;
+use crate::text;
+
+/// One way to go on.
+#[derive(Debug)]
+pub struct Choice {
+    pub label: String,
+    pub plans: Vec<Plan>,
+    /// Locks that are not part of it, and why.
+    pub left_out: Vec<String>,
+}
+
+impl Choice {
+    pub fn of(label: impl Into<String>, plan: Plan) -> Choice {
+        Choice { label: label.into(), plans: vec![plan], left_out: Vec::new() }
+    }
+}
+
+#[derive(Debug)]
+pub struct Dialog {
+    choices: Vec<Choice>,
+    at: usize,
+    /// Who waits for the lock, in a sentence.
+    pub waiters: Option<String>,
+    production: bool,
+    pub prompt: Prompt,
+    pub scroll: usize,
+}
+
+/// What a key came to.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// Nothing yet.
+    Open,
+    Leave,
+    Do {
+        plans: Vec<Plan>,
+        reason: Option<String>,
+    },
+}
+
+impl Dialog {
+    /// There is one choice at least.
+    pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
+        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0 }
+    }
+
+    pub fn choice(&self) -> &Choice {
+        &self.choices[self.at]
+    }
+
+    /// Which one it is, and of how many.
+    pub fn place(&self) -> (usize, usize) {
+        (self.at + 1, self.choices.len())
+    }
+
+    /// What has to be typed: on production the lock's name, or how many locks there are.
+    pub fn word(&self) -> String {
+        match (self.production, self.choice().plans.as_slice()) {
+            (false, _) => "y".into(),
+            (true, [one]) => text::visible(one.key.as_bytes()),
+            (true, many) => many.len().to_string(),
+        }
+    }
+
+    pub fn press(&mut self, key: KeyEvent) -> Answer {
+        match key.code {
+            KeyCode::Esc => return Answer::Leave,
+            KeyCode::Tab => self.turn(1),
+            KeyCode::BackTab => self.turn(self.choices.len() - 1),
+            KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::Down => self.scroll += 1,
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(10),
+            KeyCode::PageDown => self.scroll += 10,
+            KeyCode::Enter => return self.enter(),
+            _ => self.prompt.press(key),
+        }
+        Answer::Open
+    }
+
+    fn turn(&mut self, by: usize) {
+        self.at = (self.at + by) % self.choices.len();
+        (self.scroll, self.prompt) = (0, Prompt::new(""));
+    }
+
+    /// The word, and after it the reason, if there is one.
+    fn enter(&mut self) -> Answer {
+        let (word, typed) = (self.word(), self.prompt.text().trim().to_string());
+        let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        match rest.map(|rest| rest.trim().to_string()) {
+            Some(reason) => {
+                let plans = self.choice().plans.clone();
+                Answer::Do { plans, reason: (!reason.is_empty()).then_some(reason) }
+            }
+            None => {
+                self.prompt.refuse(format!("type {word} to {}, or esc to leave it", self.choice().label), 1);
+                Answer::Open
+            }
+        }
+    }
+}

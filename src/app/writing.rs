@@ -1,0 +1,302 @@
+//! Whether anything may be written, and what the keys for it do: read-only until somebody says `:write`, and again after
+//! a while without a key.
+
+use std::time::Duration;
+
+use super::dialog::{Choice, Dialog};
+use super::{App, Effect, LockId, Overlay};
+use crate::actions::{Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
+use crate::inspect::Inspection;
+use crate::model::{LockView, NodeId, Time, Token, Ttl};
+use crate::servers::Fact;
+use crate::text::{self, short_duration};
+
+/// Writing is off again after so long without a key.
+pub const IDLE: Duration = Duration::from_secs(300);
+/// The TTLs to choose from.
+const TTLS: [Duration; 4] =
+    [Duration::from_secs(60), Duration::from_secs(300), Duration::from_secs(1_800), Duration::from_secs(7_200)];
+/// What a lock without a TTL is offered first.
+const FIRST_TTL: Duration = Duration::from_secs(300);
+/// As many holders as are offered one by one.
+const HOLDERS: usize = 8;
+/// As many locks as are freed at once.
+pub const MOST: usize = 10_000;
+
+/// What somebody wants to do to locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    Free,
+    /// To a TTL that was typed, or one of the usual ones.
+    Extend(Option<Duration>),
+}
+
+#[derive(Debug, Default)]
+pub struct Writing {
+    /// The target may never be written.
+    pub never: bool,
+    until: Option<Time>,
+    /// A lock that is looked at more closely before the dialog opens.
+    pending: Option<(Wish, Box<LockView>)>,
+    /// What came of each, while many are performed.
+    pub results: Vec<String>,
+    /// How many are being performed.
+    pub running: Option<usize>,
+}
+
+impl Writing {
+    pub fn new(never: bool, on: bool, now: Time) -> Writing {
+        Writing { never, until: (on && !never).then(|| now + IDLE), ..Writing::default() }
+    }
+
+    pub fn is_on(&self, now: Time) -> bool {
+        self.until.is_some_and(|until| until > now)
+    }
+}
+
+impl App {
+    /// Whether writing is on at the moment that is shown.
+    pub fn writes(&self) -> bool {
+        self.writing.until.is_some()
+    }
+
+    /// A key keeps it on; without one it goes off by itself.
+    pub(super) fn keep_writing(&mut self, pressed: bool, now: Time) {
+        match self.writing.until {
+            Some(until) if until <= now => {
+                self.writing.until = None;
+                if matches!(self.overlay, Overlay::Dialog(_)) {
+                    self.overlay = Overlay::None;
+                }
+                let idle = short_duration(IDLE.as_millis() as u64);
+                self.say(format!("read-only again, after {idle} without a key"), now);
+            }
+            Some(_) if pressed => self.writing.until = Some(now + IDLE),
+            _ => {}
+        }
+    }
+
+    /// `:write`, and again to turn it off.
+    pub(super) fn toggle_writing(&mut self, now: Time) {
+        if self.writing.never {
+            return self.say("this target is read-only, by --read-only or by the config".into(), now);
+        }
+        self.writing.until = if self.writes() { None } else { Some(now + IDLE) };
+        let text = match self.writes() {
+            true => format!("writing is on until {} pass without a key", short_duration(IDLE.as_millis() as u64)),
+            false => "read-only again".into(),
+        };
+        self.say(text, now);
+    }
+
+    /// Asks for the locks as they are now: the marked ones, or the one that is selected or opened.
+    pub(super) fn wish(&mut self, wish: Wish, now: Time) -> Vec<Effect> {
+        if !self.may_write(now) {
+            return Vec::new();
+        }
+        let one = self.opened.clone().or_else(|| self.selected.clone());
+        let marked: Vec<LockId> = self.marked.iter().cloned().collect();
+        let ids = if wish == Wish::Free && self.opened.is_none() && !marked.is_empty() {
+            marked
+        } else {
+            one.into_iter().collect()
+        };
+        if ids.is_empty() {
+            self.say("there is no lock to do that to".into(), now);
+            return Vec::new();
+        }
+        vec![Effect::See(wish, ids)]
+    }
+
+    pub(super) fn wish_undo(&mut self, now: Time) -> Vec<Effect> {
+        if self.may_write(now) { vec![Effect::Recall] } else { Vec::new() }
+    }
+
+    fn may_write(&mut self, now: Time) -> bool {
+        if self.writing.running.is_some() {
+            self.say("something is being done still".into(), now);
+            return false;
+        }
+        if self.writes() {
+            return true;
+        }
+        let why = match self.writing.never {
+            true => "this target is read-only, by --read-only or by the config",
+            false => "lockscope is read-only now; :write turns writing on",
+        };
+        self.say(why.into(), now);
+        false
+    }
+
+    /// The locks as the table has them. One is looked at more closely first: who waits for it is part of the preview.
+    pub(super) fn take_seen(&mut self, wish: Wish, mut locks: Vec<LockView>, now: Time) -> Vec<Effect> {
+        match locks.len() {
+            0 => self.say("the lock is gone".into(), now),
+            1 => {
+                let lock = locks.remove(0);
+                let id = LockId::of(&lock);
+                self.writing.pending = Some((wish, Box::new(lock)));
+                return vec![Effect::Inspect(id)];
+            }
+            _ => self.open_dialog(free_many(&locks, now), None, now),
+        }
+        Vec::new()
+    }
+
+    /// The closer look that the dialog waited for.
+    pub(super) fn take_closer_look(&mut self, id: &LockId, found: &Inspection, now: Time) {
+        let Some((wish, lock)) = self.writing.pending.take_if(|(_, lock)| id.is(lock)) else { return };
+        if !self.writes() {
+            return;
+        }
+        let choices = match wish {
+            Wish::Free => free_choices(&lock, found, now),
+            Wish::Extend(ttl) => extend_choices(&lock, ttl, now),
+        };
+        self.open_dialog(choices, Some(found.waiters.describe()), now);
+    }
+
+    pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) {
+        let choice = match kept {
+            Err(why) => return self.say(format!("what was freed can't be read: {why}"), now),
+            Ok(None) => return self.say("nothing was freed here that could be put back".into(), now),
+            Ok(Some(kept)) => kept.plan(NodeId(0), now).map(|plan| Choice::of("put it back", plan)),
+        };
+        self.open_dialog(choice.map(|choice| vec![choice]), None, now);
+    }
+
+    fn open_dialog(&mut self, choices: Result<Vec<Choice>, Refusal>, waiters: Option<String>, now: Time) {
+        match choices {
+            Ok(choices) => {
+                let production = self.title.environment == Some("prod");
+                self.overlay = Overlay::Dialog(Box::new(Dialog::new(choices, waiters, production)));
+            }
+            Err(why) => self.say(why.to_string(), now),
+        }
+    }
+
+    /// What was confirmed is done.
+    pub(super) fn confirmed(&mut self, plans: Vec<Plan>, reason: Option<String>) -> Vec<Effect> {
+        self.overlay = Overlay::None;
+        self.writing.results.clear();
+        self.writing.running = Some(plans.len());
+        vec![Effect::Perform(plans, reason)]
+    }
+
+    pub(super) fn take_performed(&mut self, plan: &Plan, performed: &Performed, now: Time) {
+        let line = told(plan, performed);
+        self.say(line.clone(), now);
+        self.writing.results.push(line);
+        // What was freed needs no mark any more.
+        if matches!(performed.outcome, Outcome::Done { .. }) {
+            self.marked.retain(|id| id.key != plan.key || id.node != plan.node);
+        }
+    }
+
+    /// One result is a line at the bottom, unless it has to be read; several are a list.
+    pub(super) fn all_performed(&mut self) {
+        let asked = self.writing.running.take().unwrap_or(0);
+        let results = &mut self.writing.results;
+        let untouched = asked.saturating_sub(results.len());
+        if untouched > 0 {
+            results.push(format!("stopped: {untouched} of {asked} were not touched"));
+        }
+        let to_be_read = results.len() > 1 || results.iter().any(|line| !line.starts_with(DONE));
+        if to_be_read && matches!(self.overlay, Overlay::None) {
+            self.overlay = Overlay::Results { scroll: 0 };
+            self.notice = None;
+        }
+    }
+}
+
+const DONE: &str = "done: ";
+
+/// What came of it, in a line.
+fn told(plan: &Plan, performed: &Performed) -> String {
+    let key = &plan.key;
+    match &performed.outcome {
+        Outcome::Refused(why) => format!("refused: {key}: {why}"),
+        Outcome::Unknown(why) => format!("unknown: {key}: {why}"),
+        Outcome::Done { woken, silent } => {
+            let mut line = format!("{DONE}{} {key}", plan.action.name());
+            match (woken, silent) {
+                (_, Some(why)) => line.push_str(&format!("; waiters were not told: {why}")),
+                (0, None) => {}
+                (1, None) => line.push_str("; told 1 waiter"),
+                (woken, None) => line.push_str(&format!("; told {woken} waiters")),
+            }
+            match (&plan.action, &performed.undo) {
+                (crate::actions::Action::Free, Ok(())) => line.push_str("; undo puts it back"),
+                (crate::actions::Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
+                _ => {}
+            }
+            line
+        }
+    }
+}
+
+/// The gentler choice first: a lock that never ends gets an end.
+fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Choice>, Refusal> {
+    let mut choices = Vec::new();
+    if lock.ttl == Ttl::Never {
+        choices.extend(extend_choices(lock, Some(FIRST_TTL), now).unwrap_or_default());
+    }
+    let deaf = found.waiters.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
+    let dead: Vec<Vec<u8>> = deaf.map(|waiter| waiter.id.to_vec()).collect();
+    let free = |holder: Option<&Token>| {
+        let asked = Freeing { holder: holder.map(Token::as_bytes), dead_waiters: &dead, force: false };
+        let plan = plan::free(lock, asked, now)?;
+        match plan.only_by_force {
+            Some(why) => Err(Refusal::OnlyByForce(why)),
+            None => Ok(plan),
+        }
+    };
+    match lock.holders.as_slice() {
+        [] => choices.push(Choice::of("free it", free(None)?)),
+        [one] => choices.push(Choice::of("free it", free(Some(&one.token))?)),
+        many => {
+            for holder in many.iter().take(HOLDERS) {
+                let label = format!("free the hold of {}", text::short_token(&holder.token.to_string()));
+                choices.push(Choice::of(label, free(Some(&holder.token))?));
+            }
+            choices.push(Choice::of(format!("free all {} holds", many.len()), free(None)?));
+        }
+    }
+    Ok(choices)
+}
+
+fn extend_choices(lock: &LockView, typed: Option<Duration>, now: Time) -> Result<Vec<Choice>, Refusal> {
+    let ttls = typed.map_or(TTLS.to_vec(), |ttl| vec![ttl]);
+    let mut refused = None;
+    let mut choices = Vec::new();
+    for ttl in ttls {
+        let label = format!("give it {}", short_duration(ttl.as_millis() as u64));
+        match plan::extend(lock, None, ttl, now) {
+            Ok(plan) => choices.push(Choice::of(label, plan)),
+            Err(why) => refused = Some(why),
+        }
+    }
+    match refused {
+        Some(why) if choices.is_empty() => Err(why),
+        _ => Ok(choices),
+    }
+}
+
+/// All of them at once. What can't be freed is left out, and named.
+fn free_many(locks: &[LockView], now: Time) -> Result<Vec<Choice>, Refusal> {
+    let (mut plans, mut left_out) = (Vec::new(), Vec::new());
+    for lock in locks.iter().take(MOST) {
+        match plan::free(lock, Freeing::default(), now) {
+            Ok(Plan { only_by_force: Some(why), key, .. }) => left_out.push(format!("{key}: {why}")),
+            Ok(plan) => plans.push(plan),
+            Err(why) => left_out.push(why.to_string()),
+        }
+    }
+    if plans.is_empty() {
+        return Err(Refusal::NotSo(left_out.into_iter().next().unwrap_or_default()));
+    }
+    Ok(vec![Choice { label: format!("free {} locks", plans.len()), plans, left_out }])
+}
+
+#[cfg(test)]
+mod tests;

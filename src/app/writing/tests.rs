@@ -1,0 +1,174 @@
+//! What the writing keys do, without a terminal and without a server.
+
+use insta::assert_snapshot;
+
+use super::*;
+use crate::actions::Action;
+use crate::app::{Event, Title};
+use crate::stage::Stage;
+
+const FENCE: u64 = 60_000;
+
+fn two() -> Stage {
+    let mut stage = Stage::new();
+    stage.acquire_redisson("lock:order", "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57", FENCE);
+    stage.pass(1_000);
+    stage.acquire("lock:stock", "worker-7", FENCE);
+    stage.compose();
+    stage
+}
+
+fn writing() -> Stage {
+    let mut stage = two();
+    stage.app.title = Title { environment: Some("dev"), ..stage.app.title.clone() };
+    stage.press("W");
+    stage
+}
+
+fn plans(effects: &[Effect]) -> Vec<Plan> {
+    match effects {
+        [Effect::Perform(plans, _)] => plans.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nothing_is_written_before_somebody_turns_writing_on() {
+    let mut stage = two();
+    for key in ["x", "e", "u"] {
+        assert_eq!(stage.press(key), []);
+        assert!(stage.notice().contains(":write turns writing on"), "{key}: {}", stage.notice());
+    }
+    stage.app.writing = Writing::new(true, true, stage.now);
+    stage.press("W x");
+    assert!(stage.notice().contains("this target is read-only"), "{}", stage.notice());
+    assert!(!stage.app.writes());
+}
+
+#[test]
+fn writing_goes_off_by_itself_and_takes_the_question_with_it() {
+    let mut stage = writing();
+    stage.pass(IDLE.as_millis() as u64 - 1);
+    stage.press("j");
+    stage.pass(IDLE.as_millis() as u64 - 1);
+    assert!(stage.app.writes(), "a key keeps it on");
+    stage.acquire("lock:new", "w", 10_000_000);
+    stage.compose();
+    stage.press("g x");
+    assert!(matches!(stage.app.overlay, Overlay::Dialog(_)));
+    stage.pass(IDLE.as_millis() as u64);
+    stage.app.update(Event::Changes(Vec::new(), 0), stage.now);
+    assert!(!stage.app.writes() && matches!(stage.app.overlay, Overlay::None));
+    assert!(stage.notice().contains("read-only again"));
+}
+
+#[test]
+fn what_is_done_is_what_was_shown() {
+    let mut stage = writing();
+    stage.press("x");
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
+    let shown = dialog.choice().plans[0].clone();
+    assert_eq!((&shown.action, shown.key.to_string().as_str()), (&Action::Free, "lock:order"));
+    // The lock changes hands while the question stands: what was shown stays what is done, and will be refused.
+    stage.acquire_redisson("lock:order", "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9", FENCE);
+    stage.compose();
+    stage.write("y gone");
+    let effects = stage.press("enter");
+    assert_eq!(effects, [Effect::Perform(vec![shown], Some("gone".into()))]);
+}
+
+#[test]
+fn esc_leaves_the_lock_alone_and_only_the_word_does_it() {
+    let mut stage = writing();
+    stage.press("x");
+    for text in ["", "n", "yes", "Y", "free"] {
+        stage.press("ctrl-u");
+        stage.write(text);
+        assert_eq!(stage.press("enter"), [], "{text}");
+        assert!(matches!(stage.app.overlay, Overlay::Dialog(_)), "{text}");
+    }
+    assert_eq!(stage.press("esc"), []);
+    assert!(matches!(stage.app.overlay, Overlay::None));
+}
+
+#[test]
+fn all_that_is_marked_is_freed_and_nothing_else() {
+    let mut stage = writing();
+    stage.acquire("lock:third", "w", FENCE);
+    stage.compose();
+    stage.press("g space space x");
+    stage.write("y");
+    let keys: Vec<String> = plans(&stage.press("enter")).iter().map(|plan| plan.key.to_string()).collect();
+    assert_eq!(keys, ["lock:order", "lock:stock"]);
+}
+
+#[test]
+fn on_production_many_are_counted_out_loud() {
+    let mut stage = two();
+    stage.press("W space space x");
+    stage.write("y");
+    assert_eq!(stage.press("enter"), []);
+    stage.press("ctrl-u");
+    stage.write("2");
+    assert_eq!(plans(&stage.press("enter")).len(), 2);
+}
+
+#[test]
+fn a_time_can_be_typed() {
+    let mut stage = writing();
+    stage.press(":");
+    stage.write("extend 45m");
+    stage.press("enter");
+    stage.write("y");
+    assert_eq!(plans(&stage.press("enter"))[0].action, Action::Extend(Duration::from_secs(2_700)));
+    stage.app.update(Event::AllPerformed, stage.now);
+    stage.press("esc :");
+    stage.write("extend soon");
+    stage.press("enter");
+    assert!(stage.screen().contains("write :extend 5m"), "{}", stage.screen());
+}
+
+#[test]
+fn while_something_is_done_esc_stops_it_and_nothing_new_begins() {
+    let mut stage = writing();
+    stage.press("space space x");
+    stage.write("y");
+    stage.press("enter");
+    assert_eq!(stage.press("x"), []);
+    assert_eq!(stage.press("esc"), [Effect::Stop]);
+    stage.app.update(Event::AllPerformed, stage.now);
+    assert_eq!(stage.app.writing.results, ["stopped: 2 of 2 were not touched"]);
+    assert!(matches!(stage.app.overlay, Overlay::Results { .. }));
+}
+
+#[test]
+fn a_library_that_must_not_be_freed_says_so() {
+    let mut stage = Stage::new();
+    stage.acquire("bull:mail:1:lock", "97bfff9b-5e2f-4a3b-8c6d-7e8f9a0b1c2d:0", 30_000);
+    stage.compose();
+    stage.press("W x");
+    assert!(stage.notice().contains("runs twice"), "{}", stage.notice());
+}
+
+#[test]
+fn the_question_on_a_small_screen() {
+    let mut stage = writing();
+    stage.press("x");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn the_question_about_many_on_production() {
+    let mut stage = two();
+    stage.resize(140, 40);
+    stage.press("W space space x");
+    assert_snapshot!(stage.screen());
+}
+
+#[test]
+fn a_private_screen_hides_whose_lock_it_is() {
+    let mut stage = writing();
+    stage.press("P x");
+    let screen = stage.screen();
+    assert!(screen.contains("(hidden)") && !screen.contains("2f1c6e9a"), "{screen}");
+}

@@ -1,0 +1,106 @@
+//! The console's hands: does beside the loop what the app asks for, and hands in what came of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
+use crate::app::Event;
+use crate::cli::Environment;
+use crate::settings::Settings;
+use crate::topology::{Node, Topology};
+
+/// Between two releases of many.
+const BREATHER: Duration = Duration::from_millis(20);
+/// Results that wait for the loop; whoever makes more waits.
+const WAITING: usize = 64;
+
+pub struct Operator {
+    settings: Settings,
+    node: Node,
+    /// The server's address without a password.
+    shown: String,
+    /// Where the records are, unless in the user's own place.
+    place: Option<PathBuf>,
+    news: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    stopped: Arc<AtomicBool>,
+}
+
+impl Operator {
+    pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
+        let node = topology.nodes()[0].clone();
+        let news = mpsc::channel(WAITING);
+        Operator { settings: settings.clone(), node, shown: shown.into(), place, news, stopped: Arc::default() }
+    }
+
+    /// Performs these plans, one after the other. `write`: the operator has turned writing on.
+    pub fn perform(&mut self, plans: Vec<Plan>, reason: Option<String>, write: bool) {
+        let context = Context {
+            target: self.shown.clone(),
+            node: self.node.name.clone(),
+            db: self.node.db,
+            environment: self.settings.environment.map(Environment::name),
+            reason,
+        };
+        // One flag for each task: an old stop must not stop a new one.
+        self.stopped = Arc::default();
+        let (gate, node) = (Gate::of_console(&self.settings, write), self.node.clone());
+        let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
+        tokio::spawn(async move {
+            let mut journal = journal;
+            for (number, plan) in plans.into_iter().enumerate() {
+                if number > 0 {
+                    tokio::time::sleep(BREATHER).await;
+                }
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                let performed = match &mut journal {
+                    Ok(journal) => perform(&plan, &gate, &node, journal, &context).await,
+                    Err(why) => refused(why),
+                };
+                if news.send(Event::Performed(Box::new(plan), Box::new(performed))).await.is_err() {
+                    return;
+                }
+            }
+            let _ = news.send(Event::AllPerformed).await;
+        });
+    }
+
+    /// Begins nothing more of what is being performed; what is under way is finished.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// What was freed last, to be put back.
+    pub fn recall(&self) {
+        let kept = self.journal().and_then(|journal| journal.kept(None).map_err(|why| why.to_string()));
+        let kept = kept.map(|kept| kept.filter(|kept| kept.target == self.shown && kept.db == self.node.db));
+        let _ = self.news.0.try_send(Event::Recalled(kept.map(|kept| kept.map(Box::new))));
+    }
+
+    fn journal(&self) -> Result<Journal, String> {
+        let journal = match &self.place {
+            Some(place) => Journal::open_in(place),
+            None => Journal::open(),
+        };
+        journal.map_err(|why| why.to_string())
+    }
+
+    /// What came of it, one by one.
+    pub async fn next(&mut self) -> Event {
+        match self.news.1.recv().await {
+            Some(event) => event,
+            // Never: this value holds a sender itself.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn refused(why: &str) -> Performed {
+    let outcome = Outcome::Refused(Refusal::Audit(why.into()).to_string());
+    Performed { id: String::new(), outcome, undo: Err("nothing was changed".into()) }
+}

@@ -1,0 +1,197 @@
+//! The question before anything is written, and the list of what came of it.
+
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph};
+
+use super::{help, part, wrap};
+use crate::actions::Plan;
+use crate::app::{App, Dialog};
+use crate::model::Ttl;
+use crate::text::short_duration;
+
+const WIDEST: u16 = 120;
+const BORDER: u16 = 2;
+/// The label in front of a line.
+const LABEL: usize = 9;
+/// As many locks of many as are listed.
+const LISTED: usize = 500;
+/// As many different hazards of many.
+const HAZARDS: usize = 20;
+
+/// Says where the cursor belongs. There is room for it: smaller screens show nothing but a notice.
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, dialog: &Dialog) -> Position {
+    // The line on top says that writing is on, all the while.
+    let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    let width = area.width.min(WIDEST);
+    let inner = usize::from(width.saturating_sub(BORDER + 2));
+    let mut lines = Vec::new();
+    match dialog.choice().plans.as_slice() {
+        [one] => about_one(app, dialog, one, inner, &mut lines),
+        many => about_many(app, many, inner, &mut lines),
+    }
+    for why in &dialog.choice().left_out {
+        say(app, "left out", why, app.theme.warning(), inner, &mut lines);
+    }
+    let asked = question(app, dialog, inner);
+    // The border, the question, and the line that is typed into.
+    let around = BORDER + asked.len() as u16 + 1;
+    let height = (lines.len() as u16 + around).min(area.height.saturating_sub(1)).max(around + 1);
+    let room = usize::from(height - around);
+    let over = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + area.height.saturating_sub(1).saturating_sub(height) / 2,
+        width,
+        height,
+    };
+    let scroll = dialog.scroll.min(lines.len().saturating_sub(room));
+    let more = if lines.len() > scroll + room { " more below: down " } else { "" };
+    let block = Block::bordered()
+        .border_set(help::border(app.theme))
+        .border_style(app.theme.bad())
+        .title(title(app, dialog))
+        .title_bottom(more);
+    frame.render_widget(Clear, over);
+    frame.render_widget(block, over);
+    let inside = Rect { x: over.x + 2, y: over.y + 1, width: width.saturating_sub(4), height: room as u16 };
+    frame.render_widget(Paragraph::new(lines.into_iter().skip(scroll).take(room).collect::<Vec<_>>()), inside);
+    let below = Rect { y: inside.y + inside.height, height: asked.len() as u16, ..inside };
+    frame.render_widget(Paragraph::new(asked), below);
+    let line = Rect { y: below.y + below.height, height: 1, ..inside };
+    let typed = dialog.prompt.shown(usize::from(line.width).saturating_sub(3), app.theme.ascii);
+    let mut spans = vec![Span::styled("> ", app.theme.accent()), Span::raw(typed.right)];
+    spans.push(Span::styled(typed.wrong, app.theme.bad()));
+    frame.render_widget(Line::from(spans), line);
+    Position::new(line.x + (2 + typed.cursor as u16).min(line.width.saturating_sub(1)), line.y)
+}
+
+fn title(app: &App, dialog: &Dialog) -> String {
+    let (at, of) = dialog.place();
+    let other = if of > 1 { format!(" ({at} of {of}: tab for the next)") } else { String::new() };
+    format!(" {}{other} ", part::safe(&dialog.choice().label, app.theme))
+}
+
+fn question(app: &App, dialog: &Dialog, width: usize) -> Vec<Line<'static>> {
+    let text = match &dialog.prompt.refused {
+        Some((why, _)) => why.clone(),
+        None => format!(
+            "Type {} and enter to {}, with a reason after it if you like; esc leaves it",
+            dialog.word(),
+            dialog.choice().label
+        ),
+    };
+    let style = if dialog.prompt.refused.is_some() { app.theme.bad() } else { app.theme.title() };
+    wrap::wrap(&part::safe(&text, app.theme), width).into_iter().map(|line| Line::styled(line, style)).collect()
+}
+
+fn about_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mut Vec<Line<'static>>) {
+    let theme = app.theme;
+    let mut put = |label: &str, text: &str, style| say(app, label, text, style, width, lines);
+    put("lock", &format!("{}   {}", part::key(&plan.key, theme), plan.dialect), theme.title());
+    put("held by", &holders(app, plan), Style::new());
+    put("TTL", &ttl(plan), if plan.ttl == Ttl::Never { theme.warning() } else { Style::new() });
+    if let Some(waiters) = &dialog.waiters {
+        put("waiters", waiters, Style::new());
+    }
+    put("only if", &hidden(app, plan, plan.conditions()), theme.dim());
+    for (index, command) in plan.commands().into_iter().enumerate() {
+        put(if index == 0 { "runs" } else { "" }, &hidden(app, plan, command), theme.accent());
+    }
+    for hazard in &plan.hazards {
+        put("beware", hazard, theme.warning());
+    }
+}
+
+fn about_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
+    let key = (width / 2).max(20);
+    for plan in plans.iter().take(LISTED) {
+        let name = part::fit_key(&plan.key, key, app.theme);
+        let rest = format!(" {:<12} {:<10} {}", plan.dialect, short_ttl(plan), holders(app, plan));
+        let rest = part::fit(&rest, width.saturating_sub(key), app.theme);
+        lines.push(Line::from(vec![Span::styled(name, app.theme.title()), Span::raw(rest)]));
+    }
+    if plans.len() > LISTED {
+        lines.push(Line::raw(format!("and {} more", plans.len() - LISTED)));
+    }
+    let mut hazards: Vec<(&String, usize)> = Vec::new();
+    for hazard in plans.iter().flat_map(|plan| &plan.hazards) {
+        match hazards.iter().position(|(known, _)| *known == hazard) {
+            Some(at) => hazards[at].1 += 1,
+            None if hazards.len() < HAZARDS => hazards.push((hazard, 1)),
+            None => {}
+        }
+    }
+    for (hazard, count) in hazards {
+        say(app, &format!("beware {count}"), hazard, app.theme.warning(), width, lines);
+    }
+}
+
+/// A label and a text beside it, in as many lines as it takes.
+fn say(app: &App, label: &str, text: &str, style: Style, width: usize, lines: &mut Vec<Line<'static>>) {
+    let text = part::safe(text, app.theme);
+    for (index, line) in wrap::wrap(&text, width.saturating_sub(LABEL + 1)).into_iter().enumerate() {
+        let label = if index == 0 { label } else { "" };
+        lines.push(Line::from(vec![
+            Span::styled(format!("{label:<LABEL$} "), app.theme.dim()),
+            Span::styled(line, style),
+        ]));
+    }
+}
+
+/// Whole tokens: whoever frees a lock has to see whose it is.
+fn holders(app: &App, plan: &Plan) -> String {
+    if app.private {
+        return part::HIDDEN.into();
+    }
+    let tokens: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
+    if tokens.is_empty() { "nobody that is known".into() } else { tokens.join(", ") }
+}
+
+fn hidden(app: &App, plan: &Plan, text: String) -> String {
+    if !app.private {
+        return text;
+    }
+    plan.holders.iter().fold(text, |text, token| text.replace(&token.to_string(), part::HIDDEN))
+}
+
+fn ttl(plan: &Plan) -> String {
+    match plan.ttl {
+        Ttl::Never => "none: it never expires".into(),
+        Ttl::In(left) => format!("{} left when you asked", short_duration(left.as_millis() as u64)),
+    }
+}
+
+fn short_ttl(plan: &Plan) -> String {
+    plan.ttl.remaining().map_or("never".into(), |left| short_duration(left.as_millis() as u64))
+}
+
+/// What came of each.
+pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
+    let width = area.width.min(WIDEST);
+    let inner = usize::from(width.saturating_sub(BORDER + 2));
+    let mut lines = Vec::new();
+    for result in &app.writing.results {
+        let style = match result.split(':').next() {
+            Some("done") => app.theme.good(),
+            Some("unknown") => app.theme.bad(),
+            _ => app.theme.warning(),
+        };
+        let text = part::safe(result, app.theme);
+        lines.extend(wrap::wrap(&text, inner).into_iter().map(|line| Line::styled(line, style)));
+    }
+    let height = (lines.len() as u16 + BORDER).min(area.height.saturating_sub(1));
+    let room = usize::from(height.saturating_sub(BORDER));
+    let scroll = scroll.min(lines.len().saturating_sub(room));
+    let more = if lines.len() > scroll + room { " more below " } else { "" };
+    let over = Rect { x: area.x + (area.width - width) / 2, y: area.y + 2.min(area.height - height), width, height };
+    let block = Block::bordered()
+        .border_set(help::border(app.theme))
+        .title(" What came of it; any other key closes this ")
+        .title_bottom(more);
+    frame.render_widget(Clear, over);
+    frame.render_widget(block, over);
+    let inside = Rect { x: over.x + 2, y: over.y + 1, width: width.saturating_sub(4), height: room as u16 };
+    frame.render_widget(Paragraph::new(lines.into_iter().skip(scroll).take(room).collect::<Vec<_>>()), inside);
+}
