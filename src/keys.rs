@@ -275,6 +275,39 @@ mod tests {
     }
 
     #[test]
+    fn the_usual_keys_do_the_usual() {
+        use Command::*;
+        let usual = [
+            ("up k", Up),
+            ("down j", Down),
+            ("left h esc", Back),
+            ("right l enter", Open),
+            ("g", Top),
+            ("G", Bottom),
+            ("pageup", PageUp),
+            ("pagedown", PageDown),
+            ("/", Filter),
+            (":", CommandBar),
+            ("space", Mark),
+            ("s", Sort),
+            ("p", Pause),
+            ("y", Copy),
+            ("r", Rescan),
+            ("?", Help),
+            ("q", Quit),
+            ("1", Locks),
+            ("3", Events),
+            ("5", Servers),
+        ];
+        let Keys(keys) = Keys::default();
+        for (written, command) in usual {
+            for key in written.split(' ') {
+                assert!(keys.contains(&(key.parse().unwrap(), command)), "{key} is no {command:?}");
+            }
+        }
+    }
+
+    #[test]
     fn every_key_prints_as_it_is_written() {
         for key in BINDINGS.iter().flat_map(|binding| binding.keys) {
             assert_eq!(key.parse::<Press>().unwrap().to_string(), *key);

@@ -98,6 +98,32 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
 }
 
 #[test]
+fn a_password_is_on_no_screen() {
+    let password = "correct-horse-battery";
+    let mut server = Server::with(&[EVENTS[0], EVENTS[1], "--requirepass", password]);
+    let _: () = redis::cmd("SET").arg("lock:a").arg("worker-1").query(&mut server.connection()).unwrap();
+    let url = server.url().replace("redis://", &format!("redis://:{password}@"));
+    for (url, environment) in [(url, vec![]), (server.url(), vec![("LOCKSCOPE_PASSWORD", password)])] {
+        let arguments = ["-u", &url, "-p", "lock:*"];
+        let mut terminal = Terminal::start(binary().to_str().unwrap(), &arguments, &environment);
+        terminal.wait_for("the lock", |screen| screen.contains("1 lock") && screen.contains("live"));
+        terminal.resize(200, 50);
+        for (key, sign) in [("5", "our cost"), ("3", "EVENT"), ("1\r", "freeing"), ("?", "Keys;")] {
+            terminal.press(key);
+            terminal.wait_for(key, |screen| screen.contains(sign));
+        }
+        server.kill();
+        terminal.press("x5");
+        terminal.wait_for("the loss", |screen| screen.contains("lost the server"));
+        terminal.press("q");
+        let left = terminal.wait_for_end();
+        assert_eq!(count(&left.raw, password), 0);
+        server.restart();
+        let _: () = redis::cmd("SET").arg("lock:a").arg("worker-1").query(&mut server.connection()).unwrap();
+    }
+}
+
+#[test]
 fn a_stopped_console_comes_back() {
     let server = server();
     // A shell is needed: nobody else continues a stopped process.
