@@ -3,8 +3,11 @@
 //! Generic over the terminal's backend and the stream of input, so that tests run the whole console in process. Redis
 //! is never awaited here: the monitor's own tasks speak to it.
 
+use std::future::{pending, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyEventKind};
@@ -75,7 +78,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 let Some(event) = event else { return Ok(()) };
                 let mut effects = hand.take(event?, app, monitor);
                 // Keys that wait already are taken before anything is drawn.
-                while let Some(Some(event)) = futures_util::FutureExt::now_or_never(hand.next(app.awaits_order())) {
+                while let Some(event) = hand.next_at_once(app.awaits_order()).await {
                     effects.extend(hand.take(event?, app, monitor));
                 }
                 if canvas.perform(effects, app, monitor, terminal, tty)?.is_break() {
@@ -130,9 +133,16 @@ impl<S: Stream<Item = io::Result<Input>> + Unpin> Hand<S> {
             return self.input.next().await;
         }
         if awaits_order {
-            std::future::pending().await
+            pending().await
         }
         self.held.take().map(Ok)
+    }
+
+    /// What is there already. Asked for as the task that we are: crossterm wakes only whoever asked first.
+    async fn next_at_once(&mut self, awaits_order: bool) -> Option<io::Result<Input>> {
+        let mut next = pin!(self.next(awaits_order));
+        let asked = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await;
+        if let Poll::Ready(input) = asked { input } else { None }
     }
 
     fn take(&mut self, input: Input, app: &mut App, monitor: &Monitor) -> Vec<Effect> {

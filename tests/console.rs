@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use common::Server;
@@ -360,4 +361,22 @@ async fn keys_that_can_not_be_read_end_the_console_with_the_reason() {
     assert_eq!(ended.unwrap_err().to_string(), "the keyboard is gone");
     let closed = futures_util::stream::empty();
     assert!(console.run(closed).await.is_ok(), "nobody is there any more");
+}
+
+#[tokio::test]
+async fn the_console_can_be_woken_by_every_key() {
+    let server = Server::with(&EVENTS);
+    let mut console = Console::open(&server.url()).await;
+    let mut keys = ["j", "k", "s", "q"]
+        .map(|key| Input::Key(KeyEvent::new(key.parse().map(KeyCode::Char).unwrap(), KeyModifiers::NONE)))
+        .into_iter();
+    let (mut asked, mut first) = (0, None);
+    // Every second time there is nothing yet. Crossterm keeps the waker of whoever is told so first.
+    let input = futures_util::stream::poll_fn(move |context| {
+        let first = first.get_or_insert_with(|| context.waker().clone());
+        assert!(first.will_wake(context.waker()), "this waker does not wake the console");
+        asked += 1;
+        if asked % 2 == 0 { Poll::Ready(keys.next().map(Ok)) } else { Poll::Pending }
+    });
+    console.run(input).await.unwrap();
 }
