@@ -48,6 +48,11 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether it can do anything only while writing is on.
+    pub fn writes(self) -> bool {
+        matches!(self, Command::Free | Command::Extend | Command::Undo)
+    }
+
     /// Whether it moves the selection, or scrolls.
     pub fn moves(self) -> bool {
         use Command::*;
@@ -280,6 +285,39 @@ mod tests {
         let Keys(keys) = Keys::default();
         let all: usize = BINDINGS.iter().map(|binding| binding.keys.len()).sum();
         assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn the_usual_keys_do_the_usual() {
+        use Command::*;
+        let usual = [
+            ("up k", Up),
+            ("down j", Down),
+            ("left h esc", Back),
+            ("right l enter", Open),
+            ("g", Top),
+            ("G", Bottom),
+            ("pageup", PageUp),
+            ("pagedown", PageDown),
+            ("/", Filter),
+            (":", CommandBar),
+            ("space", Mark),
+            ("s", Sort),
+            ("p", Pause),
+            ("y", Copy),
+            ("r", Rescan),
+            ("?", Help),
+            ("q", Quit),
+            ("1", Locks),
+            ("3", Events),
+            ("5", Servers),
+        ];
+        let Keys(keys) = Keys::default();
+        for (written, command) in usual {
+            for key in written.split(' ') {
+                assert!(keys.contains(&(key.parse().unwrap(), command)), "{key} is no {command:?}");
+            }
+        }
     }
 
     #[test]

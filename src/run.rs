@@ -4,8 +4,11 @@
 //! is never awaited here: the monitor's own tasks speak to it.
 
 use std::collections::VecDeque;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyEventKind};
@@ -59,8 +62,9 @@ pub async fn run<B: Backend<Error = io::Error>>(
     operator: &mut Operator,
     terminal: &mut Terminal<B>,
     tty: &mut impl Tty,
-    mut input: impl Stream<Item = io::Result<Input>> + Unpin,
+    input: impl Stream<Item = io::Result<Input>> + Unpin,
 ) -> io::Result<()> {
+    let mut hand = Hand { input, held: None };
     let mut canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
     canvas.draw(app, monitor, terminal, tty)?;
     let mut changed = false;
@@ -73,12 +77,12 @@ pub async fn run<B: Backend<Error = io::Error>>(
         tokio::select! {
             biased;
             _ = tty.told_to_end() => return Ok(()),
-            event = input.next() => {
+            event = hand.next(app.awaits_order()) => {
                 let Some(event) = event else { return Ok(()) };
-                let mut effects = take_input(app, monitor, event?);
+                let mut effects = hand.take(event?, app, monitor);
                 // Keys that wait already are taken before anything is drawn.
-                while let Some(Some(event)) = futures_util::FutureExt::now_or_never(input.next()) {
-                    effects.extend(take_input(app, monitor, event?));
+                while let Some(event) = hand.next_at_once(app.awaits_order()).await {
+                    effects.extend(hand.take(event?, app, monitor));
                 }
                 if canvas.perform(effects, app, monitor, operator, terminal, tty)?.is_break() {
                     return Ok(());
@@ -123,6 +127,45 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 }
             }
         }
+    }
+}
+
+/// What comes from the keyboard and the mouse.
+struct Hand<S> {
+    input: S,
+    /// Meant for rows that are not there yet: it waits for them, and whatever comes after it too.
+    held: Option<Input>,
+}
+
+impl<S: Stream<Item = io::Result<Input>> + Unpin> Hand<S> {
+    async fn next(&mut self, awaits_order: bool) -> Option<io::Result<Input>> {
+        if self.held.is_none() {
+            return self.input.next().await;
+        }
+        if awaits_order {
+            pending().await
+        }
+        self.held.take().map(Ok)
+    }
+
+    /// What is there already. Asked for as the task that we are: crossterm wakes only whoever asked first.
+    async fn next_at_once(&mut self, awaits_order: bool) -> Option<io::Result<Input>> {
+        let mut next = pin!(self.next(awaits_order));
+        let asked = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await;
+        if let Poll::Ready(input) = asked { input } else { None }
+    }
+
+    fn take(&mut self, input: Input, app: &mut App, monitor: &Monitor) -> Vec<Effect> {
+        let acts_on_rows = match &input {
+            Input::Key(key) => app.acts_on_rows(*key),
+            Input::Mouse(_) => app.in_list(),
+            _ => false,
+        };
+        if acts_on_rows && app.awaits_order() {
+            self.held = Some(input);
+            return Vec::new();
+        }
+        take_input(app, monitor, input)
     }
 }
 

@@ -163,6 +163,11 @@ impl App {
         self.scene.next.is_some()
     }
 
+    /// Whether somebody asked for an order that is not there yet. What they do next to a row is meant for the new ones.
+    pub fn awaits_order(&self) -> bool {
+        self.scene.next.as_ref().is_some_and(|next| next.by_hand)
+    }
+
     /// Works on the order for a moment. Says whether there is a new one to be shown.
     pub fn order_on(&mut self, table: &Table, now: Time) -> bool {
         let still = self.stands_still(now);

@@ -60,12 +60,10 @@ impl Stage {
         let recogniser = Recogniser::new(vec![Glob::new("*").unwrap()], vec![], vec![]);
         let mut table = Table::new(Arc::new(recogniser), limits);
         table.watch_by(NODE, Source::Notification);
-        let settings = Settings::from_answers(SETTINGS.map(|text| Fact::Known(text.into())));
-        let unknown = || Fact::Unknown("not asked".into());
         let node = NodeStatus {
             name: "10.0.3.7:6379".into(),
             db: 0,
-            facts: ServerFacts::read(&Fact::Known(INFO.into()), 0, Fact::Known("default".into()), settings, unknown()),
+            facts: facts(INFO),
             stream: Stream::Live(Source::Notification),
             note: None,
             events: 0,
@@ -80,6 +78,14 @@ impl Stage {
         let theme = Theme { color: true, ascii: false };
         let app = App::new(title, Keys::default(), theme, None);
         Stage { app, table, node, now: START, server: BTreeMap::new() }
+    }
+
+    /// Lets the server tell something else of itself, given as lines of its INFO.
+    pub fn inform(&mut self, lines: &[&str]) {
+        let name = |line: &str| line.split(':').next().unwrap_or_default().to_string();
+        let told =
+            INFO.split("\r\n").map(|old| lines.iter().find(|new| name(new) == name(old)).unwrap_or(&old).to_string());
+        self.node.facts = facts(&told.collect::<Vec<_>>().join("\r\n"));
     }
 
     pub fn pass(&mut self, ms: u64) {
@@ -308,6 +314,12 @@ impl Stage {
     pub fn screen(&mut self) -> String {
         text(&self.draw())
     }
+}
+
+fn facts(info: &str) -> ServerFacts {
+    let settings = Settings::from_answers(SETTINGS.map(|text| Fact::Known(text.into())));
+    let clock = Fact::Unknown("not asked".into());
+    ServerFacts::read(&Fact::Known(info.into()), 0, Fact::Known("default".into()), settings, clock)
 }
 
 /// What a buffer says, line by line. A wide character takes the place of two cells.

@@ -7,10 +7,12 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use common::Server;
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use futures_util::Stream;
 use lockscope::app::{App, Title};
 use lockscope::dialects::Recogniser;
 use lockscope::glob::Glob;
@@ -144,6 +146,42 @@ impl Operator {
     }
 }
 
+/// A console on a screen of 80x24.
+struct Console {
+    app: App,
+    monitor: Monitor,
+    hands: lockscope::operator::Operator,
+    glass: Glass,
+    frames: Rc<RefCell<usize>>,
+}
+
+impl Console {
+    async fn open(server: &str) -> Console {
+        let settings = common::acting::settings(server, |_| {});
+        Console::open_with(server, &settings, common::process::scratch("records")).await
+    }
+
+    async fn open_with(server: &str, settings: &Settings, place: PathBuf) -> Console {
+        let info = server.into_connection_info().unwrap();
+        let topology = Topology::open(&Endpoint { shown: server.into(), info, tls: None }).await.unwrap();
+        let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
+        let limits = Limits::default();
+        let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
+        let monitor = Monitor::start(&topology, options).await.unwrap();
+        let hands = lockscope::operator::Operator::new(settings, &topology, server, Some(place));
+        let environment = settings.environment.map_or("dev", |environment| environment.name());
+        let title = Title { target: "test".into(), environment: Some(environment) };
+        let app = App::new(title, Keys::default(), Theme::default(), None);
+        Console { app, monitor, hands, glass: Glass::new(80, 24), frames: Rc::default() }
+    }
+
+    async fn run(&mut self, input: impl Stream<Item = io::Result<Input>> + Unpin) -> io::Result<()> {
+        let mut terminal = Terminal::new(self.glass.clone())?;
+        let mut tty = Counting { frames: self.frames.clone() };
+        run(&mut self.app, &mut self.monitor, &mut self.hands, &mut terminal, &mut tty, input).await
+    }
+}
+
 /// Opens the console on the server, lets the operator work, and quits.
 async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
     let settings = common::acting::settings(server, |_| {});
@@ -152,30 +190,17 @@ async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
 
 /// The same, as the command line says; what is done is on record at `place`.
 async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: impl AsyncFnOnce(&Operator)) {
-    let info = server.into_connection_info().unwrap();
-    let topology = Topology::open(&Endpoint { shown: server.into(), info, tls: None }).await.unwrap();
-    let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
-    let limits = Limits::default();
-    let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
-    let mut monitor = Monitor::start(&topology, options).await.unwrap();
-    let mut hands = lockscope::operator::Operator::new(&settings, &topology, server, Some(place));
-    let environment = settings.environment.map_or("dev", |environment| environment.name());
-    let title = Title { target: "test".into(), environment: Some(environment) };
-    let mut app = App::new(title, Keys::default(), Theme::default(), None);
-    let glass = Glass::new(80, 24);
-    let mut terminal = Terminal::new(glass.clone()).unwrap();
+    let mut console = Console::open_with(server, &settings, place).await;
     let (input, mut keys) = mpsc::unbounded_channel();
-    let frames = Rc::new(RefCell::new(0));
-    let mut tty = Counting { frames: frames.clone() };
     let stream = futures_util::stream::poll_fn(move |context| keys.poll_recv(context).map(|event| event.map(Ok)));
-    let operator = Operator { glass, input, frames };
+    let operator = Operator { glass: console.glass.clone(), input, frames: console.frames.clone() };
     let working = async {
         work(&operator).await;
         operator.press(KeyCode::Char('q'));
     };
-    let running = run(&mut app, &mut monitor, &mut hands, &mut terminal, &mut tty, stream);
-    let (ended, ()) =
-        tokio::time::timeout(PATIENCE * 3, futures_util::future::join(running, working)).await.expect("q quits");
+    let (ended, ()) = tokio::time::timeout(PATIENCE * 3, futures_util::future::join(console.run(stream), working))
+        .await
+        .expect("q quits");
     ended.unwrap();
 }
 
@@ -455,4 +480,68 @@ async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
         operator.wait_for("the list again", |screen| !screen.contains("What came of it")).await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_table_too_large_for_one_frame_is_ordered_all_the_same() {
+    let server = Server::with(&EVENTS);
+    let mut pipe = redis::pipe();
+    for n in 0..12_000 {
+        pipe.cmd("SET").arg(format!("lock:{n:05}")).arg(format!("worker-{n}")).arg("PX").arg(600_000 + n).ignore();
+    }
+    pipe.exec(&mut server.connection()).unwrap();
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("all locks", |screen| screen.contains("12,000 locks")).await;
+        server.cli(&["SET", "lock:forever", "worker"]);
+        operator.wait_for("the worst first", |screen| above(screen, "lock:forever", "lock:0")).await;
+        operator.write("/lock:07 or forever");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("what matches", |screen| screen.contains("1 of 1001 ") && screen.contains("lock:07")).await;
+        operator.press(KeyCode::Esc);
+        // Whoever types ahead means the rows that they asked for.
+        operator.write(":sort key");
+        operator.press(KeyCode::Enter);
+        operator.press(KeyCode::Char('g'));
+        operator.wait_for("another order", |screen| above(screen, "lock:00000", "lock:00001")).await;
+        operator.press(KeyCode::Char('G'));
+        operator.wait_for("the last", |screen| screen.contains("12001 of 12001")).await;
+        operator.write("/lock:07123");
+        operator.press(KeyCode::Enter);
+        operator.press(KeyCode::Enter);
+        operator
+            .wait_for("the lock that was asked for", |screen| {
+                screen.contains("worker-7123") && screen.contains("renewals")
+            })
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_that_can_not_be_read_end_the_console_with_the_reason() {
+    let server = Server::with(&EVENTS);
+    let mut console = Console::open(&server.url()).await;
+    let broken = futures_util::stream::iter([Err(io::Error::other("the keyboard is gone"))]);
+    let ended = console.run(broken).await;
+    assert_eq!(ended.unwrap_err().to_string(), "the keyboard is gone");
+    let closed = futures_util::stream::empty();
+    assert!(console.run(closed).await.is_ok(), "nobody is there any more");
+}
+
+#[tokio::test]
+async fn the_console_can_be_woken_by_every_key() {
+    let server = Server::with(&EVENTS);
+    let mut console = Console::open(&server.url()).await;
+    let mut keys = ["j", "k", "s", "q"]
+        .map(|key| Input::Key(KeyEvent::new(key.parse().map(KeyCode::Char).unwrap(), KeyModifiers::NONE)))
+        .into_iter();
+    let (mut asked, mut first) = (0, None);
+    // Every second time there is nothing yet. Crossterm keeps the waker of whoever is told so first.
+    let input = futures_util::stream::poll_fn(move |context| {
+        let first = first.get_or_insert_with(|| context.waker().clone());
+        assert!(first.will_wake(context.waker()), "this waker does not wake the console");
+        asked += 1;
+        if asked % 2 == 0 { Poll::Ready(keys.next().map(Ok)) } else { Poll::Pending }
+    });
+    console.run(input).await.unwrap();
 }

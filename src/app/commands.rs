@@ -1,5 +1,7 @@
 //! What each command does to the app, and where it means anything.
 
+use crossterm::event::KeyEvent;
+
 use super::{App, Effect, Order, Overlay, Screen, Wish};
 use crate::keys::{self, Command};
 use crate::model::Time;
@@ -78,6 +80,13 @@ impl App {
     /// Whether the list of locks is what the keys move in.
     pub fn in_list(&self) -> bool {
         self.screen == Screen::Locks && self.opened.is_none()
+    }
+
+    /// Whether the key is meant for what is in the rows of the list.
+    pub fn acts_on_rows(&self, key: KeyEvent) -> bool {
+        let acts =
+            |command: Command| command.moves() || matches!(command, Command::Open | Command::Mark | Command::Copy);
+        matches!(self.overlay, Overlay::None) && self.in_list() && self.keys.command(key).is_some_and(acts)
     }
 
     /// The first key of a command, as it is told to people.

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 
 use super::*;
@@ -265,6 +266,25 @@ fn a_key_puts_off_an_order_that_is_under_way_unless_it_asks_for_one() {
     stage.press("j");
     settle(&mut stage);
     assert_ne!(stage.rows(), before);
+}
+
+#[test]
+fn keys_for_rows_that_are_not_there_yet_are_known() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.pass(2_000);
+    stage.compose();
+    assert!(stage.app.is_ordering() && !stage.app.awaits_order(), "nobody waits for an order that is due");
+    stage.filter("lock:07");
+    assert!(stage.app.awaits_order());
+    let on_rows = |stage: &Stage, c| stage.app.acts_on_rows(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+    assert!("jkgGly ".chars().all(|c| on_rows(&stage, c)));
+    assert!(!"qsS/:?p135".chars().any(|c| on_rows(&stage, c)));
+    stage.press("/");
+    assert!(!on_rows(&stage, 'j'), "a letter of a filter");
+    stage.press("esc");
+    settle(&mut stage);
+    assert!(!stage.app.awaits_order());
 }
 
 #[test]

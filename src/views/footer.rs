@@ -26,8 +26,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     }
     let mut shown: Vec<(Command, String, &str)> = Vec::new();
     for binding in BINDINGS {
-        let writes = matches!(binding.command, Command::Free | Command::Extend);
-        let word = binding.footer.filter(|_| app.can(binding.command) && (app.writes() || !writes));
+        let useful = app.can(binding.command) && (app.writes() || !binding.command.writes());
+        let word = binding.footer.filter(|_| useful);
         if let (Some(word), Some(key)) = (word, app.keys.of(binding.command).next()) {
             shown.push((binding.command, key.to_string(), word));
         }

@@ -123,7 +123,8 @@ fn truth(app: &App) -> Vec<Part> {
             }
         }
         if let Some(cost) = node.cost {
-            let cost = format!(" {dot} cost {}{:.1}%", theme.sign("≤", "<="), cost * 100.0);
+            // Rounded up: it is the most that it can be.
+            let cost = format!(" {dot} cost {}{:.1}%", theme.sign("≤", "<="), (cost * 1_000.0).ceil() / 10.0);
             parts.push(part(cost, Style::new()).gives_way(4));
         }
     }
@@ -163,7 +164,10 @@ fn tab_parts(app: &App) -> Vec<Part> {
         parts.push(part("  ", Style::new()));
     }
     let scene = &app.scene;
-    parts.push(part(format!(" {}", counted(scene.total, "lock")), theme.title()));
+    // Before the first walk is done, none found is no number.
+    let unknown = scene.total == 0 && scene.nodes.iter().any(|node| node.scanned_ago.is_none());
+    let total = if unknown { "? locks".into() } else { counted(scene.total, "lock") };
+    parts.push(part(format!(" {total}"), theme.title()));
     for (state, count) in scene.counts.iter().filter(|(state, count)| *count > 0 && *state != State::Held) {
         parts.push(part(format!("  {count} {}", state.name()), theme.state(*state)));
     }

@@ -69,7 +69,7 @@ fn nothing(app: &App) -> Vec<String> {
     if scene.total > 0 {
         return vec![format!("No lock matches the filter; {} clears it.", app.key_of(Command::Back))];
     }
-    if scene.nodes.iter().any(|node| node.scanned_ago.is_none()) {
+    if app.is_ordering() || scene.nodes.iter().any(|node| node.scanned_ago.is_none()) {
         return vec!["Looking for locks.".into()];
     }
     vec![

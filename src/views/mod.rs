@@ -121,4 +121,6 @@ fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {
 }
 
 #[cfg(test)]
+mod promises;
+#[cfg(test)]
 mod tests;
