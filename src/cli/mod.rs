@@ -114,6 +114,9 @@ pub enum Command {
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
+    /// The Lua scripts with their SHA1, ready for an application
+    #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
+    Scripts(Scripts),
     /// A private server with a simulated fleet of lock users, and the console on it
     #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
         It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
@@ -212,6 +215,15 @@ pub struct Demo {
     /// The server program to start [default: redis-server or valkey-server on the PATH]
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Scripts {
+    /// Print the text of this one, and nothing else
+    pub name: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -7,6 +7,7 @@ pub mod doctor;
 mod fencing;
 mod info;
 mod ls;
+mod scripts;
 mod session;
 mod show;
 mod watch;
@@ -45,6 +46,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Watch(options) => watch::run(&Session::open(global).await?, &options).await,
         Command::Discover(options) => discover::run(&Session::open(global).await?, &options).await,
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
+        Command::Scripts(options) => scripts::run(&options),
     }
 }
 
