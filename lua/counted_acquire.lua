@@ -1,5 +1,5 @@
--- Takes a lock that nobody holds, as acquire does, and counts the attempt: exact failure rates, at the price of a second
--- key.
+-- Takes a lock that nobody holds, as acquire does, and counts the attempt: exact failure rates, at the price of a
+-- second key.
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its counts, lockscope:{<lock>}:counts, or lockscope:<lock>:counts where the lock's name has a {hash tag}: a
