@@ -17,7 +17,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use crate::fault::shown;
 use crate::output::Column;
 use crate::text;
-pub use values::{Environment, PaceArg, duration};
+pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
 
 #[derive(Parser, Debug)]
 #[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
@@ -114,6 +114,12 @@ pub enum Command {
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
+    /// Take a test lock: leave it there, hold it, or run a command under it
+    #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
+        Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
+        LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
+        one ended it). 1: the lock was not obtained, or lost.")]
+    Acquire(Acquire),
     /// The Lua scripts with their SHA1, ready for an application
     #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
     Scripts(Scripts),
@@ -215,6 +221,42 @@ pub struct Demo {
     /// The server program to start [default: redis-server or valkey-server on the PATH]
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Acquire {
+    /// The lock's key
+    pub key: String,
+    /// Its lease: it ends by itself after that long
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub ttl: Duration,
+    /// How it is kept: a string, or a hash that counts entries as Redisson's
+    #[arg(long = "as", value_name = "KIND", default_value = "plain")]
+    pub form: LockKind,
+    /// The holder's token [default: lockscope-test:HOST:PID:RANDOM]
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// Renew it each third of its TTL while it is held; without --hold until Ctrl-C
+    #[arg(long)]
+    pub watchdog: bool,
+    /// Wait at most that long for somebody else to give it back
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub wait: Option<Duration>,
+    /// Hold it that long, then give it back
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "command")]
+    pub hold: Option<Duration>,
+    /// What to do with the command when the lock is lost: kill it, or only warn
+    #[arg(long, value_name = "WHAT", default_value = "kill", requires = "command")]
+    pub on_lost: OnLost,
+    /// How long a command that is asked to end may take before it is killed
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s", requires = "command")]
+    pub grace: Duration,
+    /// One JSON document, after what the command itself writes
+    #[arg(long)]
+    pub json: bool,
+    /// A command to run under the lock
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Args, Clone, Debug)]

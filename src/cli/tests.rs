@@ -78,7 +78,20 @@ fn commands_that_do_not_exist_yet_are_not_listed() {
     let names: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
     assert_eq!(
         names,
-        ["ls", "show", "watch", "discover", "doctor", "scripts", "demo", "info", "completions", "man", "config"]
+        [
+            "ls",
+            "show",
+            "watch",
+            "discover",
+            "doctor",
+            "acquire",
+            "scripts",
+            "demo",
+            "info",
+            "completions",
+            "man",
+            "config"
+        ]
     );
 }
 

@@ -1,5 +1,6 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
+mod acquire;
 mod console;
 mod demo;
 mod discover;
@@ -46,6 +47,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Watch(options) => watch::run(&Session::open(global).await?, &options).await,
         Command::Discover(options) => discover::run(&Session::open(global).await?, &options).await,
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
+        Command::Acquire(options) => acquire::run(&Session::open(global).await?, &options).await,
         Command::Scripts(options) => scripts::run(&options),
     }
 }

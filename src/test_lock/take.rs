@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use redis::RedisError;
 
 use super::wire::{Answer, Failure, Wire};
-use super::{Backoff, Held, Lease, Other, Request, random};
+use super::{Backoff, Form, Held, Lease, Other, Request, random};
 use crate::model::Ttl;
 use crate::topology::Node;
 
@@ -45,7 +45,8 @@ pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: i
         reached |= called.is_ok() || wire.is_open();
         let (left, end) = match called {
             Ok((Answer::Done(number), sent)) => {
-                let entries = if unsure.is_some() { 1 } else { number };
+                let counts = form == Form::Reentrant && unsure.is_none();
+                let entries = if counts { number } else { 1 };
                 match Lease::begin(request.ttl, sent, Instant::now()) {
                     Some(lease) => return Taken::Held(Box::new(Held::new(wire, request, lease, entries))),
                     // Answered so late that it may be over again.

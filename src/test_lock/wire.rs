@@ -152,7 +152,7 @@ impl fmt::Display for Other {
         }
         match self.left {
             Ttl::Never => write!(f, ", and never expires"),
-            Ttl::In(left) => write!(f, ", for another {}", humantime::format_duration(left)),
+            Ttl::In(left) => write!(f, ", for another {}", text::short_duration(left.as_millis() as u64)),
         }
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!(other.to_string(), "held by w\\n1, for another 1s 500ms");
+        assert_eq!(other.to_string(), "held by w\\n1, for another 1.5s");
         let Answer::Other(other) = array(&[Value::Int(0), Value::Int(-1), Value::Nil]).unwrap() else { panic!() };
         assert_eq!(other.to_string(), "held by somebody else, and never expires");
         assert!(array(&[]).is_err() && array(&[Value::Int(2)]).is_err() && read(Value::Okay).is_err());
