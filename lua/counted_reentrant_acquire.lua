@@ -12,7 +12,8 @@
 
 local free = redis.call('EXISTS', KEYS[1]) == 0 or redis.pcall('HEXISTS', KEYS[1], ARGV[1]) == 1
 local entries = free and redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
-if entries and redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+local left = redis.call('PTTL', KEYS[1])
+if entries and (entries == 1 or (left >= 0 and left < tonumber(ARGV[2]))) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 -- Counts that can't be written (another type, the largest number) cost nobody the lock.
@@ -23,4 +24,4 @@ if entries then
   return { 1, entries }
 end
 local holder = redis.pcall('HLEN', KEYS[1]) == 1 and string.sub(redis.call('HGETALL', KEYS[1])[1], 1, 512)
-return { 0, redis.call('PTTL', KEYS[1]), holder }
+return { 0, left, holder }

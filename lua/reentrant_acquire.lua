@@ -10,7 +10,8 @@
 
 if redis.call('EXISTS', KEYS[1]) == 0 or redis.pcall('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   local entries = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
-  if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+  local left = redis.call('PTTL', KEYS[1])
+  if entries == 1 or (left >= 0 and left < tonumber(ARGV[2])) then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
   return { 1, entries }

@@ -596,6 +596,16 @@ fn renewals_come_on_time() {
     assert!(!exists(&server, "lock:a"));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_does_not_outlive_who_renews_its_lock() {
+    let server = Server::start();
+    let mut running = Running::start(&server, &["lock:a", "--ttl", "60s", "--", "sh", "-c", "echo $$; exec sleep 600"]);
+    let pid = running.line();
+    running.signal(libc::SIGKILL);
+    ends(&pid);
+}
+
 #[test]
 fn a_lock_is_held_for_a_while_and_given_back() {
     let server = Server::start();
@@ -643,6 +653,44 @@ fn nothing_is_taken_that_can_not_be_recorded() {
     let ran = acquire(&server, home.path(), &["lock:a", "--ttl", "60s"]);
     assert_eq!((ran.code, keys(&server)), (Some(1), 0));
     assert!(ran.err.contains("audit file can't be written"), "{}", ran.err);
+}
+
+#[test]
+fn the_operator_that_the_doctor_advises_can_take_test_locks() {
+    let server = Server::start();
+    let home = temporary_directory();
+    let doctor = ["doctor", "--json", "-p", "lock:*", "-u", &server.url()];
+    let report = lockscope_at(home.path()).args(doctor).output().unwrap();
+    let report: Json = serde_json::from_slice(&report.stdout).unwrap();
+    let line = report["acl"]["operator"].as_str().unwrap();
+    let words = line.split(' ').map(|word| word.trim_matches('\''));
+    let words: Vec<&str> = words.map(|word| if word.starts_with('>') { ">acts" } else { word }).collect();
+    server.cli(&words);
+    for form in ["plain", "reentrant"] {
+        let mut command = lockscope_at(home.path());
+        command.args(["acquire", "lock:a", "--ttl", "1s", "--watchdog", "--hold", "600ms", "--as", form, "--json"]);
+        command.args(["-u", &server.url(), "--user", words[2]]).env("LOCKSCOPE_PASSWORD", "acts");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let result: Json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&result["ended"], result["renewals"].as_u64() > Some(0)), (&"released".into(), true), "{result}");
+        assert!(!exists(&server, "lock:a"));
+    }
+}
+
+#[test]
+fn the_page_on_json_names_every_field_of_a_result() {
+    let server = Server::start();
+    let home = temporary_directory();
+    server.cli(&["SET", "lock:held", "you"]);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md")).unwrap();
+    for args in [&["lock:held"][..], &["lock:a"], &["lock:b", "--hold", "1ms"], &["lock:c", "--read-only"]] {
+        let ran = acquire(&server, home.path(), &[args, &["--ttl", "60s", "--json"]].concat());
+        let result: Json = serde_json::from_str(&ran.out).unwrap();
+        let missing: Vec<&String> =
+            result.as_object().unwrap().keys().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "docs/json.md does not speak of {missing:?}");
+    }
 }
 
 #[test]

@@ -117,19 +117,18 @@ async fn keep(
     mut record: Record,
     mut signals: Signals,
 ) -> Result<u8, Fault> {
-    if let Err(fault) = record.taken(&held) {
-        // What can't be recorded does not happen.
+    let leaves = options.command.is_empty() && options.hold.is_none() && !options.watchdog;
+    let told = record.taken(&held).and_then(|()| if leaves { record.left(&held) } else { record.announce(&held) });
+    if let Err(fault) = told {
+        // What can't be recorded does not happen, and nobody keeps a lock that he was not told of.
         held.release().await;
         return Err(fault);
     }
-    let holds = options.hold.is_some() || options.watchdog;
-    if options.command.is_empty() && !holds {
-        record.left(&held)?;
+    if leaves {
         return Ok(0);
     }
     let began = Instant::now();
     let ended = if options.command.is_empty() {
-        record.announce(&held)?;
         hold(session, options, &mut held, &mut signals).await
     } else {
         run_under(session, options, &mut held, &mut signals).await
@@ -263,9 +262,9 @@ fn finish(
     let why = lost.as_ref().map(Loss::to_string);
     let details = json!({ "ended": way, "lost": why, "kept_ms": kept.as_millis() as u64,
         "renewals": held.renewals(), "exit_code": exit });
-    record.ended(held, &details)?;
-    if let Some(fault) = fault {
+    for fault in [fault, record.ended(held, &details).err()].into_iter().flatten() {
         let _ = fault.print(&mut std::io::stderr());
+        code = code.max(1);
     }
     Ok(code)
 }

@@ -124,6 +124,8 @@ impl Held {
         loop {
             let patience = (PATIENCE / 2).min(until.saturating_duration_since(Instant::now()));
             match self.wire.call(script, &self.request, patience).await {
+                // An attempt that was given up and heard late has entered it, too.
+                Ok((Answer::Done(1..), _)) if self.request.unique => {}
                 Ok((Answer::Done(entries), _)) => return Released::Done { entries },
                 // The one without an answer was heard after all.
                 Ok((Answer::Gone, _)) if unsure => return Released::Done { entries: 0 },
@@ -132,7 +134,7 @@ impl Held {
                 Err(failure) => {
                     let in_doubt = matches!(failure, Failure::Unknown(_));
                     // Leaving twice what was entered more than once would take an entry of somebody else's.
-                    let once = in_doubt && self.entries > 1;
+                    let once = in_doubt && self.entries > 1 && !self.request.unique;
                     let over = Instant::now() >= until || (!in_doubt && self.wire.is_open());
                     if once || over {
                         return Released::Unknown(failure.error());

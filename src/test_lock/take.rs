@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redis::RedisError;
 
-use super::wire::{Answer, Failure, Wire};
+use super::wire::{Answer, Failure, Wire, timed_out};
 use super::{Backoff, Form, Held, Lease, Other, Request, random};
 use crate::model::Ttl;
 use crate::topology::Node;
@@ -28,8 +28,8 @@ pub enum Taken {
     Stopped,
 }
 
-/// Takes the lock; with `until`, waits for it till then. `stop` ends the waiting between two attempts, never in the
-/// middle of one, so that nothing is taken that nobody knows of.
+/// Takes the lock; with `until`, waits for it till then. `stop` ends it before or between attempts, never in
+/// the middle of one, so that nothing is taken that nobody knows of.
 pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: impl Future<Output = ()>) -> Taken {
     let mut stop = pin!(stop);
     let mut backoff = Backoff::default();
@@ -41,7 +41,16 @@ pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: i
     loop {
         let form = request.form;
         let script = if unsure.is_some() { form.renew() } else { form.acquire() };
-        let called = wire.call(script, &request, patience).await;
+        // Connecting can be stopped, a question that was sent can't.
+        let opened = tokio::select! {
+            biased;
+            () = &mut stop => return unsure.map_or(Taken::Stopped, Taken::Unknown),
+            opened = wire.open(PATIENCE) => opened,
+        };
+        let called = match opened {
+            Ok(()) => wire.call(script, &request, patience).await,
+            Err(failure) => Err(failure),
+        };
         reached |= called.is_ok() || wire.is_open();
         let (left, end) = match called {
             Ok((Answer::Done(number), sent)) => {
@@ -50,8 +59,13 @@ pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: i
                 match Lease::begin(request.ttl, sent, Instant::now()) {
                     Some(lease) => return Taken::Held(Box::new(Held::new(wire, request, lease, entries))),
                     // Answered so late that it may be over again.
-                    None => (Ttl::In(Duration::ZERO), Taken::Unknown(too_late())),
+                    None => (Ttl::In(Duration::ZERO), Taken::Unknown(timed_out())),
                 }
+            }
+            // An attempt that was given up was heard late.
+            Ok((Answer::Other(other), _)) if request.unique && other.holder.as_ref() == Some(&request.token) => {
+                unsure = Some(timed_out());
+                continue;
             }
             Ok((Answer::Other(other), _)) => {
                 unsure = None;
@@ -59,13 +73,13 @@ pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: i
             }
             Ok((Answer::Gone, _)) => {
                 // The attempt in doubt was in vain.
-                (Ttl::In(Duration::ZERO), Taken::Failed(unsure.take().unwrap_or_else(too_late)))
+                (Ttl::In(Duration::ZERO), Taken::Failed(unsure.take().unwrap_or_else(timed_out)))
             }
             Err(Failure::Unknown(error)) if request.unique => {
                 if unsure.replace(error).is_none() {
                     continue;
                 }
-                (Ttl::Never, Taken::Unknown(unsure.take().unwrap_or_else(too_late)))
+                (Ttl::Never, Taken::Unknown(unsure.take().unwrap_or_else(timed_out)))
             }
             Err(Failure::Unknown(error)) => return Taken::Unknown(error),
             Err(Failure::Clean(error)) if unsure.is_some() => (Ttl::Never, Taken::Unknown(error)),
@@ -96,8 +110,4 @@ fn passes(error: &RedisError) -> bool {
         None => true,
         Some(code) => matches!(code, "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "READONLY"),
     }
-}
-
-fn too_late() -> RedisError {
-    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }

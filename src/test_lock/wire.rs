@@ -60,6 +60,15 @@ impl Wire {
         self.conn.is_some()
     }
 
+    /// Connects, if there is no connection. Nothing is sent: it may be dropped at any time.
+    pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
+        if self.conn.is_none() {
+            let until = Instant::now() + patience;
+            self.conn = Some(in_time(until, self.node.connect()).await.map_err(Failure::Clean)?);
+        }
+        Ok(())
+    }
+
     /// Runs a script on the lock; the answer comes with the moment when the question was sent.
     pub async fn call(
         &mut self,
@@ -68,10 +77,8 @@ impl Wire {
         patience: Duration,
     ) -> Result<(Answer, Instant), Failure> {
         let until = Instant::now() + patience;
-        let mut conn = match self.conn.take() {
-            Some(conn) => conn,
-            None => in_time(until, self.node.connect()).await.map_err(Failure::Clean)?,
-        };
+        self.open(patience).await?;
+        let Some(mut conn) = self.conn.take() else { return Err(Failure::Clean(timed_out())) };
         let keys = [request.key().as_bytes().to_vec()];
         let ttl = request.ttl.as_millis().to_string().into_bytes();
         let args = [request.token.as_bytes().to_vec(), ttl];
@@ -108,8 +115,12 @@ impl Wire {
 async fn in_time<T>(until: Instant, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     match tokio::time::timeout_at(until.into(), answer).await {
         Ok(answer) => answer,
-        Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        Err(_) => Err(timed_out()),
     }
+}
+
+pub fn timed_out() -> RedisError {
+    io::Error::from(io::ErrorKind::TimedOut).into()
 }
 
 fn read(value: Value) -> RedisResult<Answer> {
