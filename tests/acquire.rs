@@ -306,6 +306,28 @@ async fn an_attempt_without_an_answer_is_cleared_up() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_was_given_up_and_heard_late_is_our_own() {
+    let server = Server::start();
+    for (form, entries) in [(Form::Plain, 1), (Form::Reentrant, 2)] {
+        let request = request("lock:a", form, Duration::from_secs(30));
+        let token = request.token().to_string();
+        match form {
+            Form::Plain => server.cli(&["SET", "lock:a", &token, "PX", "30000"]),
+            Form::Reentrant => server.cli(&["HSET", "lock:a", &token, "1"]),
+        };
+        let mut held = held(take(&node(&server).await, request, None, std::future::pending()).await);
+        assert_eq!(held.entries(), entries);
+        assert!(matches!(held.release().await, Released::Done { entries: 0 }));
+        assert!(!exists(&server, "lock:a"), "{form}: nothing of it is left");
+    }
+    // A token that somebody chose may be anybody's.
+    server.cli(&["SET", "lock:a", "me"]);
+    let chosen = request("lock:a", Form::Plain, Duration::from_secs(30)).with_token(b"me");
+    let taken = take(&node(&server).await, chosen, None, std::future::pending()).await;
+    assert!(matches!(taken, Taken::Refused(_)), "{taken:?}");
+}
+
+#[tokio::test]
 async fn waiting_can_be_stopped_and_takes_nothing() {
     let server = Server::start();
     server.cli(&["SET", "lock:a", "you"]);
