@@ -38,8 +38,9 @@ fn count(raw: &[u8], what: &str) -> usize {
 #[test]
 fn what_is_typed_reaches_a_command_under_a_lock_once() {
     let server = server();
-    let script = "n=; trap 'n=x$n; echo got $n' INT; trap 'echo bye $n; exit 3' TERM; echo ready; \
-        while :; do sleep 0.02; done";
+    // A shell that waits for a child in the background runs a trap at once, so that no two interrupts become one.
+    let script = "n=; trap 'n=x$n; echo got $n' INT; trap 'kill $!; echo bye $n; exit 3' TERM; sleep 600 & \
+        echo ready; while :; do wait; done";
     let url = server.url();
     let arguments = ["acquire", "-u", &url, "lock:typed", "--ttl", "60s", "--", "sh", "-c", script];
     let mut terminal = Terminal::start(binary().to_str().unwrap(), &arguments, &[]);
