@@ -100,7 +100,8 @@ fn user() -> String {
     named.filter(|name| !name.is_empty()).unwrap_or(id)
 }
 
-fn host() -> String {
+/// The name of this machine.
+pub fn host() -> String {
     #[cfg(unix)]
     {
         let mut name = [0_u8; 256];

@@ -34,6 +34,7 @@ pub mod secret;
 pub mod server_url;
 pub mod servers;
 pub mod settings;
+pub mod test_lock;
 pub mod text;
 pub mod theme;
 pub mod topology;

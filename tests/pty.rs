@@ -36,6 +36,26 @@ fn count(raw: &[u8], what: &str) -> usize {
 }
 
 #[test]
+fn what_is_typed_reaches_a_command_under_a_lock_once() {
+    let server = server();
+    // A shell that waits for a child in the background runs a trap at once, so that no two interrupts become one.
+    let script = "n=; trap 'n=x$n; echo got $n' INT; trap 'kill $!; echo bye $n; exit 3' TERM; sleep 600 & \
+        echo ready; while :; do wait; done";
+    let url = server.url();
+    let arguments = ["acquire", "-u", &url, "lock:typed", "--ttl", "60s", "--", "sh", "-c", script];
+    let mut terminal = Terminal::start(binary().to_str().unwrap(), &arguments, &[]);
+    terminal.wait_for("the command", |screen| screen.contains("ready"));
+    for got in ["got x", "got xx"] {
+        terminal.press("\x03");
+        terminal.wait_for("the interrupt", |screen| screen.contains(got));
+    }
+    terminal.signal(libc::SIGTERM);
+    terminal.wait_for("its last words", |screen| screen.contains("bye xx") && !screen.contains("bye xxx"));
+    assert_eq!(terminal.wait_for_end().status.exit_code(), 3);
+    assert!(!server.ask::<bool, _>(&["EXISTS", "lock:typed"]));
+}
+
+#[test]
 fn a_session_from_start_to_quit() {
     let server = server();
     let mut terminal = open(&server, &[], &[]);

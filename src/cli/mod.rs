@@ -17,7 +17,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use crate::fault::shown;
 use crate::output::Column;
 use crate::text;
-pub use values::{Environment, PaceArg, duration};
+pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
 
 #[derive(Parser, Debug)]
 #[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
@@ -131,6 +131,15 @@ pub enum Command {
     /// What was done with lockscope on this machine: by whom, when, why
     #[command(after_help = "Example: lockscope audit --json | jq 'select(.outcome == \"done\")'")]
     Audit(Audit),
+    /// Take a test lock: leave it there, hold it, or run a command under it
+    #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
+        Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
+        LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
+        one ended it). 1: the lock was not obtained, or lost.")]
+    Acquire(Acquire),
+    /// The Lua scripts with their SHA1, ready for an application
+    #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
+    Scripts(Scripts),
     /// A private server with a simulated fleet of lock users, and the console on it
     #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
         It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
@@ -312,6 +321,51 @@ pub struct Demo {
     /// The server program to start [default: redis-server or valkey-server on the PATH]
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Acquire {
+    /// The lock's key
+    pub key: String,
+    /// Its lease: it ends by itself after that long
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub ttl: Duration,
+    /// How it is kept: a string, or a hash that counts entries as Redisson's
+    #[arg(long = "as", value_name = "KIND", default_value = "plain")]
+    pub form: LockKind,
+    /// The holder's token [default: lockscope-test:HOST:PID:RANDOM]
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// Renew it each third of its TTL while it is held; without --hold until Ctrl-C
+    #[arg(long)]
+    pub watchdog: bool,
+    /// Wait at most that long for somebody else to give it back
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub wait: Option<Duration>,
+    /// Hold it that long, then give it back
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "command")]
+    pub hold: Option<Duration>,
+    /// What to do with the command when the lock is lost: kill it, or only warn
+    #[arg(long, value_name = "WHAT", default_value = "kill", requires = "command")]
+    pub on_lost: OnLost,
+    /// How long a command that is asked to end may take before it is killed
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s", requires = "command")]
+    pub grace: Duration,
+    /// One JSON document, after what the command itself writes
+    #[arg(long)]
+    pub json: bool,
+    /// A command to run under the lock
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Scripts {
+    /// Print the text of this one, and nothing else
+    pub name: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Clone, Debug)]

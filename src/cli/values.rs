@@ -27,6 +27,21 @@ impl Environment {
     }
 }
 
+/// `--as`: how a lock that we take is kept.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockKind {
+    Plain,
+    Reentrant,
+    Redlock,
+}
+
+/// `--on-lost`: what becomes of a command whose lock is lost.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnLost {
+    Kill,
+    Warn,
+}
+
 /// `--pace`: the share of the server's time that scanning may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PaceArg {

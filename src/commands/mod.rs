@@ -1,5 +1,6 @@
 //! The headless commands, one per file. They read the same model as the console and write to any `Write`.
 
+mod acquire;
 mod act;
 mod audit;
 mod console;
@@ -12,6 +13,7 @@ mod info;
 mod ls;
 mod one_lock;
 mod release;
+mod scripts;
 mod session;
 mod show;
 mod undo;
@@ -55,6 +57,8 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Undo(options) => undo::run(global, &options).await,
         Command::Audit(options) => audit::run(&options),
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
+        Command::Acquire(options) => acquire::run(&Session::open(global).await?, &options).await,
+        Command::Scripts(options) => scripts::run(&options),
     }
 }
 

@@ -13,6 +13,7 @@ mod laravel;
 mod marker;
 mod medallion;
 mod node_redlock;
+pub mod own;
 mod plain;
 mod pottery;
 mod python_redis_lock;

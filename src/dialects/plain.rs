@@ -4,7 +4,7 @@
 //! the value is a Unix time, as the oldest recipes have it, it tells when the lock was taken, or, ahead of now, when it
 //! ends.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, own, shape};
 use crate::model::{Holder, Mode, RawValue, Time};
 
 pub struct Plain;
@@ -18,6 +18,7 @@ fn holder(value: &[u8], now: Time) -> Holder {
         Some(at) if at.0 <= now.0.saturating_add(CLOCK_SKEW_MS) => holder.since = Some(at),
         ahead => holder.until = ahead,
     }
+    own::tell(&mut holder);
     holder
 }
 

@@ -3,7 +3,7 @@
 //! The dialect of everybody who wrote a reentrant lock by hand, and the last choice for hashes no library is recognised
 //! in. Hashes of counters look alike, so the name must speak of a lock and there must be one holder.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, own, shape};
 use crate::model::{Holder, Mode};
 
 /// Nobody enters a lock more often without leaving it; counters of other things pass it soon.
@@ -14,6 +14,10 @@ pub struct Reentrant;
 impl Dialect for Reentrant {
     fn name(&self) -> &'static str {
         "reentrant"
+    }
+
+    fn is_helper(&self, key: &[u8]) -> bool {
+        own::is_counts_key(key)
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
@@ -45,7 +49,11 @@ impl Dialect for Reentrant {
 fn holder(field: &[u8], value: &[u8]) -> Option<Holder> {
     let count: i64 = std::str::from_utf8(value).ok()?.parse().ok()?;
     let fits = shape::is_decimal(value) && (1..=MOST_ENTRIES).contains(&count) && shape::could_be_token(field);
-    fits.then(|| Holder { count: Some(count), ..Holder::new(field) })
+    fits.then(|| {
+        let mut holder = Holder { count: Some(count), ..Holder::new(field) };
+        own::tell(&mut holder);
+        holder
+    })
 }
 
 #[cfg(test)]

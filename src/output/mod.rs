@@ -16,6 +16,7 @@ pub mod watch;
 
 pub use columns::{Column, worst_first};
 pub use page::Notes;
+pub(crate) use stored::textual;
 
 use std::borrow::Cow;
 

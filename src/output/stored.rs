@@ -94,7 +94,7 @@ impl<'a> Stored<'a> {
 }
 
 /// Text as it is, or escaped with its base64.
-pub(super) fn textual(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
+pub(crate) fn textual(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.into(), None),
         Err(_) => (text::visible(bytes).into(), Some(BASE64_STANDARD.encode(bytes))),

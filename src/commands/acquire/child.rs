@@ -1,0 +1,177 @@
+//! The command that runs under a lock: started, sent the signals that we get, stopped when the lock is lost.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::cli::OnLost;
+use crate::text;
+
+/// The signals that are meant for the command rather than for us.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    quit: Signal,
+}
+
+impl Signals {
+    pub fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    /// The number of the next one.
+    pub async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.terminate.recv() => libc::SIGTERM,
+            _ = self.interrupt.recv() => libc::SIGINT,
+            _ = self.hangup.recv() => libc::SIGHUP,
+            _ = self.quit.recv() => libc::SIGQUIT,
+        }
+    }
+}
+
+/// The exit code that tells of a signal, as shells have it.
+pub fn code_of(signal: i32) -> u8 {
+    128_u8.wrapping_add(signal as u8)
+}
+
+pub struct Child {
+    process: tokio::process::Child,
+    pid: libc::pid_t,
+    place: Place,
+}
+
+/// Where the command runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In our own process group, since it may want the terminal. What is typed there reaches it without us.
+    WithUs,
+    /// In a group of its own, with all that it starts.
+    Apart,
+}
+
+impl Child {
+    pub fn start(words: &[OsString], environment: &[(&str, &[u8])], on_lost: OnLost) -> io::Result<Child> {
+        let place = if on_terminal() { Place::WithUs } else { Place::Apart };
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).kill_on_drop(true);
+        for (name, value) in environment {
+            // No variable can hold a nought; the value is written there as everywhere it is shown.
+            match value.contains(&0) {
+                true => command.env(name, text::visible(value)),
+                false => command.env(name, OsStr::from_bytes(value)),
+            };
+        }
+        if place == Place::Apart {
+            command.process_group(0);
+        }
+        if on_lost == OnLost::Kill {
+            ends_with_us(&mut command);
+        }
+        let process = command.spawn()?;
+        let pid = process.id().and_then(|pid| libc::pid_t::try_from(pid).ok());
+        let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
+        Ok(Child { process, pid, place })
+    }
+
+    /// The exit code, 128 and the signal's number if one ended it.
+    pub async fn wait(&mut self) -> u8 {
+        code(self.process.wait().await)
+    }
+
+    /// Hands a signal on.
+    pub fn forward(&self, signal: i32) {
+        // What was typed at the terminal has reached the command already, and twice means something else to many.
+        let typed = matches!(signal, libc::SIGINT | libc::SIGQUIT);
+        if self.place == Place::WithUs && typed && on_terminal() {
+            return;
+        }
+        self.send(signal);
+    }
+
+    /// Ends it: asks, and after `grace` kills.
+    pub async fn stop(&mut self, grace: Duration) {
+        let until = Instant::now() + grace;
+        self.send(libc::SIGTERM);
+        if timeout(grace, self.process.wait()).await.is_err() {
+            self.send(libc::SIGKILL);
+            let _ = self.process.wait().await;
+        }
+        // What it started may take longer than itself.
+        while self.place == Place::Apart && send(-self.pid, 0) {
+            if Instant::now() >= until {
+                send(-self.pid, libc::SIGKILL);
+                return;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn send(&self, signal: i32) {
+        // Once it is reaped its number may be another's.
+        if self.process.id().is_some() {
+            send(if self.place == Place::Apart { -self.pid } else { self.pid }, signal);
+        }
+    }
+}
+
+/// Sends a signal to a process, or to a group where the number is negative; whether there is one.
+fn send(to: libc::pid_t, signal: i32) -> bool {
+    // SAFETY: no memory is touched.
+    unsafe { libc::kill(to, signal) == 0 }
+}
+
+fn code(status: io::Result<ExitStatus>) -> u8 {
+    match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => code as u8,
+            (None, Some(signal)) => code_of(signal),
+            (None, None) => 1,
+        },
+        Err(_) => 1,
+    }
+}
+
+/// Whether a terminal sends what is typed to our process group.
+fn on_terminal() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
+    // SAFETY: both ask for a number; the file is open.
+    unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
+}
+
+/// Has the kernel end the command when we are killed ourselves: nobody renews its lock any more.
+#[cfg(target_os = "linux")]
+fn ends_with_us(command: &mut Command) {
+    let parent = std::process::id() as libc::pid_t;
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // We may have died before the call above.
+            if libc::getppid() != parent {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Elsewhere it goes on, and its lock ends with the lease.
+#[cfg(not(target_os = "linux"))]
+fn ends_with_us(_command: &mut Command) {}

@@ -1,0 +1,120 @@
+//! Test locks: taken, kept and given back by lockscope itself, through the same scripts that it offers to applications.
+//!
+//! [`take`] tries, and waits where it is asked to; what it returns is [`Held`], whose [`renew`](Held::renew) is the
+//! watchdog and whose [`release`](Held::release) gives the lock back. When a lease counts as lost is decided by
+//! [`Lease`], how long to wait by [`Backoff`]: both pure. Only a key that the gate admitted can be asked for. `acquire`
+//! calls this; it asks nobody anything, records nothing and prints nothing.
+
+mod backoff;
+mod held;
+mod lease;
+mod take;
+mod wire;
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+pub use backoff::Backoff;
+pub use held::{Held, Loss, Released, Turn};
+pub use lease::Lease;
+pub use take::{Taken, take};
+pub use wire::Other;
+
+use crate::actions::Admission;
+use crate::audit;
+use crate::dialects::own;
+use crate::model::{Key, Token};
+use crate::scripts::{self, Script};
+
+/// How a test lock is kept on the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// A string: the token of its holder.
+    Plain,
+    /// A hash: the token of its holder, and how often it entered.
+    Reentrant,
+}
+
+/// What is to be taken.
+#[derive(Clone, Debug)]
+pub struct Request {
+    admission: Admission,
+    form: Form,
+    token: Token,
+    /// Nobody else can have this token: whoever finds it on the server knows that it is our own doing.
+    unique: bool,
+    ttl: Duration,
+}
+
+impl Request {
+    /// With a token that nobody else has, and that says whose test it is.
+    pub fn new(admission: &Admission, form: Form, ttl: Duration) -> io::Result<Request> {
+        let token = own::test_token(&audit::host(), std::process::id(), random()?);
+        Ok(Request { admission: admission.clone(), form, token: Token::from(&token[..]), unique: true, ttl })
+    }
+
+    /// With a token of the caller's choice.
+    pub fn with_token(self, token: &[u8]) -> Request {
+        Request { token: Token::from(token), unique: false, ..self }
+    }
+
+    pub fn key(&self) -> &Key {
+        self.admission.key()
+    }
+
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    pub fn token(&self) -> &Token {
+        &self.token
+    }
+
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+}
+
+impl Form {
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Plain => "plain",
+            Form::Reentrant => "reentrant",
+        }
+    }
+
+    fn acquire(self) -> &'static Script {
+        match self {
+            Form::Plain => &scripts::ACQUIRE,
+            Form::Reentrant => &scripts::REENTRANT_ACQUIRE,
+        }
+    }
+
+    fn renew(self) -> &'static Script {
+        match self {
+            Form::Plain => &scripts::RENEW,
+            Form::Reentrant => &scripts::REENTRANT_RENEW,
+        }
+    }
+
+    fn release(self) -> &'static Script {
+        match self {
+            Form::Plain => &scripts::RELEASE,
+            Form::Reentrant => &scripts::REENTRANT_RELEASE,
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Bytes that nobody can guess.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|why| io::Error::other(format!("the system has no random bytes: {why}")))?;
+    Ok(bytes)
+}

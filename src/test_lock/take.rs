@@ -1,0 +1,113 @@
+//! Tries to take a lock until it is there, the time is up or somebody says stop.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use redis::RedisError;
+
+use super::wire::{Answer, Failure, Wire, timed_out};
+use super::{Backoff, Form, Held, Lease, Other, Request, random};
+use crate::model::Ttl;
+use crate::topology::Node;
+
+/// How long an attempt may take; a lease that is shorter makes it less.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How it went.
+#[derive(Debug)]
+pub enum Taken {
+    Held(Box<Held>),
+    /// Somebody else has it.
+    Refused(Other),
+    /// The server can't be reached, or does not permit it: nothing was taken.
+    Failed(RedisError),
+    /// The server may have given it to us, and we can't find out. If so, it ends with its lease.
+    Unknown(RedisError),
+    /// Told to stop before there was anything to give back.
+    Stopped,
+}
+
+/// Takes the lock; with `until`, waits for it till then. `stop` ends it before or between attempts, never in
+/// the middle of one, so that nothing is taken that nobody knows of.
+pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: impl Future<Output = ()>) -> Taken {
+    let mut stop = pin!(stop);
+    let mut backoff = Backoff::default();
+    let patience = request.ttl.min(PATIENCE);
+    let mut wire = Wire::new(node.clone());
+    let mut reached = false;
+    // An attempt without an answer: whether it went through is found out before the next one.
+    let mut unsure: Option<RedisError> = None;
+    loop {
+        let form = request.form;
+        let script = if unsure.is_some() { form.renew() } else { form.acquire() };
+        // Connecting can be stopped, a question that was sent can't.
+        let opened = tokio::select! {
+            biased;
+            () = &mut stop => return unsure.map_or(Taken::Stopped, Taken::Unknown),
+            opened = wire.open(PATIENCE) => opened,
+        };
+        let called = match opened {
+            Ok(()) => wire.call(script, &request, patience).await,
+            Err(failure) => Err(failure),
+        };
+        reached |= called.is_ok() || wire.is_open();
+        let (left, end) = match called {
+            Ok((Answer::Done(number), sent)) => {
+                let counts = form == Form::Reentrant && unsure.is_none();
+                let entries = if counts { number } else { 1 };
+                match Lease::begin(request.ttl, sent, Instant::now()) {
+                    Some(lease) => return Taken::Held(Box::new(Held::new(wire, request, lease, entries))),
+                    // Answered so late that it may be over again.
+                    None => (Ttl::In(Duration::ZERO), Taken::Unknown(timed_out())),
+                }
+            }
+            // An attempt that was given up was heard late.
+            Ok((Answer::Other(other), _)) if request.unique && other.holder.as_ref() == Some(&request.token) => {
+                unsure = Some(timed_out());
+                continue;
+            }
+            Ok((Answer::Other(other), _)) => {
+                unsure = None;
+                (other.left, Taken::Refused(other))
+            }
+            Ok((Answer::Gone, _)) => {
+                // The attempt in doubt was in vain.
+                (Ttl::In(Duration::ZERO), Taken::Failed(unsure.take().unwrap_or_else(timed_out)))
+            }
+            Err(Failure::Unknown(error)) if request.unique => {
+                if unsure.replace(error).is_none() {
+                    continue;
+                }
+                (Ttl::Never, Taken::Unknown(unsure.take().unwrap_or_else(timed_out)))
+            }
+            Err(Failure::Unknown(error)) => return Taken::Unknown(error),
+            Err(Failure::Clean(error)) if unsure.is_some() => (Ttl::Never, Taken::Unknown(error)),
+            Err(Failure::Clean(error)) if reached && passes(&error) => (Ttl::Never, Taken::Failed(error)),
+            Err(Failure::Clean(error)) => return Taken::Failed(error),
+        };
+        let now = Instant::now();
+        let Some(remaining) = until.map(|until| until.saturating_duration_since(now)).filter(|left| !left.is_zero())
+        else {
+            return end;
+        };
+        if let Taken::Unknown(error) = end {
+            unsure = Some(error);
+        }
+        let chance = random::<1>().map_or(0, |[byte]| byte);
+        let pause = backoff.next(left, chance).min(remaining);
+        tokio::select! {
+            biased;
+            () = &mut stop => return unsure.map_or(Taken::Stopped, Taken::Unknown),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Whether it is worth trying again: the network, and what a server says while it starts or changes its role.
+fn passes(error: &RedisError) -> bool {
+    match error.code() {
+        None => true,
+        Some(code) => matches!(code, "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "READONLY"),
+    }
+}

@@ -1,0 +1,190 @@
+//! The connection of one test lock: sends a script, waits as long as it is told to, and connects anew after a failure.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult, Value};
+
+use super::Request;
+use crate::model::{Token, Ttl};
+use crate::scripts::Script;
+use crate::text;
+use crate::topology::Node;
+
+/// One lock's own connection.
+pub struct Wire {
+    node: Node,
+    conn: Option<MultiplexedConnection>,
+}
+
+/// What a script answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// With a number: of milliseconds or entries.
+    Done(u64),
+    /// Somebody else holds it.
+    Other(Other),
+    /// Nobody holds it.
+    Gone,
+}
+
+/// Who holds a lock that is not ours.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Other {
+    /// `None` where the key is kept in another way than ours, or has several holders.
+    pub holder: Option<Token>,
+    pub left: Ttl,
+    /// The type of the key, where the holder is not known.
+    pub kind: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// Nothing was sent, or the server said why not: nothing was done.
+    Clean(RedisError),
+    /// It may have been done.
+    Unknown(RedisError),
+}
+
+impl Wire {
+    pub fn new(node: Node) -> Wire {
+        Wire { node, conn: None }
+    }
+
+    /// Whether there is a connection, as far as we know.
+    pub fn is_open(&self) -> bool {
+        self.conn.is_some()
+    }
+
+    /// Connects, if there is no connection. Nothing is sent: it may be dropped at any time.
+    pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
+        if self.conn.is_none() {
+            let until = Instant::now() + patience;
+            self.conn = Some(in_time(until, self.node.connect()).await.map_err(Failure::Clean)?);
+        }
+        Ok(())
+    }
+
+    /// Runs a script on the lock; the answer comes with the moment when the question was sent.
+    pub async fn call(
+        &mut self,
+        script: &Script,
+        request: &Request,
+        patience: Duration,
+    ) -> Result<(Answer, Instant), Failure> {
+        let until = Instant::now() + patience;
+        self.open(patience).await?;
+        let Some(mut conn) = self.conn.take() else { return Err(Failure::Clean(timed_out())) };
+        let keys = [request.key().as_bytes().to_vec()];
+        let ttl = request.ttl.as_millis().to_string().into_bytes();
+        let args = [request.token.as_bytes().to_vec(), ttl];
+        let sent = Instant::now();
+        let answered = in_time(until, script.call(&mut conn, &keys, &args)).await;
+        match answered {
+            // A connection that failed, or on which an answer is still to come, is not used again.
+            Ok(value) => {
+                let answer = read(value).map_err(Failure::Unknown)?;
+                self.conn = Some(conn);
+                Ok((self.identify(answer, request, until).await, sent))
+            }
+            Err(error) if error.code().is_some() => {
+                self.conn = Some(conn);
+                Err(Failure::Clean(error))
+            }
+            Err(error) => Err(Failure::Unknown(error)),
+        }
+    }
+
+    /// Where the script could not name the holder, asks of what type the key is; nothing depends on it.
+    async fn identify(&mut self, answer: Answer, request: &Request, until: Instant) -> Answer {
+        let (Answer::Other(Other { holder: None, left, .. }), Some(conn)) = (&answer, &mut self.conn) else {
+            return answer;
+        };
+        let mut question = redis::cmd("TYPE");
+        question.arg(request.key().as_bytes());
+        let kind: RedisResult<String> = in_time(until, question.query_async(conn)).await;
+        let kind = kind.ok().filter(|kind| kind != "none");
+        Answer::Other(Other { holder: None, left: *left, kind })
+    }
+}
+
+async fn in_time<T>(until: Instant, answer: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    match tokio::time::timeout_at(until.into(), answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(timed_out()),
+    }
+}
+
+pub fn timed_out() -> RedisError {
+    io::Error::from(io::ErrorKind::TimedOut).into()
+}
+
+fn read(value: Value) -> RedisResult<Answer> {
+    let parts: Vec<Value> = redis::from_redis_value(value)?;
+    let number = |index: usize| match parts.get(index) {
+        Some(Value::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let answer = match (number(0), number(1)) {
+        (Some(1), Some(count)) => Some(Answer::Done(count.max(0) as u64)),
+        (Some(-1), _) => Some(Answer::Gone),
+        (Some(0), Some(left)) => {
+            let holder = match parts.get(2) {
+                Some(Value::BulkString(bytes)) => Some(Token::from(&bytes[..])),
+                _ => None,
+            };
+            let left = u64::try_from(left).map_or(Ttl::Never, |left| Ttl::In(Duration::from_millis(left)));
+            Some(Answer::Other(Other { holder, left, kind: None }))
+        }
+        _ => None,
+    };
+    answer.ok_or_else(|| (redis::ErrorKind::UnexpectedReturnType, "a script answered what it never does").into())
+}
+
+impl Failure {
+    pub fn error(self) -> RedisError {
+        match self {
+            Failure::Clean(error) | Failure::Unknown(error) => error,
+        }
+    }
+}
+
+/// As the end of a sentence that begins with the key: "lock:a is …".
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.holder, &self.kind) {
+            (Some(holder), _) => write!(f, "held by {holder}")?,
+            (None, Some(kind)) => write!(f, "there as a {}", text::visible(kind.as_bytes()))?,
+            (None, None) => write!(f, "held by somebody else")?,
+        }
+        match self.left {
+            Ttl::Never => write!(f, ", and never expires"),
+            Ttl::In(left) => write!(f, ", for another {}", text::short_duration(left.as_millis() as u64)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_as_they_are_meant() {
+        let array = |parts: &[Value]| read(Value::Array(parts.to_vec()));
+        assert_eq!(array(&[Value::Int(1), Value::Int(30_000)]).unwrap(), Answer::Done(30_000));
+        assert_eq!(array(&[Value::Int(-1)]).unwrap(), Answer::Gone);
+        let Answer::Other(other) =
+            array(&[Value::Int(0), Value::Int(1_500), Value::BulkString(b"w\n1".to_vec())]).unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(other.to_string(), "held by w\\n1, for another 1.5s");
+        let Answer::Other(other) = array(&[Value::Int(0), Value::Int(-1), Value::Nil]).unwrap() else { panic!() };
+        assert_eq!(other.to_string(), "held by somebody else, and never expires");
+        assert!(array(&[]).is_err() && array(&[Value::Int(2)]).is_err() && read(Value::Okay).is_err());
+    }
+}
