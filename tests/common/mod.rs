@@ -10,6 +10,7 @@ pub mod acting;
 pub mod engine;
 pub mod feed;
 pub mod library;
+pub mod listener;
 pub mod process;
 pub mod samples;
 pub mod server;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 pub use feed::Feed;
 pub use library::{Library, Taken};
+pub use listener::Listener;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;
 pub use tls::Certificates;
