@@ -5,7 +5,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
@@ -439,11 +438,6 @@ fn answer(value: &Value) -> String {
     }
 }
 
-fn everything(server: &Server) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
-    let keys: Vec<Vec<u8>> = server.ask(&["KEYS", "*"]);
-    keys.into_iter().map(|key| (key.clone(), server.ask(&[&b"DUMP"[..], &key]))).collect()
-}
-
 fn is_done(performed: &Performed) -> bool {
     matches!(performed.outcome, Outcome::Done { .. })
 }
@@ -472,10 +466,10 @@ async fn a_release_does_what_the_library_would_do_and_nothing_else() {
             set_up(&server, case);
             let lock = acting.see(case.key.as_bytes(), told).await.unwrap_or_else(|| panic!("{name} is no lock"));
             change.iter().for_each(|line| drop(server.cli(line)));
-            let before = everything(&server);
+            let before = server.everything();
             let refused = acting.free(&lock, case.holder.map(str::as_bytes)).await;
             assert!(is_refused(&refused), "{name} after {change:?}: {refused:?}");
-            assert_eq!(everything(&server), before, "{name} after {change:?}");
+            assert_eq!(server.everything(), before, "{name} after {change:?}");
             for (listener, _) in &mut listeners {
                 assert_eq!(listener.heard(&server), [""; 0], "{name} after {change:?}");
             }
@@ -649,11 +643,11 @@ async fn the_lock_of_a_bullmq_job_is_freed_by_force_only() {
     let sample = sample(&server, "bullmq");
     let mut acting = Acting::on(&server).await;
     let lock = acting.see(&sample.key, None).await.expect("a lock");
-    let before = everything(&server);
+    let before = server.everything();
     let plan = plan::free(&lock, Freeing::default(), acting.clock.now()).expect("a plan");
     let refused = acting.perform(&plan).await;
     assert!(is_refused(&refused) && refused.outcome.why().unwrap().contains("--force"), "{refused:?}");
-    assert_eq!(everything(&server), before);
+    assert_eq!(server.everything(), before);
 
     let holder = String::from_utf8(sample.holders[0].token.clone()).unwrap();
     let run = |more: &[&str]| {
@@ -664,7 +658,7 @@ async fn the_lock_of_a_bullmq_job_is_freed_by_force_only() {
     let ran = run(&[]);
     assert_eq!(ran.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&ran.stderr).contains("--force"), "{ran:?}");
-    assert_eq!(everything(&server), before);
+    assert_eq!(server.everything(), before);
     let ran = run(&["--force"]);
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
     assert!(!server.ask::<bool, _>(&["EXISTS", "bull:mail:1:lock"]));

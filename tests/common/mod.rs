@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod acting;
+pub mod desk;
 pub mod engine;
 pub mod feed;
 pub mod library;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use desk::{Desk, Ran};
 pub use feed::Feed;
 pub use library::{Library, Taken};
 pub use listener::Listener;
