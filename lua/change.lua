@@ -128,10 +128,66 @@ end
 function write.take(counter, count) redis.call('DECRBY', counter, count) end
 function write.unpush(list, item) redis.call('LREM', list, 1, item) end
 
+-- What a write takes, asked before the first one, since a script that is stopped by an error leaves half of it done:
+-- the commands that it sends, each with the key that it is for, and the types of its keys.
+local takes = {
+  del = { commands = { DEL = 1 } },
+  hdel = { commands = { HDEL = 1 }, types = { 'hash' } },
+  zrem = { commands = { ZREM = 1 }, types = { 'zset' } },
+  srem = { commands = { SREM = 1 }, types = { 'set' } },
+  publish = { channel = 2 },
+  head = { commands = { LINDEX = 1, ZSCORE = 2, LPOP = 1, ZREM = 2 }, types = { 'list', 'zset' }, channel = 3 },
+  drop = { commands = { LREM = 1, ZREM = 2 }, types = { 'list', 'zset' } },
+  signal = { commands = { DEL = 1, LPUSH = 1, PEXPIRE = 1 } },
+  push = { commands = { LPUSH = 1 }, types = { 'list' } },
+  permits = { commands = { INCRBY = 1 }, types = { 'string' }, counts = true, channel = 2 },
+  emptied = { commands = { HLEN = 1, HEXISTS = 1 }, types = { 'hash' } },
+  expire = { commands = { PEXPIRE = 1 } },
+  restore = { commands = { RESTORE = 1 } },
+  hset = { commands = { EXISTS = 1, HSET = 1, PEXPIREAT = 1 }, types = { 'hash' } },
+  zadd = { commands = { EXISTS = 1, ZADD = 1, PEXPIREAT = 1 }, types = { 'zset' } },
+  sadd = { commands = { EXISTS = 1, SADD = 1, PEXPIREAT = 1 }, types = { 'set' } },
+  take = { commands = { DECRBY = 1 }, types = { 'string' }, counts = true },
+  unpush = { commands = { LREM = 1 }, types = { 'list' } },
+}
+-- These would take more arguments for more keys.
+local of_keys = { DEL = true, EXISTS = true }
+
+local function may(command, key)
+  if of_keys[command] then return redis.acl_check_cmd(command, key) end
+  return redis.acl_check_cmd(command, key, '1', '1')
+end
+
+-- Why the write would fail.
+local function refusal(name, operands)
+  local needs = takes[name]
+  for index, wanted in ipairs(needs.types or {}) do
+    local kind = redis.call('TYPE', operands[index]).ok
+    if kind ~= 'none' and kind ~= wanted then
+      return 'ERR ' .. operands[index] .. ' is a ' .. kind .. ', not a ' .. wanted
+    end
+  end
+  if needs.counts and not string.match(redis.call('GET', operands[1]) or '0', '^-?%d+$') then
+    return 'ERR ' .. operands[1] .. ' is not a number'
+  end
+  -- Redis 7 and later can be asked.
+  if not redis.acl_check_cmd then return end
+  for command, index in pairs(needs.commands or {}) do
+    if not may(command, operands[index]) then
+      return 'NOPERM this user may not run ' .. command .. ' on ' .. operands[index]
+    end
+  end
+  local channel = needs.channel and operands[needs.channel]
+  if channel and not redis.acl_check_cmd('PUBLISH', channel, '0') then
+    return 'NOPERM this user may not run PUBLISH on ' .. channel
+  end
+end
+
 -- How many operands of an instruction name keys; the others are taken as they are.
 local keys_of = { head = 2, drop = 2, publish = 0, before = 0 }
 
-local at, number, skip = 1, 0, 0
+-- All comparisons, then a look at what the writes take, then the writes.
+local at, number, writes = 1, 0, {}
 while at <= #ARGV do
   local name, count = ARGV[at], tonumber(ARGV[at + 1])
   local operands = {}
@@ -147,7 +203,17 @@ while at <= #ARGV do
       if type(now_is) == 'table' then now_is = { redis.call('TYPE', operands[1]).ok } end
       return { 0, number, now_is }
     end
-  elseif skip > 0 then
+  else
+    local why = refusal(name, operands)
+    if why then return redis.error_reply(why) end
+    writes[#writes + 1] = { name, operands }
+  end
+end
+
+local skip = 0
+for _, instruction in ipairs(writes) do
+  local name, operands = instruction[1], instruction[2]
+  if skip > 0 then
     skip = skip - 1
   elseif name == 'emptied' then
     -- The next instructions are for the case that nobody holds the hash any more.

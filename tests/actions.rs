@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use common::Server;
@@ -10,16 +9,6 @@ use common::acting::Acting;
 use common::samples::{ALL, Sample};
 use lockscope::actions::{Outcome, plan};
 use lockscope::model::LockView;
-
-/// Every key of the server as the server dumps it.
-fn everything(server: &Server) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let keys: Vec<Vec<u8>> = server.ask(&["KEYS", "*"]);
-    let dump = |key: Vec<u8>| {
-        let dump: Option<Vec<u8>> = server.ask(&[&b"DUMP"[..], &key]);
-        dump.map(|dump| (key, dump))
-    };
-    keys.into_iter().filter_map(dump).collect()
-}
 
 async fn seen(acting: &Acting, name: &str, sample: &Sample) -> LockView {
     let told = sample.told.then_some(sample.dialect);
@@ -44,7 +33,7 @@ async fn each_library_s_lock_is_freed_and_put_back_exactly_as_it_was() {
         let sample = create(&mut server.connection());
         let mut acting = Acting::on(&server).await;
         let lock = seen(&acting, name, &sample).await;
-        let (before, ttl): (_, i64) = (everything(&server), server.ask(&[&b"PTTL"[..], &sample.key]));
+        let (before, ttl): (_, i64) = (server.everything(), server.ask(&[&b"PTTL"[..], &sample.key]));
 
         let freed = acting.free(&lock, None).await;
         assert!(is_done(&freed), "{name}: {freed:?}");
@@ -52,11 +41,11 @@ async fn each_library_s_lock_is_freed_and_put_back_exactly_as_it_was() {
         let after = acting.see(&sample.key, sample.told.then_some(sample.dialect)).await;
         let holders = after.map_or(0, |lock| lock.holders.len());
         assert_eq!(holders, 0, "{name} is still held");
-        assert_ne!(everything(&server), before, "{name}");
+        assert_ne!(server.everything(), before, "{name}");
 
         let undone = acting.undo(&freed.id).await;
         assert!(is_done(&undone), "{name}: {undone:?}");
-        let mut now = everything(&server);
+        let mut now = server.everything();
         // What woke the waiters lies there for a moment, and is no part of the lock.
         now.retain(|key, _| before.contains_key(key));
         assert_eq!(now.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{name}");
@@ -76,10 +65,10 @@ async fn a_lock_that_changed_hands_is_left_alone() {
         let mut acting = Acting::on(&server).await;
         let lock = seen(&acting, name, &sample).await;
         hand_over(&server, &sample);
-        let before = everything(&server);
+        let before = server.everything();
         let performed = acting.free(&lock, None).await;
         assert!(matches!(performed.outcome, Outcome::Refused(_)), "{name}: {performed:?}");
-        assert_eq!(everything(&server), before, "{name}");
+        assert_eq!(server.everything(), before, "{name}");
         if let Ok(plan) = plan::extend(&lock, None, Duration::from_secs(900), acting.clock.now()) {
             let performed = acting.perform(&plan).await;
             assert!(matches!(performed.outcome, Outcome::Refused(_)), "{name}: {performed:?}");
@@ -136,7 +125,7 @@ async fn what_somebody_has_taken_since_is_not_put_back() {
         assert!(is_done(&freed), "{name}: {freed:?}");
         // The same lock, taken again: by the same holder's name even, but it is another hold.
         create(&mut server.connection());
-        let before = everything(&server);
+        let before = server.everything();
         // Permits are not anybody's: as long as there are some, one can be taken back.
         if is_counted(&sample) {
             server.cli(&[&b"SET"[..], &sample.key, b"0"]);
@@ -144,7 +133,7 @@ async fn what_somebody_has_taken_since_is_not_put_back() {
         let undone = acting.undo(&freed.id).await;
         assert!(matches!(undone.outcome, Outcome::Refused(_)), "{name}: {undone:?}");
         if !is_counted(&sample) {
-            assert_eq!(everything(&server), before, "{name}");
+            assert_eq!(server.everything(), before, "{name}");
         }
     }
 }

@@ -173,7 +173,7 @@ impl Check {
         };
         match self {
             Check::Absent(key) => format!("somebody has taken {} since", Key::from(&key[..])),
-            Check::Present(_) => gone(),
+            Check::Present(key) => format!("{} is not there", Key::from(&key[..])),
             Check::Value { .. } => match now {
                 Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
                 _ => gone(),

@@ -300,7 +300,8 @@ impl Answer<'_> {
 
 /// The script itself was not permitted: nothing of it ran.
 fn is_denied(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) && error.to_string().to_lowercase().contains("eval")
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
+        && error.detail().is_some_and(|detail| detail.contains("run the 'eval"))
 }
 
 fn is_lost(error: &RedisError) -> bool {

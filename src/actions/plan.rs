@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::check::{self, Check};
 use super::gate::Refusal;
 use super::program::Write;
-use crate::dialects::{self, Obstacle, Release, Sight, Step};
+use crate::dialects::{self, Obstacle, Release, Renewal, Sight, Step};
 use crate::model::{Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl};
 use crate::text::short_duration;
 
@@ -104,6 +104,14 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         return Err(Refusal::NotSo(format!(
             "each holder of a {} lock has a lease of its own, kept in the value: {} can't be extended from outside",
             lock.dialect, holder.token
+        )));
+    }
+    let freed_by_time = dialect.renewal() != Renewal::NoLease || dialect.release(&sight).steps == [Step::Delete(key())];
+    if !freed_by_time {
+        return Err(Refusal::NotSo(format!(
+            "a {} lock is not freed when its key runs out: {} holds more than this hold, or other keys count it; it can't \
+             be given a TTL",
+            lock.dialect, lock.key
         )));
     }
     let mut checks = match (&lock.value, holders.as_slice()) {

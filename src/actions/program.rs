@@ -163,15 +163,22 @@ impl Write {
             Write::Step(step) => step_commands(step),
             Write::Expire { key, ms } => vec![words(&[b"PEXPIRE", key, ms.to_string().as_bytes()])],
             Write::Restore { key, dump, .. } => vec![words(&[b"RESTORE", key, b"0", dump])],
-            Write::PutField { key, field, value, .. } => vec![words(&[b"HSET", key, field, value])],
-            Write::PutScored { key, member, score, .. } => vec![words(&[b"ZADD", key, score.as_bytes(), member])],
-            Write::PutMember { key, member, .. } => vec![words(&[b"SADD", key, member])],
+            Write::PutField { key, field, value, .. } => with_ttl(key, words(&[b"HSET", key, field, value])),
+            Write::PutScored { key, member, score, .. } => {
+                with_ttl(key, words(&[b"ZADD", key, score.as_bytes(), member]))
+            }
+            Write::PutMember { key, member, .. } => with_ttl(key, words(&[b"SADD", key, member])),
             Write::TakePermits { counter, permits } => {
                 vec![words(&[b"DECRBY", counter, permits.to_string().as_bytes()])]
             }
             Write::TakeBack { list, token } => vec![words(&[b"LREM", list, b"1", token])],
         }
     }
+}
+
+/// What may make its key anew, and then gives it the TTL that it had.
+fn with_ttl(key: &[u8], put: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
+    vec![words(&[b"EXISTS", key]), put, words(&[b"PEXPIREAT", key, b"1"])]
 }
 
 fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {

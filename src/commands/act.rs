@@ -1,5 +1,6 @@
 //! What the writing commands share: the gate, the records, the question before, and the result after.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde_json::{Value, json};
@@ -7,8 +8,9 @@ use serde_json::{Value, json};
 use super::session::Session;
 use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
 use crate::cli::Environment;
-use crate::fault::Fault;
-use crate::model::Ttl;
+use crate::fault::{Exit, Fault};
+use crate::model::{LockView, Ttl};
+use crate::output;
 use crate::text::{self, short_duration};
 
 /// Somebody who is about to write.
@@ -53,20 +55,47 @@ impl<'a> Operator<'a> {
 
     /// Says what would be done.
     pub fn show(&self, plan: &Plan) -> Result<(), Fault> {
+        let refusal = self.refusal(plan);
         if self.json {
             let mut shown = self.result(plan, None, None, None, None);
             shown["dry_run"] = json!(true);
+            shown["refused"] = json!(refusal.map(|why| why.to_string()));
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
             return print_json(&shown);
         }
-        super::print(|out| preview(plan, out)).map(drop)
+        super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
+    }
+
+    /// Says what would be done to many: a table, and each hazard once.
+    pub fn show_all(&self, plans: &[(&LockView, Plan)]) -> Result<(), Fault> {
+        if self.json {
+            return plans.iter().try_for_each(|(_, plan)| self.show(plan));
+        }
+        let locks: Vec<LockView> = plans.iter().map(|(lock, _)| (*lock).clone()).collect();
+        let hazards: BTreeSet<&String> = plans.iter().flat_map(|(_, plan)| &plan.hazards).collect();
+        let refusals = plans.iter().filter_map(|(_, plan)| Some((plan, self.refusal(plan)?)));
+        super::print(|out| {
+            output::table::write(out, &locks, &self.session.look())?;
+            hazards.iter().try_for_each(|hazard| writeln!(out, "beware: {hazard}"))?;
+            for (plan, why) in refusals {
+                writeln!(out, "refused: {}: {why}", plan.key)?;
+            }
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    /// Why it would not be done, as far as that is known without the server.
+    fn refusal(&self, plan: &Plan) -> Option<Refusal> {
+        let by_force = plan.only_by_force.map(Refusal::OnlyByForce);
+        self.gate.admit(&plan.key).err().or(by_force)
     }
 
     /// Asks for leave, after the preview: on production by the lock's name. Without a terminal there is nobody to ask.
     pub fn asks(&self, plan: &Plan, yes: bool) -> Result<bool, Fault> {
-        if let Some(why) = plan.only_by_force {
-            return Err(Fault::finding(Refusal::OnlyByForce(why).to_string()));
+        if let Some(why) = self.refusal(plan) {
+            return Err(Fault::finding(why.to_string()));
         }
         if yes {
             return Ok(true);
@@ -78,7 +107,7 @@ impl<'a> Operator<'a> {
             )));
         }
         let mut shown = Vec::new();
-        preview(plan, &mut shown)?;
+        preview(plan, None, &mut shown)?;
         eprint!("{}", String::from_utf8_lossy(&shown));
         if self.session.settings.environment == Some(Environment::Prod) {
             eprint!("This is production. Type the lock's name to {} it: ", plan.action.name());
@@ -129,6 +158,27 @@ impl<'a> Operator<'a> {
     }
 }
 
+/// How a command on one lock ends. What is refused before anything runs is a result too, and told like one with --json.
+pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: bool) -> Result<u8, Fault> {
+    match result {
+        Err(fault) if json && fault.exit == Exit::Finding => {
+            print_json(&json!({
+                "schema": "lockscope/1",
+                "id": null,
+                "action": action,
+                "key": key,
+                "holders": [],
+                "outcome": "refused",
+                "why": fault.to_string(),
+                "commands": [],
+                "woke": null,
+            }))?;
+            Ok(fault.exit_code())
+        }
+        result => result,
+    }
+}
+
 /// The exit code that goes with it.
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
@@ -160,7 +210,7 @@ fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(
 }
 
 /// What will be done, for a person.
-fn preview(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
+fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::Result<()> {
     let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
     let ttl = match plan.ttl {
         Ttl::Never => "never expires".to_string(),
@@ -176,10 +226,7 @@ fn preview(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     for hazard in &plan.hazards {
         writeln!(out, "  beware    {hazard}")?;
     }
-    match plan.only_by_force {
-        Some(why) => writeln!(out, "  refused   {}", Refusal::OnlyByForce(why)),
-        None => Ok(()),
-    }
+    refusal.map_or(Ok(()), |why| writeln!(out, "  refused   {why}"))
 }
 
 fn answer() -> Result<String, Fault> {

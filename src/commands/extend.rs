@@ -1,6 +1,6 @@
 //! `lockscope extend`: more time for a lock.
 
-use super::act::{Operator, exit_code};
+use super::act::{Operator, ended, exit_code};
 use super::one_lock;
 use super::release::{say_which, token_of};
 use super::session::Session;
@@ -10,6 +10,10 @@ use crate::fault::Fault;
 use crate::text::short_duration;
 
 pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
+    ended(extend(session, options).await, "extend", Some(&options.key), options.json)
+}
+
+async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
     let (lock, monitor) = one_lock::find(session, &key, None).await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::act::{Operator, exit_code};
+use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use super::{ls, one_lock};
 use crate::actions::{Freeing, Outcome, Plan, plan};
@@ -19,7 +19,7 @@ const BREATHER: Duration = Duration::from_millis(20);
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     match &options.key {
-        Some(key) => one(session, options, key).await,
+        Some(key) => ended(one(session, options, key).await, "release", Some(key), options.json),
         None => many(session, options).await,
     }
 }
@@ -85,21 +85,20 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut locks = ls::matching(session, &mut monitor, filter, options.observe).await?;
     locks.truncate(options.limit.unwrap_or(usize::MAX));
     let now = monitor.clock.now();
-    let plans: Vec<Plan> = locks.iter().filter_map(|lock| plan_of(session, lock, options.force, now)).collect();
+    let plan_of = |lock| Some((lock, plan_of(session, lock, options.force, now)?));
+    let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if !options.yes {
-        for plan in &plans {
-            operator.show(plan)?;
-        }
+        operator.show_all(&plans)?;
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(plans.len())));
         return Ok(0);
     }
     let (mut left, mut code) = (plans.len(), 0);
     let stop = tokio::signal::ctrl_c();
     tokio::pin!(stop);
-    for plan in &plans {
+    for (_, plan) in &plans {
         // What is under way is finished; nothing else is begun.
         tokio::select! {
             biased;

@@ -1,6 +1,6 @@
 //! `lockscope undo`: puts back what was freed.
 
-use super::act::{Operator, exit_code};
+use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use crate::actions::{Journal, Kept};
 use crate::cli::{Global, Undo};
@@ -10,7 +10,11 @@ use crate::model::NodeId;
 
 pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
     let session = Session::open(global).await?;
-    let mut operator = Operator::new(&session, options.reason.as_deref(), options.json)?;
+    ended(undo(&session, options).await, "undo", None, options.json)
+}
+
+async fn undo(session: &Session, options: &Undo) -> Result<u8, Fault> {
+    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let kept = kept(operator.journal(), options.id.as_deref())?;
     let here = &session.topology.nodes()[0];
     if (kept.target.as_str(), kept.db) != (session.shown.as_str(), here.db) {

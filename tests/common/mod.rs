@@ -7,9 +7,11 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod acting;
+pub mod desk;
 pub mod engine;
 pub mod feed;
 pub mod library;
+pub mod listener;
 pub mod process;
 pub mod samples;
 pub mod server;
@@ -20,8 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use desk::{Desk, Ran};
 pub use feed::Feed;
 pub use library::{Library, Taken};
+pub use listener::Listener;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;
 pub use tls::Certificates;

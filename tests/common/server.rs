@@ -3,6 +3,7 @@
 //! It listens on a free loopback port (or only on a Unix socket, or with TLS), keeps nothing on disk, is ready when
 //! `start` returns, and is killed when the value is dropped or the test process ends in any way.
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -198,6 +199,16 @@ impl Server {
             line.arg(argument);
         }
         line.query(&mut self.try_connection()?)
+    }
+
+    /// Every key as the server dumps it: what must not have changed.
+    pub fn everything(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let keys: Vec<Vec<u8>> = self.ask(&["KEYS", "*"]);
+        let dump = |key: Vec<u8>| {
+            let dump: Option<Vec<u8>> = self.ask(&[&b"DUMP"[..], &key]);
+            dump.map(|dump| (key, dump))
+        };
+        keys.into_iter().filter_map(dump).collect()
     }
 
     /// Major, minor and patch. For Valkey its own number, not the Redis it says it is compatible with.
