@@ -63,8 +63,8 @@ async fn the_console_writes_only_when_that_was_turned_on() {
     let lock = acting.see(b"lock:a", None).await.unwrap();
     let free = acting.plan_free(&lock, None);
     let longer = plan::extend(&lock, None, Duration::from_secs(3_600), acting.clock.now()).unwrap();
-    let freely = settings(&server, |_| {});
-    let read_only = settings(&server, |global| global.read_only = true);
+    let freely = settings(&server.url(), |_| {});
+    let read_only = settings(&server.url(), |global| global.read_only = true);
     let before = server.everything();
     for gate in [Gate::of_console(&freely, false), Gate::of_console(&read_only, true)] {
         acting.gate = gate;
