@@ -35,6 +35,6 @@ bench: ## the figures of the README, measured on private servers (about eight mi
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## the race of hand-overs against releases, 102,000 of them (minutes)
+soak: ## the race of hand-overs against releases, 110,000 of them (minutes)
 	@scripts/ensure-server >/dev/null
-	LOCKSCOPE_HANDOVERS=17000 $(TESTS) --locked --release --test race
+	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race

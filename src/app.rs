@@ -165,6 +165,8 @@ pub struct App {
     /// How far the keys moved the selection since the scene was composed.
     pub steps: isize,
     pub marked: BTreeSet<LockId>,
+    /// All that is listed is to be marked when the scene is composed.
+    pub marks_all: bool,
     pub order: Order,
     pub filter: Option<Filter>,
     /// The text of the filter in force, as it was typed.
@@ -200,6 +202,7 @@ impl App {
             selected: None,
             steps: 0,
             marked: BTreeSet::new(),
+            marks_all: false,
             order: Order { column: Column::State, reversed: false },
             filter,
             filter_text,

@@ -25,6 +25,8 @@ use sorting::{Portion, Sorted, Sorting};
 const REORDER: Duration = Duration::from_millis(1_000);
 const REORDER_PER_LOCK: Duration = Duration::from_micros(5);
 const STAND_STILL: Duration = Duration::from_millis(1_500);
+/// As many locks as are marked at once.
+const MARKED: usize = 10_000;
 /// As many locks as a paused screen keeps.
 const FROZEN: usize = 5_000;
 
@@ -92,7 +94,23 @@ impl App {
         while self.scene.leave_forgotten(table) {
             self.select();
         }
+        self.mark_all(table);
         self.see_rows(table);
+    }
+
+    /// Marks what is listed, if somebody asked for it.
+    fn mark_all(&mut self, table: &Table) {
+        if !std::mem::take(&mut self.marks_all) {
+            return;
+        }
+        let id = |lock: &Lock| LockId { node: lock.node, key: lock.key.clone() };
+        self.marked = match &self.scene.frozen {
+            Some(frozen) => frozen.order.iter().map(|index| LockId::of(&frozen.locks[*index])).collect(),
+            None => {
+                let locks = self.scene.order.iter().take(MARKED).filter_map(|place| table.lock_at(*place));
+                locks.filter(|lock| lock.is_held()).map(id).collect()
+            }
+        };
     }
 
     /// How far the screen and the help can be scrolled, as they are laid out now.

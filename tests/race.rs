@@ -29,6 +29,8 @@ struct Kind {
     set_up: &'static [&'static [&'static str]],
     token: fn(usize) -> String,
     extendable: bool,
+    /// A script that answers 1 as long as nothing beside the client's own hold was touched.
+    sum: Option<&'static str>,
 }
 
 const LEASE_MS: u64 = 20_000;
@@ -48,6 +50,7 @@ const KINDS: &[Kind] = &[
         set_up: &[],
         token: |number| format!("token-{number}"),
         extendable: true,
+        sum: None,
     },
     Kind {
         name: "redisson",
@@ -58,6 +61,7 @@ const KINDS: &[Kind] = &[
         set_up: &[],
         token: |number| format!("{}:{}", uuid(number), number % 97),
         extendable: true,
+        sum: None,
     },
     Kind {
         name: "python-redis-lock",
@@ -69,6 +73,7 @@ const KINDS: &[Kind] = &[
         set_up: &[],
         token: |number| format!("{:>024}", format!("A{number}b")),
         extendable: true,
+        sum: None,
     },
     // One reader among others: the one who stays must not be touched.
     Kind {
@@ -79,6 +84,7 @@ const KINDS: &[Kind] = &[
         set_up: &[&["HSET", "lock:readers", "mode", "read", "ffffffff-1111-4222-8333-444455556666:1", "1"]],
         token: |number| format!("{}:{}", uuid(number), number % 97),
         extendable: false,
+        sum: Some("return redis.call('HEXISTS', KEYS[1], 'ffffffff-1111-4222-8333-444455556666:1')"),
     },
     Kind {
         name: "symfony",
@@ -91,6 +97,7 @@ const KINDS: &[Kind] = &[
         set_up: &[],
         token: |number| format!("{number:042}Q="),
         extendable: false,
+        sum: None,
     },
     // The token is the place in the pool and comes back again and again; the time tells the holds apart.
     Kind {
@@ -107,6 +114,70 @@ const KINDS: &[Kind] = &[
         ],
         token: |number| format!("17500{:05}.{:06}", number % 100_000, number),
         extendable: false,
+        sum: Some("return redis.call('LLEN', 'SEMAPHORE:race:AVAILABLE') + redis.call('HLEN', KEYS[1])"),
+    },
+    // A fair lock: whoever frees it calls the head of its queue.
+    Kind {
+        name: "redisson",
+        key: "lock:fair",
+        take: "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+            redis.call('HINCRBY', KEYS[1], ARGV[1], 1) redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1",
+        free: "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end return redis.call('DEL', KEYS[1])",
+        set_up: &[
+            &["RPUSH", "redisson_lock_queue:{lock:fair}", "ffffffff-1111-4222-8333-444455556666:1"],
+            &["ZADD", "redisson_lock_timeout:{lock:fair}", "9999999999999", "ffffffff-1111-4222-8333-444455556666:1"],
+        ],
+        token: |number| format!("{}:{}", uuid(number), number % 97),
+        extendable: true,
+        sum: Some("return redis.call('LLEN', 'redisson_lock_queue:{lock:fair}')"),
+    },
+    Kind {
+        name: "redisson-permits",
+        key: "{race-permits}:timeout",
+        take: "if redis.call('DECR', 'race-permits') < 0 then redis.call('INCR', 'race-permits') return 0 end
+            local t = redis.call('TIME') return redis.call('ZADD', KEYS[1], t[1] * 1000 + ARGV[2], ARGV[1])",
+        free: "if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end redis.call('INCR', 'race-permits') return 1",
+        set_up: &[&["SET", "race-permits", "1"]],
+        token: |number| format!("{number:016}"),
+        extendable: false,
+        sum: Some("return redis.call('GET', 'race-permits') + redis.call('ZCARD', KEYS[1])"),
+    },
+    Kind {
+        name: "sidekiq-unique-jobs",
+        key: "uniquejobs:0123456789abcdef0123456789abcdef:LOCKED",
+        take: "if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+            local digest = string.sub(KEYS[1], 1, -8)
+            redis.call('HSET', KEYS[1], ARGV[1], '1750000000.5') redis.call('SET', digest, ARGV[1])
+            redis.call('ZADD', 'uniquejobs:digests', 1, digest) redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1",
+        free: "if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
+            local digest = string.sub(KEYS[1], 1, -8)
+            redis.call('DEL', digest) redis.call('ZREM', 'uniquejobs:digests', digest) return 1",
+        set_up: &[],
+        token: |number| format!("{number:024x}"),
+        extendable: true,
+        sum: None,
+    },
+    Kind {
+        name: "medallion",
+        key: "lock-tariffs.readers",
+        take: "redis.call('SADD', KEYS[1], ARGV[1]) redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1",
+        free: "return redis.call('SREM', KEYS[1], ARGV[1])",
+        set_up: &[&["SADD", "lock-tariffs.readers", "ffffffff_1_0123456789abcdef0123456789abcdef"]],
+        token: |number| format!("WEB-02_910_{number:032x}"),
+        extendable: false,
+        sum: Some("return redis.call('SISMEMBER', KEYS[1], 'ffffffff_1_0123456789abcdef0123456789abcdef')"),
+    },
+    Kind {
+        name: "redis-semaphore-npm",
+        key: "semaphore:race",
+        take: "if redis.call('ZCARD', KEYS[1]) > 0 then return 0 end
+            local t = redis.call('TIME') redis.call('ZADD', KEYS[1], t[1] * 1000, ARGV[1])
+            redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1",
+        free: "return redis.call('ZREM', KEYS[1], ARGV[1])",
+        set_up: &[],
+        token: uuid,
+        extendable: false,
+        sum: None,
     },
 ];
 
@@ -124,7 +195,7 @@ struct Account {
 }
 
 fn hand_overs() -> usize {
-    std::env::var("LOCKSCOPE_HANDOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(600)
+    std::env::var("LOCKSCOPE_HANDOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
 }
 
 fn client(kind: &Kind, mut conn: Connection, count: usize, done: &AtomicBool) -> Account {
@@ -144,9 +215,12 @@ fn client(kind: &Kind, mut conn: Connection, count: usize, done: &AtomicBool) ->
             std::thread::yield_now();
         }
         // Most holds are shorter than a release takes; some are about as long, so that it may hit or miss.
-        if number % 15 == 0 {
-            std::thread::sleep(Duration::from_micros((number as u64 * 7919) % LONGEST_HOLD_US));
-        }
+        let hold_us = match number {
+            _ if number % 40 == 7 => (number as u64 * 104_729) % (4 * LONGEST_HOLD_US),
+            _ if number % 15 == 0 => (number as u64 * 7_919) % LONGEST_HOLD_US,
+            _ => 0,
+        };
+        std::thread::sleep(Duration::from_micros(hold_us));
         let left = call("return redis.call('PTTL', KEYS[1])", &token);
         match call(kind.free, &token) {
             0 => drop(account.gone.insert(token.clone())),
@@ -249,9 +323,9 @@ fn nothing_is_written_that_the_operator_did_not_see() {
         );
         hand_overs += client.hand_overs;
         freed += operator.gone.len();
-        if kind.key == "lock:readers" {
-            let stays: bool = server.ask(&["HEXISTS", kind.key, "ffffffff-1111-4222-8333-444455556666:1"]);
-            assert!(stays, "{about}: the other reader was touched");
+        if let Some(script) = kind.sum {
+            let sum: i64 = server.ask(&["EVAL", script, "1", kind.key]);
+            assert_eq!(sum, 1, "{about}: something else was touched");
         }
     }
     println!("{hand_overs} hand-overs, {freed} releases");

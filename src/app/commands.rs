@@ -33,6 +33,8 @@ impl App {
                 self.scene.outdated = true;
             }
             Command::Mark => self.mark(now),
+            Command::MarkAll if self.marked.is_empty() => self.marks_all = true,
+            Command::MarkAll => self.marked.clear(),
             Command::Pause => self.pause(),
             Command::Copy => return self.copy(now),
             Command::Rescan => {
@@ -71,7 +73,7 @@ impl App {
     /// Whether the command means anything on the screen as it is.
     pub fn can(&self, command: Command) -> bool {
         match command {
-            Command::Open | Command::Mark | Command::Sort | Command::Reverse => self.in_list(),
+            Command::Open | Command::Mark | Command::MarkAll | Command::Sort | Command::Reverse => self.in_list(),
             Command::Copy | Command::Free | Command::Extend => self.in_list() || self.opened.is_some(),
             _ => true,
         }
@@ -84,8 +86,9 @@ impl App {
 
     /// Whether the key is meant for what is in the rows of the list.
     pub fn acts_on_rows(&self, key: KeyEvent) -> bool {
+        use Command::{Copy, Extend, Free, Mark, MarkAll, Open};
         let acts =
-            |command: Command| command.moves() || matches!(command, Command::Open | Command::Mark | Command::Copy);
+            |command: Command| command.moves() || matches!(command, Open | Mark | MarkAll | Copy | Free | Extend);
         matches!(self.overlay, Overlay::None) && self.in_list() && self.keys.command(key).is_some_and(acts)
     }
 

@@ -103,6 +103,23 @@ fn all_that_is_marked_is_freed_and_nothing_else() {
 }
 
 #[test]
+fn all_that_the_filter_lets_through_can_be_marked() {
+    let mut stage = writing();
+    stage.acquire("job:third", "w", FENCE);
+    stage.filter("lock:");
+    stage.press("*");
+    stage.compose();
+    assert_eq!(stage.app.marked.len(), 2);
+    stage.press("x");
+    stage.write("y");
+    let keys: Vec<String> = plans(&stage.press("enter")).iter().map(|plan| plan.key.to_string()).collect();
+    assert_eq!(keys, ["lock:order", "lock:stock"]);
+    stage.app.update(Event::AllPerformed, stage.now);
+    stage.press("esc *");
+    assert!(stage.app.marked.is_empty(), "a second time takes the marks off");
+}
+
+#[test]
 fn on_production_many_are_counted_out_loud() {
     let mut stage = two();
     stage.press("W space space x");
