@@ -12,7 +12,7 @@ use crate::common::{lockscope_at, lockscope_process};
 use crate::keyspace::{Keyspace, LOCKS};
 use crate::machine::{Scheduled, disturbance};
 use crate::report::{Figure, Limit, Report, Spread, ratio};
-use crate::stalls::{Calls, unexplained};
+use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
 /// No call may hold the server for longer than this.
@@ -68,7 +68,7 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
         report.note("no redis-cli or valkey-cli that knows --count: `scripts/ensure-cli` gets one".into());
     }
     let ours = narrow.iter().chain(&wide).map(|run| run.calls).reduce(Calls::and);
-    report.add(unexplained(keyspace, "fast", FAST_US, ours.expect("there is a round")));
+    report.add(unexplained(keyspace, "fast", FAST_US, ours.expect("there is a round"), Rhythm::Unbroken));
     if let Some(text) = disturbance("the server", Scheduled::of(keyspace.server.pid()).since(before)) {
         report.note(format!("inventory: {text}"));
     }

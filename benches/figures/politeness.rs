@@ -12,7 +12,7 @@ use crate::common::process::{dies_with_us, scratch};
 use crate::keyspace::Keyspace;
 use crate::machine::{Scheduled, disturbance};
 use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
-use crate::stalls::{Calls, unexplained};
+use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
 /// A polite call takes no more of the server's time than this.
@@ -34,7 +34,7 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     let mut answers = None;
     let calls = Calls::during(keyspace, POLITE_US, || answers = Some(light(keyspace, rounds * 2)));
     report.add(answers.expect("it was measured"));
-    report.add(unexplained(keyspace, "polite", POLITE_US, calls));
+    report.add(unexplained(keyspace, "polite", POLITE_US, calls, Rhythm::Spaced));
     if let Some(text) = disturbance("the server", Scheduled::of(keyspace.server.pid()).since(before)) {
         report.note(format!("politeness: {text}"));
     }

@@ -4,6 +4,8 @@
 //! and then. How often that happens is measured on the same server: calls that do next to nothing are made for as long,
 //! and those of them that are late count the stalls that turn a usual call into one over the limit.
 
+use std::time::Duration;
+
 use redis::{Connection, cmd};
 
 use crate::keyspace::{Keyspace, ScanCost};
@@ -12,6 +14,7 @@ use crate::report::{Figure, Limit, Spread, whole};
 /// A call over this many keys takes some ten microseconds.
 const TINY: usize = 10;
 const PIPELINE: usize = 100;
+const SPACE: Duration = Duration::from_millis(1);
 
 /// Calls of one kind, and how many of them were slow.
 #[derive(Clone, Copy)]
@@ -35,12 +38,27 @@ impl Calls {
     }
 }
 
+/// How calls follow each other: that decides what can hold them up.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Rhythm {
+    /// Without a pause: the longer they take together, the more of them are held up.
+    Unbroken,
+    /// One now and then, each of which has to wake the server first: the more there are, the more are held up.
+    Spaced,
+}
+
 /// The slow ones of `ours` that stalls of the machine do not explain; for a while measures those stalls.
-pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls) -> Figure {
+pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, rhythm: Rhythm) -> Figure {
     let usual_us = ours.scan.us / ours.scan.calls.max(1);
     let stall_us = limit_us.saturating_sub(usual_us);
-    let tiny = Calls::during(keyspace, stall_us, || make_tiny_calls(keyspace, ours.scan.us));
-    let scale = ours.scan.us as f64 / tiny.scan.us.max(1) as f64;
+    let tiny = Calls::during(keyspace, stall_us, || match rhythm {
+        Rhythm::Unbroken => make_tiny_calls(keyspace, ours.scan.us),
+        Rhythm::Spaced => make_spaced_calls(keyspace, ours.scan.calls),
+    });
+    let scale = match rhythm {
+        Rhythm::Unbroken => ours.scan.us as f64 / tiny.scan.us.max(1) as f64,
+        Rhythm::Spaced => ours.scan.calls as f64 / tiny.scan.calls.max(1) as f64,
+    };
     let explained = tiny.slow as f64 * scale;
     // Both counts are random ones: two standard deviations of their difference.
     let leeway = 2.0 * (explained + explained * scale).sqrt();
@@ -50,13 +68,24 @@ pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls) 
         limit: Limit::AtMost(0.0),
         show: whole,
         command: format!(
-            "`SLOWLOG GET`: {} of {} calls of usually {usual_us} µs; calls over {TINY} keys, made for as long, were held up \
-             for over {stall_us} µs {} times (± {})",
+            "`SLOWLOG GET`: {} of {} calls of usually {usual_us} µs; calls over {TINY} keys in the same rhythm were \
+             held up for over {stall_us} µs {} times (± {})",
             whole(ours.slow as f64),
             whole(ours.scan.calls as f64),
             whole(explained),
             whole(leeway)
         ),
+    }
+}
+
+fn make_spaced_calls(keyspace: &Keyspace, calls: u64) {
+    let mut conn: Connection = keyspace.server.connection();
+    let mut cursor = 0_u64;
+    for _ in 0..calls {
+        std::thread::sleep(SPACE);
+        let (next, _): (u64, Vec<String>) =
+            cmd("SCAN").arg(cursor).arg("COUNT").arg(TINY).query(&mut conn).expect("the server answers");
+        cursor = next;
     }
 }
 
