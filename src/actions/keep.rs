@@ -96,6 +96,8 @@ pub struct Kept {
     pub holders: Vec<Blob>,
     /// By our clock.
     pub freed_at: i64,
+    /// How far the server's clock was ahead of ours.
+    ahead: i64,
     /// When the lock itself would have run out.
     until: Option<i64>,
     things: Vec<Keep>,
@@ -165,6 +167,7 @@ pub(super) async fn read(
         dialect: plan.dialect.to_string(),
         holders: plan.holders.iter().map(|token| Blob(token.as_bytes().to_vec())).collect(),
         freed_at: now.0,
+        ahead: server_now - now.0,
         until: lock_until,
         things,
         obstacles: obstacles.collect(),
@@ -284,6 +287,8 @@ impl Kept {
         if self.things.is_empty() {
             return Err(Refusal::NotSo(format!("nothing was kept of {}", self.id)));
         }
+        // All moments here are the server's.
+        let now = Time(now.0 + self.ahead);
         if let Some(until) = self.until.filter(|until| *until <= now.0) {
             let ago = short_duration((now.0 - until) as u64);
             return Err(Refusal::NotSo(format!(

@@ -39,6 +39,7 @@ fn line(entry: &Value) -> String {
     let word = |name: &str| text::visible(entry[name].as_str().unwrap_or_default().as_bytes());
     let outcome = match word("phase").as_str() {
         "intent" => "begun".to_string(),
+        "end" => word("ended"),
         _ => word("outcome"),
     };
     let mut line = format!(
