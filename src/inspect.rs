@@ -82,7 +82,8 @@ impl Subject {
     }
 }
 
-fn is_scattered(facts: &ServerFacts) -> bool {
+/// Whether other nodes may have subscribers that this one does not count.
+pub fn is_scattered(facts: &ServerFacts) -> bool {
     let replicated = match facts.role.known() {
         Some(Role::Master { replicas }) => !replicas.is_empty(),
         Some(Role::Replica(_)) => true,

@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod contention;
 #[cfg(unix)]
 pub mod demo;
 pub mod dialects;

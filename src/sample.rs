@@ -26,6 +26,7 @@ pub fn redisson() -> LockView {
         lease_ms: Some(30_000),
         held_ms: Some(842_000),
         held_is: Some(HeldIs::Exact),
+        waits: None,
         beats: Vec::new(),
         renewals: Some(RenewalView {
             count: 4,

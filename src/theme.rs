@@ -21,6 +21,7 @@ impl Theme {
         match state {
             State::NoTtl => self.paint(Color::Magenta).add_modifier(Modifier::BOLD),
             State::Stalled => self.warning().add_modifier(Modifier::BOLD),
+            State::Contended => self.warning(),
             State::Held => Style::new(),
             State::Done => self.dim(),
             State::Free => self.dim(),

@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::fencing;
 use super::session::Session;
+use super::{fencing, waiters};
 use crate::cli::Ls;
 use crate::fault::Fault;
 use crate::filter::{Filter, Subject};
@@ -23,6 +23,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
     let found = locks.len();
+    waiters::fill(session, &mut locks, monitor.clock.now()).await?;
     keep_matching(&mut locks, filter.as_ref(), &place);
     columns::sort(&mut locks, options.sort);
     let matched = locks.len();
@@ -54,6 +55,7 @@ pub async fn matching(
     let filter: Filter = filter.parse()?;
     take_inventory(session, monitor, observe).await?;
     let mut locks = monitor.snapshot().locks;
+    waiters::fill(session, &mut locks, monitor.clock.now()).await?;
     keep_matching(&mut locks, Some(&filter), &session.place());
     columns::sort(&mut locks, None);
     Ok(locks)

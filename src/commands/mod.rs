@@ -17,6 +17,7 @@ mod scripts;
 mod session;
 mod show;
 mod undo;
+mod waiters;
 mod watch;
 
 use std::io::{self, BufWriter, Write};

@@ -112,6 +112,11 @@ pub trait Dialect: Send + Sync {
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal;
 
+    /// Whether those who wait can be counted on the server, by a channel or a queue of the lock's own.
+    fn shows_waiters(&self) -> bool {
+        false
+    }
+
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 

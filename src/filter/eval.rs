@@ -25,7 +25,7 @@ impl<'a> From<&'a LockView> for Subject<'a> {
             lock: Some(lock),
             tokens: [None, None],
             failures_per_s: None,
-            waiters: None,
+            waiters: lock.waits.map(|waits| f64::from(waits.count)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
 use super::history::{Beats, Hold, Past};
-use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time};
+use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time, Waits};
 use crate::dialects::DialectId;
 
 /// Whether somebody holds it, as far as we know.
@@ -85,6 +85,8 @@ pub struct Lock {
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
     pub(super) past: Option<Box<Past>>,
+    /// How many waited for it when they were last counted.
+    pub(super) waits: Option<Waits>,
     /// When a look was put off that no event explains, to let its event arrive.
     pub(super) surprised: Option<Time>,
     /// Waits in the queue of keys to look at.
@@ -119,6 +121,7 @@ impl Lock {
             pending: None,
             beats: None,
             past: None,
+            waits: None,
             surprised: None,
             queued: false,
             scheduled: None,
@@ -153,6 +156,11 @@ impl Lock {
     /// The holds before the current one, oldest first.
     pub fn past(&self) -> impl Iterator<Item = &Hold> {
         self.past.iter().flat_map(|past| past.iter())
+    }
+
+    /// How many wait for it, if they were counted lately.
+    pub fn waits(&self, now: Time) -> Option<Waits> {
+        self.waits.filter(|waits| waits.is_fresh(now))
     }
 
     /// The usual distance between two renewals of the current hold.

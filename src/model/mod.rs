@@ -22,6 +22,7 @@ mod time;
 mod transition;
 mod verdict;
 mod view;
+mod waits;
 
 #[cfg(test)]
 mod tests;
@@ -39,3 +40,4 @@ pub use time::{Time, Ttl};
 pub use transition::{Change, Ending, Transition};
 pub use verdict::{State, Verdict};
 pub use view::{HeldIs, LockView, RenewalView, Snapshot};
+pub use waits::{Waits, WaitsAt};

@@ -1,6 +1,6 @@
 //! What a source saw, on its way into the [`Table`](super::Table).
 
-use super::{EventBatch, Key, NodeId, RawValue, Time, Ttl};
+use super::{EventBatch, Key, NodeId, RawValue, Time, Ttl, Waits};
 
 /// Where a piece of knowledge comes from; always shown beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +43,8 @@ pub enum Observation {
     /// A look at a key. `asked` is when the question left, `answered` when the answer came: whatever happened in between
     /// may or may not be part of it.
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
+    /// How many wait for a lock.
+    Counted { node: NodeId, key: Key, waits: Waits },
     /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.
     Swept { node: NodeId, started: Time },
     /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::table::Table;
-use super::{Beats, HeldIs, Key, Kind, Lock, LockView, Mode, RenewalView, Snapshot, Source, State, Time, Verdict};
+use super::{
+    Beats, HeldIs, Key, Kind, Lock, LockView, Mode, RenewalView, Snapshot, Source, State, Time, Verdict, Waits,
+};
 use crate::dialects::{self, Claim, Renewal};
 use crate::text::short_duration;
 
@@ -26,7 +28,7 @@ impl Table {
     /// The verdict on one lock at `now`.
     pub fn judge(&self, lock: &Lock, now: Time) -> Verdict {
         let state = self.state(lock, now);
-        let evidence = match state {
+        let mut evidence = match state {
             State::NoTtl => {
                 let all = lock
                     .reading
@@ -36,8 +38,11 @@ impl Table {
             State::Free if lock.is_held() => vec!["nobody holds it right now".into()],
             State::Free => lock.past().last().map(|hold| Verdict::free_sentence(hold, now)).into_iter().collect(),
             State::Stalled => vec![stalled_sentence(lock, now)],
-            State::Held | State::Done => Vec::new(),
+            State::Contended | State::Held | State::Done => Vec::new(),
         };
+        // Whoever is about to free it has to know who waits for it.
+        let waits = lock.waits(now).filter(|waits| waits.count > 0 && lock.is_held());
+        evidence.extend(waits.map(|waits| waits.sentence(now)));
         Verdict { state, evidence, confidence: 1.0 }
     }
 
@@ -48,11 +53,16 @@ impl Table {
             Some(reading) if reading.kind == Kind::Marker => State::Done,
             Some(reading) if reading.vacant => State::Free,
             _ if lock.expires.is_none() => State::NoTtl,
-            // Of a lock that many hold, the renewals of one hide those of another.
-            Some(reading) if reading.mode != Mode::Exclusive && reading.mode != Mode::Write => State::Held,
-            _ if self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0) => State::Stalled,
+            Some(reading) if self.is_stalled(lock, reading.mode, now) => State::Stalled,
+            _ if lock.waits(now).is_some_and(|waits| waits.count >= Waits::MANY) => State::Contended,
             _ => State::Held,
         }
+    }
+
+    fn is_stalled(&self, lock: &Lock, mode: Mode, now: Time) -> bool {
+        // Of a lock that many hold, the renewals of one hide those of another.
+        let alone = matches!(mode, Mode::Exclusive | Mode::Write);
+        alone && self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0)
     }
 
     /// How long it has been held at `now`, and how well that is known.
@@ -88,6 +98,7 @@ impl Table {
             held_ms: held.map(|(ms, _)| ms),
             held_is: held.map(|(_, is)| is),
             beats: lock.beats().map(|beats| beats.recent().collect()).unwrap_or_default(),
+            waits: lock.waits(now).filter(|_| lock.is_held()),
             renewals: renewals(lock, dialect.renewal(), known_until, now),
             fencing_token: None,
             related: None,

@@ -122,6 +122,12 @@ impl Table {
                     self.enqueue(place);
                 }
             }
+            Observation::Counted { node, key, waits } => {
+                let place = self.place_named(node, key.as_bytes());
+                if let Some(lock) = place.and_then(|place| self.at(place)).filter(|lock| lock.phase == Phase::Held) {
+                    lock.waits = Some(waits);
+                }
+            }
             Observation::Gap { node, at } => self.node(node).gap = Some(at),
         }
     }
@@ -412,6 +418,7 @@ impl Table {
             return self.remove(place);
         }
         lock.phase = Phase::Gone;
+        lock.waits = None;
         lock.expires = None;
         lock.beats = None;
         lock.left = lock.left.wrapping_add(1);

@@ -11,6 +11,8 @@ pub enum State {
     NoTtl,
     /// Its renewals have stopped coming.
     Stalled,
+    /// Many wait for it.
+    Contended,
     Held,
     /// Marks work as done; nobody holds it.
     Done,
@@ -19,13 +21,14 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [State; 5] = [State::NoTtl, State::Stalled, State::Held, State::Done, State::Free];
+    pub const ALL: [State; 6] = [State::NoTtl, State::Stalled, State::Contended, State::Held, State::Done, State::Free];
 
     /// Lower case, as JSON and the filter language write it.
     pub fn name(self) -> &'static str {
         match self {
             State::NoTtl => "no-ttl",
             State::Stalled => "stalled",
+            State::Contended => "contended",
             State::Held => "held",
             State::Done => "done",
             State::Free => "free",
@@ -37,6 +40,7 @@ impl State {
         match self {
             State::NoTtl => "NO-TTL",
             State::Stalled => "STALLED",
+            State::Contended => "CONTENDED",
             State::Held => "HELD",
             State::Done => "DONE",
             State::Free => "FREE",

@@ -1,6 +1,6 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
-use super::{Hold, Holder, Key, Kind, Mode, NodeId, RawValue, Source, Time, Ttl, Verdict};
+use super::{Hold, Holder, Key, Kind, Mode, NodeId, RawValue, Source, Time, Ttl, Verdict, Waits};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +58,8 @@ pub struct LockView {
     pub held_is: Option<HeldIs>,
     /// `None` where nothing was watched long enough to tell.
     pub renewals: Option<RenewalView>,
+    /// How many wait for it, if they were counted lately.
+    pub waits: Option<Waits>,
     /// When the last renewals of this hold were seen, oldest first.
     pub beats: Vec<Time>,
     pub fencing_token: Option<u64>,

@@ -4,6 +4,7 @@
 //! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
 //! monitor through one bounded channel. A source that panics is fatal, and told.
 
+mod counter;
 mod facts;
 mod inspector;
 mod looker;
@@ -19,8 +20,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
+use crate::contention::Question;
 use crate::dialects::Recogniser;
-use crate::inspect::{Inspection, Subject};
+use crate::inspect::{self, Inspection, Subject};
 use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
@@ -42,6 +44,9 @@ const RESCAN_BLIND: Duration = Duration::from_secs(10);
 const RESCAN_FAILED: Duration = Duration::from_secs(2);
 /// How often each lock is looked at where nothing tells of changes.
 const POLL: Duration = Duration::from_secs(1);
+/// Between two rounds of counting waiters, and how many places of the table one round goes through.
+const COUNT: Duration = Duration::from_secs(2);
+const COUNTED_SLOTS: usize = 10_000;
 const TICK: Duration = Duration::from_millis(250);
 
 /// What to do at a target.
@@ -70,7 +75,14 @@ enum Incoming {
     Scanned(NodeId, ScanReport),
     Facts(NodeId, Box<ServerFacts>),
     Inspected(NodeId, Key, Box<Inspection>),
-    Looked { node: NodeId, asked: Time, answered: Time, looks: Vec<(Ticket, Option<Seen>)> },
+    /// A round of counting waiters is over.
+    Counted(NodeId),
+    Looked {
+        node: NodeId,
+        asked: Time,
+        answered: Time,
+        looks: Vec<(Ticket, Option<Seen>)>,
+    },
 }
 
 struct NodeTasks {
@@ -84,6 +96,11 @@ struct NodeTasks {
     rescan_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
     inspections: watch::Sender<Option<Subject>>,
+    counts: mpsc::Sender<Vec<Question>>,
+    counting: bool,
+    count_at: Instant,
+    /// The slot at which the next round of counting begins.
+    counted_to: usize,
 }
 
 /// The engine of one target.
@@ -153,6 +170,10 @@ impl Monitor {
         let (inspections, to_inspect) = watch::channel(None);
         let inspector = inspector::Inspector { node: node.clone(), budget: budget.clone(), clock: self.clock };
         self.running.spawn(inspector.run(to_inspect, out.clone()));
+        let (counts, to_count) = mpsc::channel(1);
+        let scattered = inspect::is_scattered(&facts);
+        let counter = counter::Counter { node: node.clone(), budget: budget.clone(), clock: self.clock, scattered };
+        self.running.spawn(counter.run(to_count, out.clone()));
         let stream = if options.follow { Stream::Starting } else { Stream::Off };
         self.status.push(NodeStatus {
             name: node.name.clone(),
@@ -178,6 +199,10 @@ impl Monitor {
             rescan_at: None,
             known,
             inspections,
+            counts,
+            counting: false,
+            count_at: Instant::now(),
+            counted_to: 0,
         });
         if options.follow {
             let (signals, mut heard) = mpsc::channel(INBOX);
@@ -316,6 +341,10 @@ impl Monitor {
             Incoming::Scanned(node, report) => self.take_scan(node, report),
             Incoming::Facts(node, facts) => self.status[node.0 as usize].facts = *facts,
             Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
+            Incoming::Counted(node) => {
+                let tasks = &mut self.tasks[node.0 as usize];
+                (tasks.counting, tasks.count_at) = (false, Instant::now() + COUNT);
+            }
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
                 for (ticket, seen) in looks {
@@ -421,6 +450,27 @@ impl Monitor {
         }
     }
 
+    /// Has the waiters of the next locks counted, as many as are worth one round.
+    fn count_waiters(&mut self, node: NodeId) {
+        let now = self.clock.now();
+        let tasks = &mut self.tasks[node.0 as usize];
+        if tasks.counting || tasks.count_at > Instant::now() {
+            return;
+        }
+        let slots = self.table.slots();
+        let first = if tasks.counted_to < slots { tasks.counted_to } else { 0 };
+        let last = slots.min(first + COUNTED_SLOTS);
+        let here = self.table.places_in(first..last).filter(|(_, lock)| lock.node == node);
+        let questions: Vec<Question> = here.filter_map(|(_, lock)| Question::of(lock, &self.table, now)).collect();
+        tasks.counted_to = if last < slots { last } else { 0 };
+        if questions.is_empty() {
+            // The next part at the next tick; once around, the usual pause.
+            tasks.count_at = Instant::now() + if last < slots { Duration::ZERO } else { COUNT };
+        } else {
+            tasks.counting = tasks.counts.try_send(questions).is_ok();
+        }
+    }
+
     fn every_tick(&mut self) {
         let now = self.clock.now();
         for index in 0..self.tasks.len() {
@@ -433,6 +483,7 @@ impl Monitor {
                 }
                 _ => continue,
             }
+            self.count_waiters(node);
             let due = self.tasks[index].rescan_at.is_some_and(|at| at <= Instant::now());
             if due && !self.tasks[index].scanning {
                 self.scan(node);

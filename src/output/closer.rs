@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::stored::textual;
 use crate::inspect::{self, Count, Inspection};
-use crate::model::Ttl;
+use crate::model::{Ttl, Waits};
 
 /// How hard the lock is wanted. Rates are measured by no command of today.
 #[derive(Serialize)]
@@ -18,17 +18,19 @@ pub(super) struct Contention {
 }
 
 impl Contention {
+    pub(super) fn of_waits(waits: Waits) -> Option<Contention> {
+        (!waits.at_least).then(|| Contention::waiting(u64::from(waits.count), waits.source()))
+    }
+
+    fn waiting(waiters: u64, waiters_source: &'static str) -> Contention {
+        let (attempts_per_s, failures_per_s, source, coverage) = (None, None, None, None);
+        Contention { waiters, waiters_source, attempts_per_s, failures_per_s, source, coverage }
+    }
+
     /// Only what is beyond doubt; bounds are told under `waiting`.
     pub(super) fn of(found: &Inspection) -> Option<Contention> {
         let (waiters, counted) = (found.waiters.exact()?, found.waiters.counted?);
-        Some(Contention {
-            waiters,
-            waiters_source: counted.name(),
-            attempts_per_s: None,
-            failures_per_s: None,
-            source: None,
-            coverage: None,
-        })
+        Some(Contention::waiting(waiters, counted.name()))
     }
 }
 

@@ -25,10 +25,12 @@ pub enum Column {
     Lease,
     /// Most first
     Renewals,
+    /// Most first
+    Wait,
 }
 
 impl Column {
-    pub const ALL: [Column; 8] = [
+    pub const ALL: [Column; 9] = [
         Column::State,
         Column::Key,
         Column::Library,
@@ -37,6 +39,7 @@ impl Column {
         Column::Ttl,
         Column::Lease,
         Column::Renewals,
+        Column::Wait,
     ];
 
     pub fn title(self) -> &'static str {
@@ -49,11 +52,12 @@ impl Column {
             Column::Ttl => "TTL",
             Column::Lease => "LEASE",
             Column::Renewals => "RENEWALS",
+            Column::Wait => "WAIT",
         }
     }
 
     pub(super) fn is_number(self) -> bool {
-        matches!(self, Column::Held | Column::Ttl | Column::Lease)
+        matches!(self, Column::Held | Column::Ttl | Column::Lease | Column::Wait)
     }
 
     /// What stands in the cell of a lock.
@@ -68,6 +72,7 @@ impl Column {
             Column::Ttl => ttl(lock.ttl),
             Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
             Column::Renewals => renewals(lock),
+            Column::Wait => wait(lock),
         };
         look.plain(text).into_owned()
     }
@@ -90,6 +95,10 @@ impl Column {
             Column::Lease => most_first(a.lease_ms, b.lease_ms),
             Column::Renewals => {
                 let count = |lock: &LockView| lock.renewals.as_ref().map(|renewals| renewals.count);
+                most_first(count(a), count(b))
+            }
+            Column::Wait => {
+                let count = |lock: &LockView| lock.waits.map(|waits| u64::from(waits.count));
                 most_first(count(a), count(b))
             }
         }
@@ -118,6 +127,7 @@ pub(super) fn paint(state: State) -> &'static str {
     match state {
         State::NoTtl => "1;31",
         State::Stalled => "1;33",
+        State::Contended => "33",
         State::Held => "32",
         State::Done | State::Free => "2",
     }
@@ -178,6 +188,15 @@ fn renewals(lock: &LockView) -> String {
             Some(missed) if missed > 0 => format!("{}, {missed} missed", renewals.count),
             _ => renewals.count.to_string(),
         },
+    }
+}
+
+/// How many wait for it, as far as the server shows them.
+pub fn wait(lock: &LockView) -> String {
+    match lock.waits {
+        None => "?".to_string(),
+        Some(waits) if waits.at_least => format!("≥{}", waits.count),
+        Some(waits) => waits.count.to_string(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use super::Place;
 use crate::model::{HeldIs, LockView};
 
-const HEADER: [&str; 20] = [
+const HEADER: [&str; 22] = [
     "state",
     "key",
     "node",
@@ -30,6 +30,8 @@ const HEADER: [&str; 20] = [
     "confidence",
     "evidence",
     "stale",
+    "waiters",
+    "waiters_source",
 ];
 
 /// Writes the header and the locks in the order given.
@@ -45,6 +47,7 @@ pub fn write(out: &mut impl Write, locks: &[LockView], place: &Place) -> io::Res
 fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let renewals = lock.renewals.as_ref();
+    let exact = lock.waits.filter(|waits| !waits.at_least);
     let holders: Vec<String> = lock.holders.iter().map(|holder| holder.token.to_string()).collect();
     [
         lock.verdict.state.name().to_string(),
@@ -67,6 +70,8 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         lock.verdict.confidence.to_string(),
         lock.verdict.evidence.join("; "),
         lock.stale.to_string(),
+        number(exact.map(|waits| u64::from(waits.count))),
+        exact.map(|waits| waits.source()).unwrap_or_default().to_string(),
     ]
 }
 
@@ -87,7 +92,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,\
-             842000,exact,4,0,,0.97,,false"
+             842000,exact,4,0,,0.97,,false,,"
         );
         assert!(lines[2].starts_with("no-ttl,job-lock:\\xff\\n,"), "{}", lines[2]);
         assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,60000,at-least,,,"), "{}", lines[2]);

@@ -82,7 +82,7 @@ impl<'a> Lock<'a> {
             held_ms: lock.held_ms,
             held_is: lock.held_is.map(model::HeldIs::name),
             renewals: lock.renewals.as_ref().map(Renewals::of),
-            contention: None,
+            contention: lock.waits.and_then(Contention::of_waits),
             fencing_token: lock.fencing_token,
             nodes: None,
             related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),

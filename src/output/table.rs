@@ -21,7 +21,7 @@ fn least(column: Column) -> Option<usize> {
 }
 
 /// Columns that go first when the terminal is too narrow for all.
-const DROPPED: [Column; 4] = [Column::Lease, Column::Renewals, Column::Library, Column::Held];
+const DROPPED: [Column; 5] = [Column::Lease, Column::Wait, Column::Renewals, Column::Library, Column::Held];
 
 /// Writes a header and a line for each lock, in the order given.
 pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Result<()> {
@@ -116,10 +116,10 @@ mod tests {
     fn a_pipe_gets_everything() {
         let text = table(&all(), Look::default());
         let expected = "\
-STATE   KEY              LIBRARY   HOLDER                                     HELD    TTL  LEASE  RENEWALS
-NO-TTL  job-lock:\\xff\\n  plain?    worker-7\\u{1b}[2J 10.0.3.7 pid 4242      ≥1m00s  never      ?  ?
-HELD    lock:order:8841  redisson  3f2a8c00-1111-4222-8333-444455556666:57  14m02s   8.1s  30.0s  4
-HELD    锁:cart          redisson  ?                                             ?   8.1s      ?  ?
+STATE   KEY              LIBRARY   HOLDER                                     HELD    TTL  LEASE  RENEWALS  WAIT
+NO-TTL  job-lock:\\xff\\n  plain?    worker-7\\u{1b}[2J 10.0.3.7 pid 4242      ≥1m00s  never      ?  ?            ?
+HELD    lock:order:8841  redisson  3f2a8c00-1111-4222-8333-444455556666:57  14m02s   8.1s  30.0s  4            ?
+HELD    锁:cart          redisson  ?                                             ?   8.1s      ?  ?            ?
 ";
         assert_eq!(text, expected, "\n{text}");
     }

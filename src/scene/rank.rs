@@ -38,6 +38,7 @@ impl Rank<LockRef> {
             Column::Held => By::Most(Reverse(held)),
             Column::Ttl => By::Soonest(lock.expires().is_none(), lock.expires()),
             Column::Lease => By::Most(Reverse(lock.lease_ms())),
+            Column::Wait => By::Most(Reverse(lock.waits(now).map(|waits| u64::from(waits.count)))),
             Column::Renewals => By::Most(Reverse(lock.beats().map(|beats| beats.count))),
         };
         Rank { place, state, held, by }
@@ -57,6 +58,7 @@ impl Rank<usize> {
                 By::Soonest(expires.is_none(), expires)
             }
             Column::Lease => By::Most(Reverse(lock.lease_ms)),
+            Column::Wait => By::Most(Reverse(lock.waits.map(|waits| u64::from(waits.count)))),
             Column::Renewals => By::Most(Reverse(lock.renewals.as_ref().map(|renewals| renewals.count))),
         };
         Rank { place, state: lock.verdict.state, held: lock.held_ms, by }

@@ -16,7 +16,7 @@ use super::wrap::wrap;
 use crate::app::{App, LockId};
 use crate::keys::Command;
 use crate::model::LockView;
-use crate::output::Column;
+use crate::output::{Column, columns};
 
 /// The widths of the columns at some width of the terminal. What has none is left out.
 struct Widths {
@@ -25,23 +25,24 @@ struct Widths {
     holder: usize,
     bar: usize,
     renewals: usize,
+    wait: usize,
 }
 
-const STATE: usize = 8;
+const STATE: usize = 9;
 const HELD: usize = 8;
 const TTL: usize = 7;
 
 impl Widths {
     fn of(width: usize) -> Widths {
-        let (library, holder, bar, renewals) = match width {
-            0..80 => (0, 13, 0, 0),
-            80..100 => (9, 13, 0, 10),
-            100..130 => (12, 17, 7, 16),
-            _ => (17, 22, 8, 20),
+        let (library, holder, bar, renewals, wait) = match width {
+            0..80 => (0, 13, 0, 0, 0),
+            80..100 => (9, 13, 0, 10, 0),
+            100..130 => (12, 17, 7, 14, 4),
+            _ => (17, 22, 8, 18, 4),
         };
-        let others = [STATE, library, holder, HELD, bar, TTL, renewals];
+        let others = [STATE, library, holder, HELD, bar, TTL, renewals, wait];
         let taken = 1 + others.iter().map(|width| width + usize::from(*width > 0)).sum::<usize>();
-        Widths { key: width.saturating_sub(taken), library, holder, bar, renewals }
+        Widths { key: width.saturating_sub(taken), library, holder, bar, renewals, wait }
     }
 }
 
@@ -100,6 +101,7 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
     title(Column::Held, HELD, true);
     title(Column::Ttl, TTL + widths.bar + usize::from(widths.bar > 0), true);
     title(Column::Renewals, widths.renewals, false);
+    title(Column::Wait, widths.wait, true);
     Line::styled(text, theme.title())
 }
 
@@ -136,5 +138,10 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     cell(fit_right(&part::ttl(lock), TTL, theme), base);
     let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
     cell(fit(&strip, widths.renewals, theme), over(if missed.is_some() { theme.warning() } else { Style::new() }));
+    if widths.wait > 0 {
+        let many = lock.waits.is_some_and(|waits| waits.count > 0);
+        let text = part::safe(&columns::wait(lock), theme);
+        cell(fit_right(&text, widths.wait, theme), over(if many { theme.warning() } else { Style::new() }));
+    }
     Line::from(spans)
 }

@@ -66,6 +66,10 @@ impl Dialect for Redisson {
         Renewal::Optional { share: 1.0 / 3.0 }
     }
 
+    fn shows_waiters(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         match Form::of(sight.value) {
             Some(Form::ReadWrite(..)) => Waiting::Channel(read_write::channel(sight.key)),

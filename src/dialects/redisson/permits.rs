@@ -44,6 +44,10 @@ impl Dialect for Permits {
         Renewal::NoLease
     }
 
+    fn shows_waiters(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         Waiting::Channel(channel(semaphore(sight.key)))
     }

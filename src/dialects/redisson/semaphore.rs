@@ -24,6 +24,10 @@ impl Dialect for Semaphore {
         Renewal::NoLease
     }
 
+    fn shows_waiters(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         Waiting::Channel(permits::channel(sight.key))
     }

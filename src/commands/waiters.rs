@@ -1,0 +1,45 @@
+//! How many wait for each lock, for the commands that look once.
+
+use std::collections::HashMap;
+
+use super::session::Session;
+use crate::contention::{self, BATCH, Question};
+use crate::fault::Fault;
+use crate::inspect::is_scattered;
+use crate::model::{Key, LockView, State, Time, Waits};
+use crate::servers;
+
+/// Counts those who wait, where the server shows them and nobody has counted them yet.
+pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Result<(), Fault> {
+    let fault = |error| session.fault(&error);
+    for node in session.topology.nodes() {
+        let here = locks.iter().filter(|lock| lock.node == node.id && lock.waits.is_none());
+        let questions: Vec<Question> = here.filter_map(|lock| Question::of_view(lock, now)).collect();
+        if questions.is_empty() {
+            continue;
+        }
+        let mut conn = node.connect().await.map_err(fault)?;
+        let facts = servers::ask(&mut conn, node.db).await.map_err(fault)?;
+        let mut counted: HashMap<Key, Waits> = HashMap::new();
+        for batch in questions.chunks(BATCH) {
+            counted.extend(contention::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)?);
+        }
+        for lock in locks.iter_mut().filter(|lock| lock.node == node.id && lock.waits.is_none()) {
+            if let Some(waits) = counted.get(&lock.key) {
+                take(lock, *waits, now);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same judgement as the table's, now that it is known.
+fn take(lock: &mut LockView, waits: Waits, now: Time) {
+    lock.waits = Some(waits);
+    if waits.count > 0 {
+        lock.verdict.evidence.push(waits.sentence(now));
+    }
+    if waits.count >= Waits::MANY && lock.verdict.state == State::Held {
+        lock.verdict.state = State::Contended;
+    }
+}
