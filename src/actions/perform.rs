@@ -83,11 +83,10 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Ok(_) => json!({ "phase": "intent" }),
         Err(why) => json!({ "phase": "outcome", "outcome": "refused", "why": why.to_string() }),
     };
-    let on_record = journal.write(clock.now(), &id, plan, context, record).and_then(|_| match &attempt.kept {
-        Ok(kept) => journal.keep(kept),
-        Err(_) => Ok(()),
-    });
-    if let Err(why) = on_record {
+    // What can be put back comes first: an intent on record means that everything was ready.
+    let kept = attempt.kept.as_ref().map_or(Ok(()), |kept| journal.keep(kept));
+    if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, context, record)) {
+        journal.forget(&id);
         return refused(id, Refusal::Audit(why.to_string()));
     }
     let mut conn = match began {
