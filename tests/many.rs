@@ -76,6 +76,21 @@ fn exactly_those_that_match_are_freed() {
     assert!(server.ask::<bool, _>(&["EXISTS", "lock:forever"]));
 }
 
+/// One acquire of node-redlock or bsm/redislock can take several keys under one value.
+#[test]
+fn all_keys_of_one_holder_are_freed_together() {
+    let server = Server::start();
+    let (value, other) = ("96da70f7716f27d278a5218544df37fd", "ce46f80993d5dac20dd066eb301a4e37");
+    for (key, value) in [("locks:orders", value), ("locks:rows", value), ("locks:mail", other)] {
+        server.cli(&["SET", key, value, "PX", "600000"]);
+    }
+    let desk = Desk::at(&server);
+    let shown = desk.run(&["release", "locks:orders", "--holder", value, "--dry-run"]);
+    assert!(shown.out.contains("several keys with the same value"), "{shown:?}");
+    assert_eq!(desk.run(&["release", "--filter", &format!("holder:{value}"), "--yes"]).code, 0);
+    assert_eq!(server.ask::<Vec<String>, _>(&["KEYS", "*"]), ["locks:mail"]);
+}
+
 #[test]
 fn one_that_changes_hands_is_refused_and_the_others_are_freed() {
     const LOCKS: usize = 60;
