@@ -138,7 +138,7 @@ impl Attempt<'_> {
     async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
         let unreachable = |error: RedisError| Refusal::NotSo(format!("the server could not be asked: {error}"));
         let late = |_| Refusal::NotSo("the server does not answer; nothing was changed".into());
-        let mut conn = timeout(ANSWER, self.node.connect()).await.map_err(late)?.map_err(unreachable)?;
+        let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(unreachable)?;
         let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(unreachable)?;
         permitted?;
         if self.plan.action == Action::Free {
