@@ -205,6 +205,7 @@ impl Attempt<'_> {
                     }
                 }
                 Answer::Moved(check, now) => return Outcome::Refused(check.moved(&now)),
+                Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
                 Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
             }
         }
@@ -268,8 +269,14 @@ impl Attempt<'_> {
 
 /// What the script answered.
 enum Answer<'a> {
-    Done { woken: u64, emptied: bool, silent: Option<String> },
+    Done {
+        woken: u64,
+        emptied: bool,
+        silent: Option<String>,
+    },
     Moved(&'a Check, Value),
+    /// Some of it was written, and then an error came.
+    Half(String),
     Strange,
 }
 
@@ -280,14 +287,13 @@ impl Answer<'_> {
             Some(Value::Int(number)) => u64::try_from(*number).ok(),
             _ => None,
         };
+        let text = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(text)) => Some(text::visible(text)),
+            _ => None,
+        };
         match (number(0), number(1)) {
-            (Some(1), Some(woken)) => {
-                let silent = match parts.get(3) {
-                    Some(Value::BulkString(why)) => Some(text::visible(why)),
-                    _ => None,
-                };
-                Answer::Done { woken, emptied: number(2) == Some(1), silent }
-            }
+            (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
+            (Some(1), Some(woken)) => Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3) },
             (Some(0), Some(which)) => match checks.get((which as usize).wrapping_sub(1)) {
                 Some(check) => Answer::Moved(check, parts.get(2).cloned().unwrap_or(Value::Nil)),
                 None => Answer::Strange,
