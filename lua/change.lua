@@ -159,12 +159,12 @@ local takes = {
   take = { commands = { DECRBY = 1 }, types = { 'string' }, counts = true },
   unpush = { commands = { LREM = 1 }, types = { 'list' } },
 }
--- These would take more arguments for more keys.
-local of_keys = { DEL = true, EXISTS = true }
+-- How many arguments a command has at least, where that is not two: it is asked about with so many.
+local arguments = { DEL = 1, EXISTS = 1, HLEN = 1, LPOP = 1, HSET = 3, LREM = 3, RESTORE = 3, ZADD = 3 }
 
 local function may(command, key)
-  if of_keys[command] then return redis.acl_check_cmd(command, key) end
-  return redis.acl_check_cmd(command, key, '1', '1')
+  local others = { '1', '1' }
+  return redis.acl_check_cmd(command, key, unpack(others, 1, (arguments[command] or 2) - 1))
 end
 
 -- Why the write would fail.
