@@ -25,16 +25,15 @@ fn nothing_is_done_that_can_not_be_recorded() {
         symlink("/dev/full", place.join("audit.jsonl")).unwrap();
     };
     let no_place_for_undo = |place: &Path| file_instead(&place.join("undo"));
-    let ways: [(&str, &dyn Fn(&Path)); 3] = [
-        ("a file in place of the directory", &file_instead),
-        ("a full disk", &full_disk),
-        ("nowhere to keep what is freed", &no_place_for_undo),
-    ];
-    for (way, break_it) in ways {
+    for way in ["a file in place of the directory", "a full disk", "nowhere to keep what is freed"] {
         let server = Server::start();
         held(&server, "lock:a");
         let desk = Desk::at(&server);
-        break_it(&desk.state());
+        match way {
+            "a full disk" => full_disk(&desk.state()),
+            "nowhere to keep what is freed" => no_place_for_undo(&desk.state()),
+            _ => file_instead(&desk.state()),
+        }
         let before = server.everything();
         for arguments in [
             &["release", "lock:a", "--holder", "t", "--yes"][..],
