@@ -76,7 +76,25 @@ fn every_command_has_an_example_of_its_own() {
 #[test]
 fn commands_that_do_not_exist_yet_are_not_listed() {
     let names: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
-    assert_eq!(names, ["ls", "show", "watch", "discover", "doctor", "demo", "info", "completions", "man", "config"]);
+    assert_eq!(
+        names,
+        [
+            "ls",
+            "show",
+            "watch",
+            "discover",
+            "doctor",
+            "release",
+            "extend",
+            "undo",
+            "audit",
+            "demo",
+            "info",
+            "completions",
+            "man",
+            "config"
+        ]
+    );
 }
 
 #[test]
