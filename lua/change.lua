@@ -5,8 +5,9 @@
 --       place in KEYS. All comparisons come first.
 --
 -- Returns {1, woken, emptied, why not} when all was written: how many waiters were told, whether the last holder was
--- taken out, and why waiters could not be told where that is so. Else {0, number of the comparison that failed, what
--- is there now}: nothing, a value, a number, or {the type of a key that is of another one}.
+-- taken out, and why waiters could not be told where that is so. {2, why} when it was stopped half-way. Else {0, number
+-- of the comparison that failed, what is there now}: nothing, a value, a number, or {the type of a key that is of
+-- another one}.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -76,15 +77,23 @@ end
 function compare.before(_, moment) return now < tonumber(moment), now end
 function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
 
+-- A command that changes something; all but these only look.
+local changed = false
+local function change(...)
+  local answer = redis.call(...)
+  changed = true
+  return answer
+end
+
 local write = {}
 -- A key that was made anew by the write before gets the TTL that it had.
 local function keep_ttl(key, was_there, moment)
-  if was_there == 0 and tonumber(moment) > 0 then redis.call('PEXPIREAT', key, moment) end
+  if was_there == 0 and tonumber(moment) > 0 then change('PEXPIREAT', key, moment) end
 end
-function write.del(key) redis.call('DEL', key) end
-function write.hdel(key, field) redis.call('HDEL', key, field) end
-function write.zrem(key, member) redis.call('ZREM', key, member) end
-function write.srem(key, member) redis.call('SREM', key, member) end
+function write.del(key) change('DEL', key) end
+function write.hdel(key, field) change('HDEL', key, field) end
+function write.zrem(key, member) change('ZREM', key, member) end
+function write.srem(key, member) change('SREM', key, member) end
 function write.publish(_, channel, message) tell(channel, message) end
 -- The head of a fair queue, after those whose deadline has passed.
 function write.head(queue, deadlines, prefix)
@@ -93,40 +102,40 @@ function write.head(queue, deadlines, prefix)
     if not head then return end
     local deadline = redis.call('ZSCORE', deadlines, head)
     if not deadline or tonumber(deadline) > now then tell(prefix .. head, '0'); return end
-    redis.call('LPOP', queue)
-    redis.call('ZREM', deadlines, head)
+    change('LPOP', queue)
+    change('ZREM', deadlines, head)
   end
 end
 function write.drop(queue, deadlines, waiter)
-  redis.call('LREM', queue, 0, waiter)
-  redis.call('ZREM', deadlines, waiter)
+  change('LREM', queue, 0, waiter)
+  change('ZREM', deadlines, waiter)
 end
 function write.signal(list, ttl)
-  redis.call('DEL', list)
-  redis.call('LPUSH', list, '1')
-  redis.call('PEXPIRE', list, ttl)
+  change('DEL', list)
+  change('LPUSH', list, '1')
+  change('PEXPIRE', list, ttl)
 end
-function write.push(list, item) redis.call('LPUSH', list, item) end
-function write.permits(counter, channel, count) tell(channel, tostring(redis.call('INCRBY', counter, count))) end
-function write.expire(key, ttl) redis.call('PEXPIRE', key, ttl) end
-function write.restore(key, moment, dump) redis.call('RESTORE', key, moment, dump, 'ABSTTL') end
+function write.push(list, item) change('LPUSH', list, item) end
+function write.permits(counter, channel, count) tell(channel, tostring(change('INCRBY', counter, count))) end
+function write.expire(key, ttl) change('PEXPIRE', key, ttl) end
+function write.restore(key, moment, dump) change('RESTORE', key, moment, dump, 'ABSTTL') end
 function write.hset(key, field, value, moment)
   local was_there = redis.call('EXISTS', key)
-  redis.call('HSET', key, field, value)
+  change('HSET', key, field, value)
   keep_ttl(key, was_there, moment)
 end
 function write.zadd(key, score, member, moment)
   local was_there = redis.call('EXISTS', key)
-  redis.call('ZADD', key, score, member)
+  change('ZADD', key, score, member)
   keep_ttl(key, was_there, moment)
 end
 function write.sadd(key, member, moment)
   local was_there = redis.call('EXISTS', key)
-  redis.call('SADD', key, member)
+  change('SADD', key, member)
   keep_ttl(key, was_there, moment)
 end
-function write.take(counter, count) redis.call('DECRBY', counter, count) end
-function write.unpush(list, item) redis.call('LREM', list, 1, item) end
+function write.take(counter, count) change('DECRBY', counter, count) end
+function write.unpush(list, item) change('LREM', list, 1, item) end
 
 -- What a write takes, asked before the first one, since a script that is stopped by an error leaves half of it done:
 -- the commands that it sends, each with the key that it is for, and the types of its keys.
@@ -150,12 +159,12 @@ local takes = {
   take = { commands = { DECRBY = 1 }, types = { 'string' }, counts = true },
   unpush = { commands = { LREM = 1 }, types = { 'list' } },
 }
--- These would take more arguments for more keys.
-local of_keys = { DEL = true, EXISTS = true }
+-- How many arguments a command has at least, where that is not two: it is asked about with so many.
+local arguments = { DEL = 1, EXISTS = 1, HLEN = 1, LPOP = 1, HSET = 3, LREM = 3, RESTORE = 3, ZADD = 3 }
 
 local function may(command, key)
-  if of_keys[command] then return redis.acl_check_cmd(command, key) end
-  return redis.acl_check_cmd(command, key, '1', '1')
+  local others = { '1', '1' }
+  return redis.acl_check_cmd(command, key, unpack(others, 1, (arguments[command] or 2) - 1))
 end
 
 -- Why the write would fail.
@@ -225,7 +234,12 @@ for _, instruction in ipairs(writes) do
       skip = following
     end
   else
-    write[name](unpack(operands))
+    -- Only where nothing could be asked before, as on Redis 6, can this still fail.
+    local fine, why = pcall(write[name], unpack(operands))
+    if not fine then
+      if type(why) == 'table' then why = why.err end
+      return changed and { 2, tostring(why) } or redis.error_reply(tostring(why))
+    end
   end
 end
 return { 1, woken, emptied, silent }

@@ -4,7 +4,7 @@
 //! recorded does not happen.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
@@ -35,7 +35,11 @@ impl Audit {
     pub fn open_in(directory: &Path) -> io::Result<Audit> {
         make_private_directory(directory)?;
         let path = directory.join("audit.jsonl");
-        let file = private(OpenOptions::new().append(true).create(true)).open(&path)?;
+        let mut file = private(OpenOptions::new().read(true).append(true).create(true)).open(&path)?;
+        // What a crash cut short ends here: the next entry begins a line of its own.
+        if file.metadata()?.len() > 0 && !ends_a_line(&mut file)? {
+            file.write_all(b"\n")?;
+        }
         Ok(Audit { path, file })
     }
 
@@ -55,6 +59,13 @@ impl Audit {
         self.file.write_all(&line)?;
         self.file.sync_data()
     }
+}
+
+fn ends_a_line(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(io::SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// All entries, oldest first. A line that is none (cut short by a crash) is left out and counted.

@@ -199,6 +199,27 @@ async fn a_release_that_would_be_stopped_half_way_does_not_begin() {
     }
 }
 
+/// Where nothing can be asked before, at least it is not called a refusal.
+#[tokio::test]
+async fn what_was_stopped_half_way_is_told_as_such() {
+    let server = Server::start();
+    if server.version() >= (7, 0, 0) {
+        return;
+    }
+    let grabbed = "SEMAPHORE:s:GRABBED";
+    server.cli(&["HSET", grabbed, "0", "1749999000.5"]);
+    server.cli(&["HSET", "lock:h", A, "1"]);
+    let mut acting = restricted(&server, &["-lpush", "-del"]).await;
+    let lock = acting.see(grabbed.as_bytes(), None).await.unwrap();
+    let performed = acting.free(&lock, None).await;
+    let Outcome::Unknown(told) = &performed.outcome else { panic!("{performed:?}") };
+    assert!(told.starts_with("it was stopped half-way: ") && told.ends_with("the lock is gone now"), "{told}");
+    // Stopped at its first write, nothing has happened.
+    let lock = acting.see(b"lock:h", None).await.unwrap();
+    assert!(why(&acting.free(&lock, None).await).contains("the server refused it"));
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:h"]));
+}
+
 #[tokio::test]
 async fn a_script_that_the_server_forgot_is_sent_again() {
     let server = Server::start();

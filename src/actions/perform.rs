@@ -83,11 +83,10 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Ok(_) => json!({ "phase": "intent" }),
         Err(why) => json!({ "phase": "outcome", "outcome": "refused", "why": why.to_string() }),
     };
-    let on_record = journal.write(clock.now(), &id, plan, context, record).and_then(|_| match &attempt.kept {
-        Ok(kept) => journal.keep(kept),
-        Err(_) => Ok(()),
-    });
-    if let Err(why) = on_record {
+    // What can be put back comes first: an intent on record means that everything was ready.
+    let kept = attempt.kept.as_ref().map_or(Ok(()), |kept| journal.keep(kept));
+    if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, context, record)) {
+        journal.forget(&id);
         return refused(id, Refusal::Audit(why.to_string()));
     }
     let mut conn = match began {
@@ -139,7 +138,7 @@ impl Attempt<'_> {
     async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
         let unreachable = |error: RedisError| Refusal::NotSo(format!("the server could not be asked: {error}"));
         let late = |_| Refusal::NotSo("the server does not answer; nothing was changed".into());
-        let mut conn = timeout(ANSWER, self.node.connect()).await.map_err(late)?.map_err(unreachable)?;
+        let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(unreachable)?;
         let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(unreachable)?;
         permitted?;
         if self.plan.action == Action::Free {
@@ -206,6 +205,7 @@ impl Attempt<'_> {
                     }
                 }
                 Answer::Moved(check, now) => return Outcome::Refused(check.moved(&now)),
+                Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
                 Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
             }
         }
@@ -269,8 +269,14 @@ impl Attempt<'_> {
 
 /// What the script answered.
 enum Answer<'a> {
-    Done { woken: u64, emptied: bool, silent: Option<String> },
+    Done {
+        woken: u64,
+        emptied: bool,
+        silent: Option<String>,
+    },
     Moved(&'a Check, Value),
+    /// Some of it was written, and then an error came.
+    Half(String),
     Strange,
 }
 
@@ -281,14 +287,13 @@ impl Answer<'_> {
             Some(Value::Int(number)) => u64::try_from(*number).ok(),
             _ => None,
         };
+        let text = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(text)) => Some(text::visible(text)),
+            _ => None,
+        };
         match (number(0), number(1)) {
-            (Some(1), Some(woken)) => {
-                let silent = match parts.get(3) {
-                    Some(Value::BulkString(why)) => Some(text::visible(why)),
-                    _ => None,
-                };
-                Answer::Done { woken, emptied: number(2) == Some(1), silent }
-            }
+            (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
+            (Some(1), Some(woken)) => Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3) },
             (Some(0), Some(which)) => match checks.get((which as usize).wrapping_sub(1)) {
                 Some(check) => Answer::Moved(check, parts.get(2).cloned().unwrap_or(Value::Nil)),
                 None => Answer::Strange,

@@ -29,7 +29,8 @@ pub fn run(options: &Audit) -> Result<u8, Fault> {
         eprintln!("nothing was done yet; it would be in {}", file.display());
     }
     if broken > 0 {
-        eprintln!("{broken} lines of {} are no entries and were left out", file.display());
+        let lines = if broken == 1 { "1 line".into() } else { format!("{broken} lines") };
+        eprintln!("left out {lines} of {} that can't be read", file.display());
     }
     Ok(0)
 }

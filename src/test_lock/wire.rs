@@ -64,7 +64,7 @@ impl Wire {
     pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
         if self.conn.is_none() {
             let until = Instant::now() + patience;
-            self.conn = Some(in_time(until, self.node.connect()).await.map_err(Failure::Clean)?);
+            self.conn = Some(in_time(until, self.node.connect_to_write()).await.map_err(Failure::Clean)?);
         }
         Ok(())
     }

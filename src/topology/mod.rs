@@ -55,6 +55,15 @@ impl Node {
         Ok(conn)
     }
 
+    /// A connection for writes. It does not ask that its looks leave keys untouched: several Redis and Valkey versions
+    /// of 2024 and 2025 crash when a client that did wakes one that is blocked on a list (redis/redis#14415).
+    pub async fn connect_to_write(&self) -> RedisResult<MultiplexedConnection> {
+        let mut conn = self.client.get_multiplexed_async_connection_with_config(&config()).await?;
+        let mut name = redis::cmd("CLIENT");
+        let _ = name.arg("SETNAME").arg("lockscope").exec_async(&mut conn).await;
+        Ok(conn)
+    }
+
     /// A RESP3 connection whose pushes go to `pushes`.
     pub async fn connect_with_pushes(&self, pushes: impl AsyncPushSender) -> RedisResult<MultiplexedConnection> {
         let info = self.client.get_connection_info().clone();

@@ -201,14 +201,24 @@ impl Server {
         line.query(&mut self.try_connection()?)
     }
 
-    /// Every key as the server dumps it: what must not have changed.
-    pub fn everything(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    /// What every key holds: what must not have changed.
+    pub fn everything(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
         let keys: Vec<Vec<u8>> = self.ask(&["KEYS", "*"]);
-        let dump = |key: Vec<u8>| {
-            let dump: Option<Vec<u8>> = self.ask(&[&b"DUMP"[..], &key]);
-            dump.map(|dump| (key, dump))
+        let content = |key: Vec<u8>| {
+            let kind: String = self.ask(&[&b"TYPE"[..], &key]);
+            let mut content: Vec<Vec<u8>> = match kind.as_str() {
+                // They have no order, and are dumped in one that chance makes.
+                "set" => self.ask(&[&b"SMEMBERS"[..], &key]),
+                "hash" => {
+                    let pairs: Vec<(Vec<u8>, Vec<u8>)> = self.ask(&[&b"HGETALL"[..], &key]);
+                    pairs.into_iter().map(|(field, value)| [field, value].join(&b'=')).collect()
+                }
+                _ => self.ask::<Option<Vec<u8>>, _>(&[&b"DUMP"[..], &key]).into_iter().collect(),
+            };
+            content.sort();
+            (!content.is_empty()).then_some((key, content))
         };
-        keys.into_iter().filter_map(dump).collect()
+        keys.into_iter().filter_map(content).collect()
     }
 
     /// Major, minor and patch. For Valkey its own number, not the Redis it says it is compatible with.
