@@ -101,6 +101,6 @@ impl Operator {
 }
 
 fn refused(why: &str) -> Performed {
-    let outcome = Outcome::Refused(Refusal::Audit(why.into()).to_string());
+    let outcome = Outcome::Refused(Refusal::Audit(why.into()));
     Performed { id: String::new(), outcome, undo: Err("nothing was changed".into()) }
 }

@@ -120,7 +120,7 @@ fn what_the_server_refused_is_on_record_too() {
     held(&server, "lock:a");
     let desk = Desk::with_url(&server.url().replace("redis://", "redis://op:pw@"));
     let ran = desk.run(&["release", "lock:a", "--holder", "t", "--yes"]);
-    assert!(ran.code == 1 && ran.out.starts_with("refused: lock:a: "), "{ran:?}");
+    assert!(ran.code == 3 && ran.out.starts_with("refused: lock:a: "), "{ran:?}");
     let lines = desk.audit();
     let last = lines.last().expect("a line");
     assert_eq!(last["outcome"], "refused");

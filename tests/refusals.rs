@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
 
-fn why(performed: &Performed) -> &str {
+fn why(performed: &Performed) -> String {
     match &performed.outcome {
-        Outcome::Refused(why) => why,
+        Outcome::Refused(why) => why.to_string(),
         other => panic!("{other:?}"),
     }
 }

@@ -40,6 +40,10 @@ pub enum Refusal {
     /// What was asked for makes no sense for this lock.
     NotSo(String),
     NotPermitted(String),
+    /// The lock is not what the operator saw.
+    Moved(String),
+    /// The server could not be asked, or refused.
+    Unreachable(String),
     /// The audit file can't be written.
     Audit(String),
 }
@@ -83,6 +87,13 @@ impl Admission {
     }
 }
 
+impl Refusal {
+    /// Whether the server, or what this user may do there, is what stands in the way.
+    pub fn is_the_server_s(&self) -> bool {
+        matches!(self, Refusal::NotPermitted(_) | Refusal::Unreachable(_))
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,7 +102,11 @@ impl fmt::Display for Refusal {
                 write!(f, "{key} is protected by {by:?} in the config; take it out of 'protected' to change the lock")
             }
             Refusal::OnlyByForce(why) => write!(f, "{why} Add --force if you know that it is right"),
-            Refusal::NothingToCompare(why) | Refusal::NotSo(why) | Refusal::NotPermitted(why) => f.write_str(why),
+            Refusal::NothingToCompare(why)
+            | Refusal::NotSo(why)
+            | Refusal::NotPermitted(why)
+            | Refusal::Moved(why)
+            | Refusal::Unreachable(why) => f.write_str(why),
             Refusal::NotTheHolder { key, holders } if holders.is_empty() => write!(f, "nobody holds {key} now"),
             Refusal::NotTheHolder { key, holders } => {
                 write!(f, "the holder of {key} is another one now: {}", holders.join(", "))

@@ -33,7 +33,7 @@ pub enum Outcome {
     /// All of it was written. `silent`: why waiters were not told, where that is so.
     Done { woken: u64, silent: Option<String> },
     /// Nothing was written, and why.
-    Refused(String),
+    Refused(Refusal),
     /// The server did not answer; what is there now, as far as it can be told.
     Unknown(String),
 }
@@ -48,10 +48,11 @@ impl Outcome {
     }
 
     /// Why it was not done, or what is missing of it.
-    pub fn why(&self) -> Option<&str> {
+    pub fn why(&self) -> Option<String> {
         match self {
-            Outcome::Done { silent, .. } => silent.as_deref(),
-            Outcome::Refused(why) | Outcome::Unknown(why) => Some(why),
+            Outcome::Done { silent, .. } => silent.clone(),
+            Outcome::Refused(why) => Some(why.to_string()),
+            Outcome::Unknown(why) => Some(why.clone()),
         }
     }
 }
@@ -69,11 +70,8 @@ pub struct Performed {
 pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journal, context: &Context) -> Performed {
     let clock = Clock::start();
     let id = journal.number(clock.now());
-    let refused = |id, why: Refusal| Performed {
-        id,
-        outcome: Outcome::Refused(why.to_string()),
-        undo: Err("nothing was changed".into()),
-    };
+    let refused =
+        |id, why: Refusal| Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()) };
     if let Err(why) = gate.admit(&plan.key).and_then(|_| force(plan)) {
         return refused(id, why);
     }
@@ -123,6 +121,18 @@ fn force(plan: &Plan) -> Result<(), Refusal> {
     plan.only_by_force.map_or(Ok(()), |why| Err(Refusal::OnlyByForce(why)))
 }
 
+fn moved(what: String) -> Outcome {
+    Outcome::Refused(Refusal::Moved(what))
+}
+
+fn unreachable(why: String) -> Outcome {
+    Outcome::Refused(Refusal::Unreachable(why))
+}
+
+fn not_permitted(why: &str) -> Outcome {
+    Outcome::Refused(Refusal::NotPermitted(why.into()))
+}
+
 /// One attempt at a plan.
 struct Attempt<'a> {
     plan: &'a Plan,
@@ -136,15 +146,15 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
     async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
-        let unreachable = |error: RedisError| Refusal::NotSo(format!("the server could not be asked: {error}"));
-        let late = |_| Refusal::NotSo("the server does not answer; nothing was changed".into());
-        let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(unreachable)?;
-        let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(unreachable)?;
+        let lost = |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {error}"));
+        let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
+        let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(lost)?;
+        let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(lost)?;
         permitted?;
         if self.plan.action == Action::Free {
             let about = (id.to_string(), context.target.clone(), context.db, clock.now());
             let kept = timeout(ANSWER, keep::read(&mut conn, self.plan, about)).await.map_err(late)?;
-            self.kept = kept.map_err(unreachable)?;
+            self.kept = kept.map_err(lost)?;
         }
         Ok(conn)
     }
@@ -185,7 +195,7 @@ impl Attempt<'_> {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
-                Ok(Err(error)) => return Outcome::Refused(format!("the server refused it: {error}")),
+                Ok(Err(error)) => return unreachable(format!("the server refused it: {error}")),
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &checks) {
@@ -201,15 +211,15 @@ impl Attempt<'_> {
                     let about = (before.id.clone(), before.target.clone(), before.db, clock.now());
                     match keep::read(conn, self.plan, about).await {
                         Ok(kept) => self.kept = kept,
-                        Err(error) => return Outcome::Refused(format!("the server could not be asked: {error}")),
+                        Err(error) => return unreachable(format!("the server could not be asked: {error}")),
                     }
                 }
-                Answer::Moved(check, now) => return Outcome::Refused(check.moved(&now)),
+                Answer::Moved(check, now) => return moved(check.moved(&now)),
                 Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
                 Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
             }
         }
-        Outcome::Refused("the lock changes too fast to be kept for undoing; nothing was changed".into())
+        moved("the lock changes too fast to be kept for undoing; nothing was changed".into())
     }
 
     /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
@@ -217,16 +227,15 @@ impl Attempt<'_> {
         let (key, value) = match (self.plan.checks.as_slice(), self.plan.writes.as_slice()) {
             ([Check::Value { key, value }], [Write::Step(Step::Delete(deleted))]) if key == deleted => (key, value),
             _ => {
-                return Outcome::Refused(
+                return not_permitted(
                     "this user may not run scripts (EVAL), and without one the holder can't be compared and the lock \
-                     freed in one step; nothing was changed"
-                        .into(),
+                     freed in one step; nothing was changed",
                 );
             }
         };
         for command in [cmd("DELEX").arg(key).arg("IFEQ").arg(value), cmd("DELIFEQ").arg(key).arg(value)] {
             match timeout(ANSWER, command.query_async::<i64>(conn)).await {
-                Ok(Ok(0)) => return Outcome::Refused(self.there_now().await),
+                Ok(Ok(0)) => return moved(self.there_now().await),
                 Ok(Ok(_)) => return Outcome::Done { woken: 0, silent: None },
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
                 // Not known to this server, or not permitted.
@@ -234,10 +243,9 @@ impl Attempt<'_> {
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             }
         }
-        Outcome::Refused(
+        not_permitted(
             "this user may not run scripts (EVAL), and the server has no compare-and-delete of its own (DELEX, DELIFEQ) \
-             that it may run; nothing was changed"
-                .into(),
+             that it may run; nothing was changed",
         )
     }
 

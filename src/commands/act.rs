@@ -124,7 +124,7 @@ impl<'a> Operator<'a> {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
-            let result = self.result(plan, Some(id), Some(outcome.name()), outcome.why(), woke);
+            let result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
             return print_json(&result);
         }
         let line = match outcome {
@@ -183,8 +183,8 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Done { .. } => 0,
-        Outcome::Refused(_) => 1,
-        Outcome::Unknown(_) => 3,
+        Outcome::Refused(why) if !why.is_the_server_s() => 1,
+        Outcome::Refused(_) | Outcome::Unknown(_) => 3,
     }
 }
 
