@@ -31,7 +31,7 @@ use crate::machine::{Scheduled, thread_id, thread_time};
 
 const SIZE: (u16, u16) = (140, 40);
 /// Where the keys of locks stand on it.
-const KEY_COLUMN: std::ops::Range<usize> = 10..50;
+const KEY_COLUMN: std::ops::Range<usize> = 11..49;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An open console.
