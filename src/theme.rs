@@ -22,6 +22,7 @@ impl Theme {
             State::NoTtl => self.paint(Color::Magenta).add_modifier(Modifier::BOLD),
             State::Stalled => self.warning().add_modifier(Modifier::BOLD),
             State::Held => Style::new(),
+            State::Test => self.accent(),
             State::Done => self.dim(),
             State::Free => self.dim(),
         }

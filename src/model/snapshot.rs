@@ -36,6 +36,7 @@ impl Table {
             State::Free if lock.is_held() => vec!["nobody holds it right now".into()],
             State::Free => lock.past().last().map(|hold| Verdict::free_sentence(hold, now)).into_iter().collect(),
             State::Stalled => vec![stalled_sentence(lock, now)],
+            State::Test => vec!["lockscope took it, as a test".into()],
             State::Held | State::Done => Vec::new(),
         };
         Verdict { state, evidence, confidence: 1.0 }
@@ -51,6 +52,7 @@ impl Table {
             // Of a lock that many hold, the renewals of one hide those of another.
             Some(reading) if reading.mode != Mode::Exclusive && reading.mode != Mode::Write => State::Held,
             _ if self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0) => State::Stalled,
+            Some(reading) if reading.test => State::Test,
             _ => State::Held,
         }
     }

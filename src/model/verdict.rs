@@ -12,6 +12,8 @@ pub enum State {
     /// Its renewals have stopped coming.
     Stalled,
     Held,
+    /// Held by lockscope itself, as a test, and nothing speaks against it.
+    Test,
     /// Marks work as done; nobody holds it.
     Done,
     /// Nobody holds it any more.
@@ -19,7 +21,7 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [State; 5] = [State::NoTtl, State::Stalled, State::Held, State::Done, State::Free];
+    pub const ALL: [State; 6] = [State::NoTtl, State::Stalled, State::Held, State::Test, State::Done, State::Free];
 
     /// Lower case, as JSON and the filter language write it.
     pub fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl State {
             State::NoTtl => "no-ttl",
             State::Stalled => "stalled",
             State::Held => "held",
+            State::Test => "test",
             State::Done => "done",
             State::Free => "free",
         }
@@ -38,6 +41,7 @@ impl State {
             State::NoTtl => "NO-TTL",
             State::Stalled => "STALLED",
             State::Held => "HELD",
+            State::Test => "TEST",
             State::Done => "DONE",
             State::Free => "FREE",
         }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::inspect::{Inspection, Subject};
-use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
+use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
 use crate::scan::Progress;
@@ -262,6 +262,11 @@ impl Monitor {
 
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// A test lock will be taken here by a token that does not show it.
+    pub fn expect_test(&mut self, key: Key, token: Token) {
+        self.table.expect_test(key, token);
     }
 
     pub fn nodes(&self) -> &[NodeStatus] {

@@ -119,6 +119,7 @@ pub(super) fn paint(state: State) -> &'static str {
         State::NoTtl => "1;31",
         State::Stalled => "1;33",
         State::Held => "32",
+        State::Test => "36",
         State::Done | State::Free => "2",
     }
 }
