@@ -11,13 +11,13 @@ mod rate;
 mod record;
 mod wanted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 pub use contenders::{Counts, MOST as MOST_CONTENDERS};
@@ -137,15 +137,13 @@ pub struct Lab {
     seen: watch::Receiver<Board>,
     told: Instant,
     tests: BTreeMap<TestId, Test>,
-    /// Over and forgotten, but not all of it is cleared away yet.
-    leaving: Vec<JoinHandle<()>>,
+    benches: JoinSet<TestId>,
 }
 
 /// A test lock that is being kept.
 struct Test {
     key: Key,
     orders: mpsc::Sender<Order>,
-    task: JoinHandle<()>,
 }
 
 impl Lab {
@@ -160,7 +158,7 @@ impl Lab {
             seen,
             told: Instant::now(),
             tests: BTreeMap::new(),
-            leaving: Vec::new(),
+            benches: JoinSet::new(),
         }
     }
 
@@ -176,8 +174,7 @@ impl Lab {
                 }
             }
             Order::Forget => {
-                self.leaving.retain(|task| !task.is_finished());
-                self.leaving.extend(self.tests.remove(&id).map(|test| test.task));
+                self.tests.remove(&id);
                 self.board.send_modify(|board| drop(board.remove(&id)));
             }
             order => {
@@ -214,8 +211,8 @@ impl Lab {
         let id = report.id;
         let report = Report { token: Some(request.token().clone()), ..report.clone() };
         let bench = Bench::new(report, request, admission, &self.node, &self.shown, record, &self.board);
-        let task = tokio::spawn(bench.run(received));
-        self.tests.insert(id, Test { key: wanted.key.clone(), orders, task });
+        self.benches.spawn(bench.run(received));
+        self.tests.insert(id, Test { key: wanted.key.clone(), orders });
         Ok(())
     }
 
@@ -223,9 +220,15 @@ impl Lab {
     pub async fn next(&mut self) -> Vec<Report> {
         // The pause comes first: whoever is dropped in it has missed nothing.
         tokio::time::sleep_until(self.told + TOLD).await;
-        if self.seen.changed().await.is_err() {
-            // Never: this value holds the board itself.
-            std::future::pending::<()>().await;
+        loop {
+            tokio::select! {
+                // Never an error: this value holds the board itself.
+                Ok(()) = self.seen.changed() => break,
+                Some(ended) = self.benches.join_next() => match ended {
+                    Ok(id) => drop(self.tests.remove(&id)),
+                    Err(failed) => fail_with(failed),
+                },
+            }
         }
         self.told = Instant::now();
         self.reports()
@@ -240,19 +243,23 @@ impl Lab {
     /// Removes everything, in a bounded time. What may still be there is named, in a sentence each.
     pub async fn close(&mut self) -> Vec<String> {
         let until = Instant::now() + LEAVING;
-        let tests = std::mem::take(&mut self.tests);
         // Without somebody who gives orders, a bench clears itself away.
-        let leaving = std::mem::take(&mut self.leaving).into_iter().map(|task| (None, task));
-        let mut unfinished = Vec::new();
-        let tasks: Vec<_> = tests.into_iter().map(|(id, test)| (Some(id), test.task)).chain(leaving).collect();
-        for (id, mut task) in tasks {
-            if tokio::time::timeout_at(until, &mut task).await.is_err() {
-                task.abort();
-                unfinished.extend(id);
+        let mut unfinished: BTreeSet<TestId> = std::mem::take(&mut self.tests).into_keys().collect();
+        while let Ok(Some(ended)) = tokio::time::timeout_at(until, self.benches.join_next()).await {
+            if let Ok(id) = ended {
+                unfinished.remove(&id);
             }
         }
+        self.benches.abort_all();
         let told = |report: &Report| left_behind(report, unfinished.contains(&report.id));
         self.reports().iter().filter_map(told).collect()
+    }
+}
+
+/// A bench that panicked is fatal, and told.
+fn fail_with(failed: JoinError) {
+    if failed.is_panic() {
+        std::panic::resume_unwind(failed.into_panic());
     }
 }
 
@@ -266,5 +273,35 @@ fn left_behind(report: &Report, unfinished: bool) -> Option<String> {
             Some(format!("could not give {key} back, it ends by itself in at most {lasts}: {why}"))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Global;
+    use crate::config::Config;
+    use crate::settings::Outside;
+    use crate::topology::Endpoint;
+
+    async fn lab() -> Lab {
+        let global = Global { urls: vec!["redis://127.0.0.1:1".into()], ..Global::default() };
+        let outside = Outside { env: &|_| None, read: &|_| unreachable!(), stdout_is_terminal: false };
+        let settings = Settings::resolve(&global, &outside, &Config::default()).unwrap();
+        let topology = Topology::open(&Endpoint::of(&settings).unwrap()).await.unwrap();
+        Lab::new(&settings, &topology, "nowhere", Some(std::env::temp_dir().join("lockscope-never-made")))
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "the incident is told")]
+    async fn a_bench_that_panics_is_not_passed_over_in_silence() {
+        let mut lab = lab().await;
+        lab.benches.spawn(async { panic!("the incident is told") });
+        lab.next().await;
+    }
+
+    #[tokio::test]
+    async fn an_empty_lab_is_closed_at_once() {
+        assert_eq!(lab().await.close().await, Vec::<String>::new());
     }
 }

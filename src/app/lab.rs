@@ -231,7 +231,7 @@ impl App {
     pub(super) fn take_reports(&mut self, reports: Vec<Report>, now: Time) {
         for report in reports {
             let Some(row) = self.lab.rows.iter_mut().find(|row| row.report.id == report.id) else { continue };
-            let news = (row.report.phase != report.phase).then(|| told(&report));
+            let news = (row.report.phase != report.phase).then(|| told(&report, self.private));
             row.ends = report.left.map(|left| now + left);
             row.report = report;
             if let Some(news) = news.flatten() {
@@ -242,13 +242,15 @@ impl App {
 }
 
 /// What is new, in a line.
-fn told(report: &Report) -> Option<String> {
+fn told(report: &Report, private: bool) -> Option<String> {
     let key = &report.key;
+    // Whose it is may be in it.
+    let shown = |why: &String| if private { "(hidden)".to_string() } else { why.clone() };
     Some(match &report.phase {
         Phase::Taking => return None,
         Phase::Held => format!("took {key}, as a test"),
-        Phase::Refused(why) => format!("not taken: {why}"),
-        Phase::Lost(why) => format!("lost {key}: {why}"),
+        Phase::Refused(why) => format!("not taken: {}", shown(why)),
+        Phase::Lost(why) => format!("lost {key}: {}", shown(why)),
         Phase::Released => format!("gave {key} back"),
         Phase::Unknown(why) => format!("unknown: {key}: {why}"),
     })

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use super::contenders::Contenders;
 use super::rate::Rate;
 use super::record::Record;
-use super::{Board, Order, Phase, Report};
+use super::{Board, Order, Phase, Report, TestId};
 use crate::actions::Admission;
 use crate::fault::Fault;
 use crate::test_lock::{Held, Loss, Released, Request, Taken, Turn, take};
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     /// Goes on until it is over, or nobody is there any more to give orders: then everything is removed.
-    pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+    pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> TestId {
         let stop = async { while orders.recv().await.is_some_and(|order| order != Order::GiveBack) {} };
         let taken = take(&self.node, self.request.clone(), None, stop).await;
         self.begin(taken).await;
@@ -85,6 +85,7 @@ impl Bench {
             self.note(written);
         }
         self.tell();
+        self.report.id
     }
 
     async fn begin(&mut self, taken: Taken) {

@@ -164,7 +164,10 @@ fn what_became_of_it_is_told_once() {
     assert_eq!(stage.notice(), "");
     assert!(stage.screen().contains("held by worker-7, for another 8.1s"), "{}", stage.screen());
     stage.press("P");
-    assert!(!stage.screen().contains("worker-7,"), "{}", stage.screen());
+    report(&mut stage, id, |report| report.phase = Phase::Lost("it is held by worker-7".into()));
+    assert!(stage.screen().contains("lost lock:a: (hidden)"), "{}", stage.screen());
+    stage.app.notice = None;
+    assert!(!stage.screen().contains("worker-7"), "{}", stage.screen());
     assert_eq!(stage.press("d"), [Effect::Lab(id, LabOrder::Forget)]);
     assert!(stage.app.lab.rows.is_empty());
     stage.app.update(Event::Lab(vec![Report::new(id, &Wanted::parse(USUAL).unwrap())]), stage.now);
