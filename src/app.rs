@@ -10,6 +10,7 @@ mod command_bar;
 mod commands;
 mod dialog;
 mod feed;
+mod lab;
 mod writing;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use crate::actions::{Kept, Performed, Plan};
 use crate::filter::Filter;
 use crate::inspect::Inspection;
 use crate::keys::{self, Command, Keys};
+use crate::lab::{Order as LabOrder, Report, TestId, Wanted};
 use crate::model::{Key, LockView, NodeId, Time, Transition};
 use crate::output::Column;
 use crate::prompt::Prompt;
@@ -31,6 +33,7 @@ use dialog::Answer;
 pub use closer::Closer;
 pub use dialog::{Choice, Dialog};
 pub use feed::Feed;
+pub use lab::{Row, Workbench};
 pub use writing::{Wish, Writing};
 
 /// A lock's identity: what selection and marks are kept by.
@@ -69,6 +72,8 @@ pub enum Event {
     /// One thing was done, or not.
     Performed(Box<Plan>, Box<Performed>),
     AllPerformed,
+    /// How all test locks are.
+    Lab(Vec<Report>),
     /// The loop has something to say.
     Say(String),
 }
@@ -93,6 +98,8 @@ pub enum Effect {
     Perform(Vec<Plan>, Option<String>),
     /// Begin nothing more of it.
     Stop,
+    /// Do this with a test lock.
+    Lab(TestId, LabOrder),
 }
 
 /// The screens. A tab appears with its feature.
@@ -101,13 +108,15 @@ pub enum Screen {
     Locks,
     Events,
     Servers,
+    Lab,
 }
 
 impl Screen {
-    pub const TABS: [(Screen, Command, &'static str); 3] = [
+    pub const TABS: [(Screen, Command, &'static str); 4] = [
         (Screen::Locks, Command::Locks, "Locks"),
         (Screen::Events, Command::Events, "Events"),
         (Screen::Servers, Command::Servers, "Servers"),
+        (Screen::Lab, Command::Lab, "Lab"),
     ];
 }
 
@@ -120,6 +129,8 @@ pub enum Overlay {
     },
     Filter(Prompt),
     Command(Prompt),
+    /// Which test lock to take.
+    Acquire(Prompt),
     /// The question before anything is written.
     Dialog(Box<Dialog>),
     /// What came of it.
@@ -160,6 +171,7 @@ pub struct App {
     pub opened: Option<LockId>,
     pub closer: Closer,
     pub writing: Writing,
+    pub lab: Workbench,
     pub overlay: Overlay,
     pub selected: Option<LockId>,
     /// How far the keys moved the selection since the scene was composed.
@@ -198,6 +210,7 @@ impl App {
             opened: None,
             closer: Closer::default(),
             writing: Writing::default(),
+            lab: Workbench::default(),
             overlay: Overlay::None,
             selected: None,
             steps: 0,
@@ -223,6 +236,7 @@ impl App {
     pub fn update(&mut self, event: Event, now: Time) -> Vec<Effect> {
         let mut effects = self.take(event, now);
         effects.extend(self.look_closer(now));
+        effects.extend(self.dismiss_contenders());
         effects
     }
 
@@ -233,7 +247,11 @@ impl App {
         self.keep_writing(matches!(event, Event::Key(_)), now);
         match event {
             Event::Resize(width, height) => self.size = (width, height),
-            Event::Changes(changes, left_out) => self.take_changes(changes, left_out),
+            Event::Changes(changes, left_out) => {
+                let effects = self.check_tests(&changes);
+                self.take_changes(changes, left_out);
+                return effects;
+            }
             Event::Inspected(id, found) => {
                 self.take_closer_look(&id, &found, now);
                 self.closer.take(&id, found, self.paused);
@@ -242,13 +260,14 @@ impl App {
             Event::Recalled(kept) => self.take_recalled(kept, now),
             Event::Performed(plan, performed) => self.take_performed(&plan, &performed, now),
             Event::AllPerformed => self.all_performed(),
+            Event::Lab(reports) => self.take_reports(reports, now),
             Event::Say(text) => self.say(text, now),
             Event::Key(key) => {
                 self.touched = now;
                 return self.take_key(key, now);
             }
             Event::Paste(text) => match &mut self.overlay {
-                Overlay::Filter(prompt) | Overlay::Command(prompt) => prompt.paste(&text),
+                Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => prompt.paste(&text),
                 Overlay::Dialog(dialog) => dialog.prompt.paste(&text),
                 Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } => {}
             },
@@ -288,7 +307,7 @@ impl App {
                 }
                 return Vec::new();
             }
-            Overlay::Filter(prompt) | Overlay::Command(prompt) => {
+            Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => {
                 return match key.code {
                     KeyCode::Esc => {
                         self.overlay = Overlay::None;
@@ -328,6 +347,13 @@ impl App {
                 Err(why) => {
                     prompt.refuse(why, 1);
                     self.overlay = Overlay::Command(prompt);
+                }
+            },
+            Overlay::Acquire(mut prompt) => match Wanted::parse(prompt.text()) {
+                Ok(wanted) => return self.acquire(prompt.text(), wanted, now),
+                Err(bad) => {
+                    prompt.refuse(bad.why, bad.column);
+                    self.overlay = Overlay::Acquire(prompt);
                 }
             },
             Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}

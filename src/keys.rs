@@ -35,6 +35,12 @@ pub enum Command {
     Free,
     Extend,
     Undo,
+    Acquire,
+    GiveBack,
+    Renew,
+    Watchdog,
+    Contend,
+    Relent,
     Write,
     Reveal,
     Private,
@@ -42,6 +48,7 @@ pub enum Command {
     Locks,
     Events,
     Servers,
+    Lab,
     Help,
     Redraw,
     Suspend,
@@ -49,9 +56,16 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it can do anything only while writing is on.
+    /// Whether it is about something written: out of sight while lockscope is read-only.
     pub fn writes(self) -> bool {
-        matches!(self, Command::Free | Command::Extend | Command::Undo)
+        use Command::*;
+        matches!(self, Free | Extend | Undo | Acquire | GiveBack | Renew | Watchdog | Contend | Relent)
+    }
+
+    /// Whether it is about a test lock in the lab.
+    pub fn is_of_lab(self) -> bool {
+        use Command::*;
+        matches!(self, GiveBack | Renew | Watchdog | Contend | Relent)
     }
 
     /// Whether it moves the selection, or scrolls.
@@ -99,6 +113,12 @@ pub const BINDINGS: &[Binding] = &[
     row(Command::Free, "free", &["x"], "free the lock, or all that are marked; asks first", Some("free")),
     row(Command::Extend, "extend", &["e"], "give the lock more time; asks first", Some("extend")),
     row(Command::Undo, "undo", &["u"], "put back what was freed last; asks first", None),
+    row(Command::Acquire, "acquire", &["a"], "take a test lock; asks which", Some("take")),
+    row(Command::GiveBack, "give-back", &["d"], "lab: give the test lock back, or forget it", Some("give back")),
+    row(Command::Renew, "renew", &["n"], "lab: renew the test lock once", Some("renew")),
+    row(Command::Watchdog, "watchdog", &["w"], "lab: its watchdog on or off", Some("watchdog")),
+    row(Command::Contend, "contend", &["+"], "lab: one more contender against it", Some("contend")),
+    row(Command::Relent, "relent", &["-"], "lab: one contender less", None),
     row(Command::Write, "write", &["W"], "writing on or off; it goes off by itself", None),
     row(Command::Rescan, "rescan", &["r"], "walk the keyspace again now", None),
     row(Command::Up, "up", &["up", "k"], "up", None),
@@ -110,6 +130,7 @@ pub const BINDINGS: &[Binding] = &[
     row(Command::Locks, "locks", &["1"], "the locks, worst first", None),
     row(Command::Events, "events", &["3"], "what happens, as it happens", None),
     row(Command::Servers, "servers", &["5"], "the servers, and what watching costs them", None),
+    row(Command::Lab, "lab", &["6"], "test locks, and contenders against them", None),
     row(Command::Reveal, "reveal", &["t"], "show whole tokens, or shorten them again", None),
     row(Command::Private, "private", &["P"], "hide holders and values, for a picture to send", None),
     row(Command::Mouse, "mouse", &["m"], "mouse on or off", None),
@@ -313,6 +334,8 @@ mod tests {
             ("1", Locks),
             ("3", Events),
             ("5", Servers),
+            ("a", Acquire),
+            ("6", Lab),
         ];
         let Keys(keys) = Keys::default();
         for (written, command) in usual {

@@ -16,6 +16,7 @@ pub mod filter;
 pub mod glob;
 pub mod inspect;
 pub mod keys;
+pub mod lab;
 pub mod look;
 pub mod model;
 pub mod monitor;

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
 use crate::app::Event;
 use crate::cli::Environment;
+use crate::lab::Lab;
 use crate::settings::Settings;
 use crate::topology::{Node, Topology};
 
@@ -27,13 +28,14 @@ pub struct Operator {
     place: Option<PathBuf>,
     news: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
     stopped: Arc<AtomicBool>,
+    pub lab: Lab,
 }
 
 impl Operator {
     pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
         let node = topology.nodes()[0].clone();
-        let news = mpsc::channel(WAITING);
-        Operator { settings: settings.clone(), node, shown: shown.into(), place, news, stopped: Arc::default() }
+        let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings, topology, shown, place.clone()));
+        Operator { settings: settings.clone(), node, shown: shown.into(), place, news, stopped: Arc::default(), lab }
     }
 
     /// Performs these plans, one after the other. `write`: the operator has turned writing on.
@@ -90,13 +92,17 @@ impl Operator {
         journal.map_err(|why| why.to_string())
     }
 
-    /// What came of it, one by one.
+    /// What came of it, one by one, and how the test locks are.
     pub async fn next(&mut self) -> Event {
-        match self.news.1.recv().await {
-            Some(event) => event,
-            // Never: this value holds a sender itself.
-            None => std::future::pending().await,
+        tokio::select! {
+            Some(event) = self.news.1.recv() => event,
+            tests = self.lab.next() => Event::Lab(tests),
         }
+    }
+
+    /// Removes all test locks, in a bounded time. What may still be there is named, in a sentence each.
+    pub async fn close(&mut self) -> Vec<String> {
+        self.lab.close().await
     }
 }
 

@@ -20,6 +20,7 @@ use ratatui::layout::{Position, Rect};
 use tokio::time::Instant;
 
 use crate::app::{App, Effect, Event, LockId};
+use crate::lab::{Order, Wanted};
 use crate::model::{NodeId, State};
 use crate::monitor::Monitor;
 use crate::operator::Operator;
@@ -234,6 +235,12 @@ impl Canvas {
                     operator.perform(plans, reason, app.writing.is_on(monitor.clock.now()));
                 }
                 Effect::Stop => operator.stop(),
+                Effect::Lab(id, order) => {
+                    if let Order::Take(Wanted { key, token: Some(token), .. }) = &order {
+                        monitor.expect_test(key.clone(), token.clone());
+                    }
+                    operator.lab.obey(id, order, app.writing.is_on(monitor.clock.now()));
+                }
                 Effect::Inspect(id) => monitor.inspect(id.node, &id.key),
                 Effect::Redraw => self.clear(terminal)?,
                 Effect::Suspend => {

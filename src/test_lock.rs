@@ -2,10 +2,13 @@
 //!
 //! [`take`] tries, and waits where it is asked to; what it returns is [`Held`], whose [`renew`](Held::renew) is the
 //! watchdog and whose [`release`](Held::release) gives the lock back. When a lease counts as lost is decided by
-//! [`Lease`], how long to wait by [`Backoff`]: both pure. Only a key that the gate admitted can be asked for. `acquire`
-//! calls this; it asks nobody anything, records nothing and prints nothing.
+//! [`Lease`], how long to wait by [`Backoff`]: both pure. A [`Contender`] tries again and again. Only a key that the gate
+//! admitted can be asked for. `acquire` and the lab call this; it asks nobody anything, records nothing and prints
+//! nothing.
 
+mod account;
 mod backoff;
+mod contender;
 mod held;
 mod lease;
 mod take;
@@ -15,7 +18,9 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+pub use account::{about, joined, put};
 pub use backoff::Backoff;
+pub use contender::{Attempt, Contender};
 pub use held::{Held, Loss, Released, Turn};
 pub use lease::Lease;
 pub use take::{Taken, take};

@@ -23,6 +23,7 @@ impl Theme {
             State::Stalled => self.warning().add_modifier(Modifier::BOLD),
             State::Contended => self.warning(),
             State::Held => Style::new(),
+            State::Test => self.accent(),
             State::Done => self.dim(),
             State::Free => self.dim(),
         }

@@ -202,6 +202,7 @@ async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: i
         .await
         .expect("q quits");
     ended.unwrap();
+    assert_eq!(console.hands.close().await, Vec::<String>::new());
 }
 
 /// Whether the first stands above the second.
@@ -545,4 +546,27 @@ async fn the_console_can_be_woken_by_every_key() {
         if asked % 2 == 0 { Poll::Ready(keys.next().map(Ok)) } else { Poll::Pending }
     });
     console.run(input).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_test_lock_is_told_from_others_and_is_gone_with_the_console() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:theirs", "worker-7", "PX", "600000"]);
+    let settings = common::acting::settings(&server.url(), |global| global.write = true);
+    with_settings(&server.url(), settings, common::process::scratch("lab-records"), async |operator| {
+        operator.wait_for("the first walk", |screen| screen.contains("1 lock")).await;
+        operator.write("W");
+        operator.wait_for("writing", |screen| screen.contains("WRITING")).await;
+        operator.write("a");
+        operator.press(KeyCode::Enter);
+        let both = |screen: &str| screen.contains("TEST     lock:test") && screen.contains("HELD     lock:theirs");
+        let screen = operator.wait_for("both locks", both).await;
+        assert!(screen.contains("1 test"), "{screen}");
+        operator.write("6++");
+        let counts = |screen: &str| screen.contains("2 contenders: ") && screen.contains("=c");
+        operator.wait_for("what is counted", counts).await;
+        assert!(exists(&server, "lock:test"));
+    })
+    .await;
+    assert!(!exists(&server, "lock:test") && exists(&server, "lock:theirs"));
 }

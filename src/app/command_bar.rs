@@ -4,13 +4,14 @@ use super::{App, Effect, Order, Wish};
 use crate::cli::duration;
 use crate::filter::{BadFilter, Filter};
 use crate::keys;
+use crate::lab::Wanted;
 use crate::model::Time;
 use crate::output::Column;
 
 /// What a typed command does.
 pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
 
-/// `:` commands: the names of the key table, `filter …`, `sort COLUMN` and `extend TTL`.
+/// `:` commands: the names of the key table, `filter …`, `sort COLUMN`, `extend TTL` and `acquire KEY …`.
 pub(super) fn parse(text: &str) -> Result<Deed, String> {
     let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let rest = rest.trim().to_string();
@@ -39,6 +40,10 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
         ("extend", false) => {
             let ttl = duration(&rest).map_err(|why| format!("{why}; write :extend 5m"))?;
             Ok(Box::new(move |app, now| app.wish(Wish::Extend(Some(ttl)), now)))
+        }
+        ("acquire", false) => {
+            let wanted = Wanted::parse(&rest).map_err(|bad| bad.why)?;
+            Ok(Box::new(move |app, now| app.acquire(&rest, wanted, now)))
         }
         (name, _) => match keys::named(name) {
             Some(command) => Ok(Box::new(move |app, now| app.obey(command, now))),

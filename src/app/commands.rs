@@ -12,8 +12,12 @@ impl App {
     /// Does what the command says, or says why it does nothing.
     pub(super) fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
         if !self.can(command) {
-            let key = self.key_of(Command::Locks);
-            self.say(format!("{} works in the list of locks; {key} shows it", keys::name_of(command)), now);
+            let (place, shows) = match command.is_of_lab() {
+                true => ("the lab", Command::Lab),
+                false => ("the list of locks", Command::Locks),
+            };
+            let key = self.key_of(shows);
+            self.say(format!("{} works in {place}; {key} shows it", keys::name_of(command)), now);
             return Vec::new();
         }
         match command {
@@ -44,6 +48,12 @@ impl App {
             Command::Free => return self.wish(Wish::Free, now),
             Command::Extend => return self.wish(Wish::Extend(None), now),
             Command::Undo => return self.wish_undo(now),
+            Command::Acquire => self.ask_which(now),
+            Command::GiveBack => return self.give_back(now),
+            Command::Renew => return self.renew_test(now),
+            Command::Watchdog => return self.turn_watchdog(now),
+            Command::Contend => return self.contend(now),
+            Command::Relent => return self.relent(now),
             Command::Write => self.toggle_writing(now),
             Command::Reveal => {
                 self.reveal = !self.reveal;
@@ -62,6 +72,7 @@ impl App {
             Command::Locks => self.show(Screen::Locks),
             Command::Events => self.show(Screen::Events),
             Command::Servers => self.show(Screen::Servers),
+            Command::Lab => self.show(Screen::Lab),
             Command::Help => self.overlay = Overlay::Help { scroll: 0 },
             Command::Redraw => return vec![Effect::Redraw],
             Command::Suspend => return vec![Effect::Suspend],
@@ -75,6 +86,7 @@ impl App {
         match command {
             Command::Open | Command::Mark | Command::MarkAll | Command::Sort | Command::Reverse => self.in_list(),
             Command::Copy | Command::Free | Command::Extend => self.in_list() || self.opened.is_some(),
+            command if command.is_of_lab() => self.in_lab(),
             _ => true,
         }
     }
@@ -99,11 +111,12 @@ impl App {
 
     /// Moves the selection in the list, and scrolls whatever else is looked at.
     pub(super) fn step(&mut self, by: isize) {
-        let in_list = self.in_list();
+        let (in_list, in_lab) = (self.in_list(), self.in_lab());
         match &mut self.overlay {
             Overlay::Results { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.writing.results.len()),
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
-            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Dialog(_) => {}
+            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) => {}
+            Overlay::None if in_lab => self.lab.step(by),
             Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
             Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
         }
@@ -168,6 +181,7 @@ impl App {
 
     fn pause(&mut self) {
         self.paused = !self.paused;
+        self.lab.freeze(self.paused);
         if !self.paused {
             self.catch_up();
             self.scene.outdated = true;

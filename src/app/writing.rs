@@ -65,11 +65,12 @@ impl App {
         match self.writing.until {
             Some(until) if until <= now => {
                 self.writing.until = None;
-                if matches!(self.overlay, Overlay::Dialog(_)) {
+                if matches!(self.overlay, Overlay::Dialog(_) | Overlay::Acquire(_)) {
                     self.overlay = Overlay::None;
                 }
                 let idle = short_duration(IDLE.as_millis() as u64);
-                self.say(format!("read-only again, after {idle} without a key"), now);
+                let kept = self.kept_tests();
+                self.say(format!("read-only again, after {idle} without a key{kept}"), now);
             }
             Some(_) if pressed => self.writing.until = Some(now + IDLE),
             _ => {}
@@ -84,7 +85,7 @@ impl App {
         self.writing.until = if self.writes() { None } else { Some(now + IDLE) };
         let text = match self.writes() {
             true => format!("writing is on until {} pass without a key", short_duration(IDLE.as_millis() as u64)),
-            false => "read-only again".into(),
+            false => format!("read-only again{}", self.kept_tests()),
         };
         self.say(text, now);
     }
@@ -112,7 +113,7 @@ impl App {
         if self.may_write(now) { vec![Effect::Recall] } else { Vec::new() }
     }
 
-    fn may_write(&mut self, now: Time) -> bool {
+    pub(super) fn may_write(&mut self, now: Time) -> bool {
         if self.writing.running.is_some() {
             self.say("something is being done still".into(), now);
             return false;

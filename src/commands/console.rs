@@ -55,6 +55,9 @@ pub async fn run(session: &Session, how_long: Option<Duration>) -> Result<u8, Fa
         None => looping.await,
     };
     drop(tty);
+    for left in operator.close().await {
+        eprintln!("lockscope: {left}");
+    }
     ended?;
     Ok(0)
 }

@@ -23,6 +23,8 @@ pub struct Reading {
     pub second: Option<(DialectId, f32)>,
     /// The key is there, but nobody holds it: a semaphore with all permits back, a writer that only waits.
     pub vacant: bool,
+    /// All who hold it are test locks of lockscope.
+    pub test: bool,
 }
 
 /// Events that wait for a look at the key to be understood.

@@ -72,6 +72,7 @@ impl Table {
         let look = found.look(was_held, &before, &after);
         let Some(lock) = self.lock_at(place) else { return };
         let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
+        let test = self.is_test(&lock.key, &after);
         let Some(lock) = self.at(place) else { return };
         let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
         let extended = matches!((lock.expires, expires), (Some(old), Some(new)) if new.0 > old.0 + JUMP_MS);
@@ -114,7 +115,7 @@ impl Table {
         }
         let is_held = found.ttl().is_some();
         if let Found::Lock { value, best, .. } = found {
-            lock.reading = Some(Reading::of(&best, &value));
+            lock.reading = Some(Reading::of(&best, &value, test));
             lock.value = value;
         }
         self.held = self.held + is_held as usize - was_held as usize;
@@ -195,10 +196,11 @@ impl Found {
 }
 
 impl Reading {
-    fn of(best: &Best, value: &RawValue) -> Reading {
+    fn of(best: &Best, value: &RawValue, test: bool) -> Reading {
         // A bare counter of permits names nobody, and is held all the same.
         let counter = best.claim.mode == Mode::Permit && matches!(value, RawValue::Str { .. });
         Reading {
+            test,
             vacant: best.claim.holders.is_empty() && best.claim.kind == Kind::Lock && !counter,
             dialect: best.dialect,
             kind: best.claim.kind,

@@ -38,6 +38,7 @@ impl Table {
             State::Free if lock.is_held() => vec!["nobody holds it right now".into()],
             State::Free => lock.past().last().map(|hold| Verdict::free_sentence(hold, now)).into_iter().collect(),
             State::Stalled => vec![stalled_sentence(lock, now)],
+            State::Test => vec!["lockscope took it, as a test".into()],
             State::Contended | State::Held | State::Done => Vec::new(),
         };
         // Whoever is about to free it has to know who waits for it.
@@ -55,6 +56,7 @@ impl Table {
             _ if lock.expires.is_none() => State::NoTtl,
             Some(reading) if self.is_stalled(lock, reading.mode, now) => State::Stalled,
             _ if lock.waits(now).is_some_and(|waits| waits.count >= Waits::MANY) => State::Contended,
+            Some(reading) if reading.test => State::Test,
             _ => State::Held,
         }
     }

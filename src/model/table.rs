@@ -15,8 +15,8 @@ use super::absent::{Departed, Ignored};
 use super::lock::Phase;
 use super::node::NodeState;
 use super::slots::{LockRef, Slots};
-use super::{EventBatch, Holder, Key, KeyEvent, Lock, NodeId, Observation, Seen, Source, Time, Transition};
-use crate::dialects::Recogniser;
+use super::{EventBatch, Holder, Key, KeyEvent, Lock, NodeId, Observation, Seen, Source, Time, Token, Transition};
+use crate::dialects::{Recogniser, own};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +61,15 @@ pub struct Table {
     gone: VecDeque<(LockRef, u32)>,
     ignored: Ignored,
     departed: Departed,
+    /// Test locks that we take with a token of somebody's choice, which does not show whose they are.
+    tests: VecDeque<(Key, Token)>,
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
     locks_dropped: u64,
 }
+
+/// As many expected test locks as are kept.
+const TESTS: usize = 64;
 
 /// How long a look that no event explains waits for its event.
 pub(super) const GRACE: Duration = Duration::from_millis(40);
@@ -84,6 +89,7 @@ impl Table {
             gone: VecDeque::new(),
             ignored: Ignored::default(),
             departed: Departed::default(),
+            tests: VecDeque::new(),
             transitions: VecDeque::new(),
             transitions_dropped: 0,
             locks_dropped: 0,
@@ -92,6 +98,20 @@ impl Table {
 
     pub fn recogniser(&self) -> &Recogniser {
         &self.recogniser
+    }
+
+    /// Says that whoever holds the key by this token will be a test of ours, though the token does not show it.
+    pub fn expect_test(&mut self, key: Key, token: Token) {
+        self.tests.push_back((key, token));
+        let over = self.tests.len().saturating_sub(TESTS);
+        self.tests.drain(..over);
+    }
+
+    /// Whether everybody who holds the key is a test lock of lockscope.
+    pub(super) fn is_test(&self, key: &Key, holders: &[Holder]) -> bool {
+        let expected = |token: &Token| self.tests.iter().any(|(of, by)| of == key && by == token);
+        let ours = |token: &Token| own::test_holder(token.as_bytes()).is_some() || expected(token);
+        !holders.is_empty() && holders.iter().all(|holder| ours(&holder.token))
     }
 
     /// Says by which source the node's changes are learnt. Only notifications name each change.

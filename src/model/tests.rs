@@ -311,3 +311,30 @@ proptest! {
         prop_assert_eq!(held, truth);
     }
 }
+
+#[test]
+fn a_test_lock_is_told_from_one_that_is_held_in_earnest() {
+    let mut table = table(Limits::default());
+    let ours = String::from_utf8(crate::dialects::own::test_token("web-3", 812, [7; 16])).unwrap();
+    table.expect_test(Key::from("lock:chosen"), Token::from(&b"alice"[..]));
+    for key in ["lock:ours", "lock:chosen", "lock:alice", "lock:forever"] {
+        events(&mut table, 1_000, &[(key, KeyEvent::New), (key, KeyEvent::Set), (key, KeyEvent::Expire)]);
+    }
+    settle_all(&mut table, 1_001, |key| match key {
+        b"lock:ours" => seen(&ours, 30_000),
+        b"lock:forever" => Seen::Present { value: RawValue::string(ours.as_bytes()), ttl: Ttl::Never },
+        _ => seen("alice", 30_000),
+    });
+    let state = |key: &str, at| table.state(table.lock_named(NODE, key.as_bytes()).unwrap(), Time(at));
+    assert_eq!(state("lock:ours", 2_000), State::Test);
+    assert_eq!(state("lock:chosen", 2_000), State::Test);
+    assert_eq!(state("lock:alice", 2_000), State::Held, "the same token on another key is somebody else's");
+    assert_eq!(state("lock:forever", 2_000), State::NoTtl, "what is worse is said first");
+    for at in [11_000, 21_000] {
+        events(&mut table, at, &[("lock:ours", KeyEvent::Expire)]);
+        settle_all(&mut table, at + 1, |_| seen(&ours, 30_000));
+    }
+    let lock = table.lock_named(NODE, b"lock:ours").unwrap();
+    assert_eq!(table.state(lock, Time(25_000)), State::Test);
+    assert_eq!(table.state(lock, Time(45_000)), State::Stalled);
+}

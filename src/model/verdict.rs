@@ -14,6 +14,8 @@ pub enum State {
     /// Many wait for it.
     Contended,
     Held,
+    /// Held by lockscope itself, as a test, and nothing speaks against it.
+    Test,
     /// Marks work as done; nobody holds it.
     Done,
     /// Nobody holds it any more.
@@ -21,7 +23,8 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [State; 6] = [State::NoTtl, State::Stalled, State::Contended, State::Held, State::Done, State::Free];
+    pub const ALL: [State; 7] =
+        [State::NoTtl, State::Stalled, State::Contended, State::Held, State::Test, State::Done, State::Free];
 
     /// Lower case, as JSON and the filter language write it.
     pub fn name(self) -> &'static str {
@@ -30,6 +33,7 @@ impl State {
             State::Stalled => "stalled",
             State::Contended => "contended",
             State::Held => "held",
+            State::Test => "test",
             State::Done => "done",
             State::Free => "free",
         }
@@ -42,6 +46,7 @@ impl State {
             State::Stalled => "STALLED",
             State::Contended => "CONTENDED",
             State::Held => "HELD",
+            State::Test => "TEST",
             State::Done => "DONE",
             State::Free => "FREE",
         }

@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::contention::Question;
 use crate::dialects::Recogniser;
 use crate::inspect::{self, Inspection, Subject};
-use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Transition};
+use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
 use crate::scan::Progress;
@@ -287,6 +287,11 @@ impl Monitor {
 
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// A test lock will be taken here by a token that does not show it.
+    pub fn expect_test(&mut self, key: Key, token: Token) {
+        self.table.expect_test(key, token);
     }
 
     pub fn nodes(&self) -> &[NodeStatus] {

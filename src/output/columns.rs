@@ -129,6 +129,7 @@ pub(super) fn paint(state: State) -> &'static str {
         State::Stalled => "1;33",
         State::Contended => "33",
         State::Held => "32",
+        State::Test => "36",
         State::Done | State::Free => "2",
     }
 }

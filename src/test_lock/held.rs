@@ -82,6 +82,11 @@ impl Held {
     /// called again at any time: only a confirmed renewal counts, and one in doubt is sent again.
     pub async fn renew(&mut self) -> Turn {
         tokio::time::sleep_until(self.lease.next_renewal().into()).await;
+        self.renew_now().await
+    }
+
+    /// Sends a renewal without waiting for its time, and judges the answer.
+    pub async fn renew_now(&mut self) -> Turn {
         let now = Instant::now();
         if !self.lease.stands(now) {
             return Turn::Lost(self.unconfirmed());

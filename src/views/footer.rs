@@ -17,6 +17,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     match &app.overlay {
         Overlay::Filter(prompt) => return Some(draw_prompt(frame, app, area, "/ ", prompt)),
         Overlay::Command(prompt) => return Some(draw_prompt(frame, app, area, ": ", prompt)),
+        Overlay::Acquire(prompt) => return Some(draw_prompt(frame, app, area, "take ", prompt)),
         Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}
     }
     if let Some(notice) = &app.notice {
@@ -26,7 +27,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     }
     let mut shown: Vec<(Command, String, &str)> = Vec::new();
     for binding in BINDINGS {
-        let useful = app.can(binding.command) && (app.writes() || !binding.command.writes());
+        // In the lab its own keys need the room.
+        let aside = app.in_lab() && matches!(binding.command, Command::Filter | Command::Pause);
+        let useful = !aside && app.can(binding.command) && (app.writes() || !binding.command.writes());
         let word = binding.footer.filter(|_| useful);
         if let (Some(word), Some(key)) = (word, app.keys.of(binding.command).next()) {
             shown.push((binding.command, key.to_string(), word));

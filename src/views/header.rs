@@ -158,9 +158,17 @@ fn tab_parts(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let mut parts = vec![part(" ", Style::new())];
     for (screen, command, name) in Screen::TABS {
-        let key = app.keys.of(command).next().map(|press| format!("{press} ")).unwrap_or_default();
         let here = screen == app.screen && app.opened.is_none();
-        parts.push(part(part::safe(&format!("{key}{name}"), theme), if here { theme.heading() } else { theme.dim() }));
+        let style = if here { theme.heading() } else { theme.dim() };
+        let name = match app.keys.of(command).next() {
+            None => part(name, style),
+            Some(press) => {
+                parts.push(part(part::safe(&press.to_string(), theme), style));
+                // Where there is no room, the key alone stands for a screen.
+                part(format!(" {name}"), style).gives_way(if here { KEEP } else { 2 })
+            }
+        };
+        parts.push(name);
         parts.push(part("  ", Style::new()));
     }
     let scene = &app.scene;

@@ -16,6 +16,7 @@ mod evidence;
 mod footer;
 mod header;
 mod help;
+mod lab;
 mod locks;
 mod part;
 mod servers;
@@ -74,6 +75,7 @@ pub fn scroll_most(app: &App) -> usize {
         (None, Screen::Locks) => 0,
         (None, Screen::Events) => events::scroll_most(app, body),
         (None, Screen::Servers) => servers::scroll_most(app, body),
+        (None, Screen::Lab) => 0,
     }
 }
 
@@ -103,13 +105,14 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         }
         (None, Screen::Events) => events::draw(frame, app, areas.body),
         (None, Screen::Servers) => servers::draw(frame, app, areas.body),
+        (None, Screen::Lab) => lab::draw(frame, app, areas.body),
     }
     let below = footer::draw(frame, app, areas.footer);
     match &app.overlay {
         Overlay::Help { scroll } => help::draw(frame, app, area, *scroll),
         Overlay::Results { scroll } => dialog::draw_results(frame, app, area, *scroll),
         Overlay::Dialog(dialog) => return Some(dialog::draw(frame, app, area, dialog)),
-        Overlay::None | Overlay::Filter(_) | Overlay::Command(_) => {}
+        Overlay::None | Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) => {}
     }
     below
 }

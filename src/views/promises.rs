@@ -35,7 +35,7 @@ fn a_healthy_system_shows_a_calm_screen() {
         stage.renew("lock:order:2", 30_000);
         stage.compose();
     }
-    for screen in ["1", "3", "5"] {
+    for screen in ["1", "3", "5", "6"] {
         stage.press(screen);
         let buffer = stage.draw();
         let loud = buffer.content.iter().filter(|cell| matches!(cell.fg, Color::Red | Color::Yellow | Color::Magenta));
@@ -152,6 +152,7 @@ fn whatever_is_on_a_screen_is_also_a_command() {
             Screen::Locks => "ls",
             Screen::Events => "watch",
             Screen::Servers => "doctor",
+            Screen::Lab => "acquire",
         };
         assert!(commands.iter().any(|name| name == command), "{screen:?}: {commands:?}");
     }

@@ -12,8 +12,7 @@ use crate::commands::session::Session;
 use crate::fault::Fault;
 use crate::model::{Key, Token};
 use crate::output::json::{SCHEMA, write_value};
-use crate::output::textual;
-use crate::test_lock::{Form, Held, Request, random};
+use crate::test_lock::{Held, Request, about, joined, put};
 use crate::text;
 
 pub struct Record {
@@ -29,15 +28,7 @@ pub struct Record {
 impl Record {
     /// Writes down what is about to be tried.
     pub fn open(session: &Session, options: &Acquire, request: &Request) -> Result<Record, Refusal> {
-        let mut about = Map::new();
-        let id = random::<6>().map_err(|why| Refusal::Audit(why.to_string()))?;
-        about.insert("id".into(), id.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into());
-        about.insert("action".into(), "acquire".into());
-        put(&mut about, "key", request.key().as_bytes());
-        put(&mut about, "token", request.token().as_bytes());
-        about.insert("as".into(), request.form().name().into());
-        about.insert("ttl_ms".into(), (request.ttl().as_millis() as u64).into());
-        about.insert("commands".into(), commands(request).into());
+        let about = about(request).map_err(|why| Refusal::Audit(why.to_string()))?;
         let audit = Audit::open().map_err(|why| Refusal::Audit(why.to_string()))?;
         let mut record =
             Record { audit, clock: Clock::start(), json: options.json, silent: !options.command.is_empty(), about };
@@ -158,31 +149,4 @@ fn print_result(result: &Value) -> Result<(), Fault> {
         out.write_all(b"\n")
     })?;
     Ok(())
-}
-
-/// What taking it comes down to, as one would type it.
-fn commands(request: &Request) -> Vec<Value> {
-    let (key, token, ttl) = (request.key(), request.token(), request.ttl().as_millis());
-    let lines = match request.form() {
-        Form::Plain => vec![format!("SET {key} {token} NX PX {ttl}")],
-        Form::Reentrant => vec![format!("HINCRBY {key} {token} 1"), format!("PEXPIRE {key} {ttl}")],
-    };
-    lines.into_iter().map(Value::from).collect()
-}
-
-fn joined(about: &Map<String, Value>, more: &Value) -> Value {
-    let mut entry = about.clone();
-    if let Value::Object(more) = more {
-        entry.extend(more.clone());
-    }
-    Value::Object(entry)
-}
-
-/// Bytes as JSON has them: text, and beside it the exact bytes where they are none.
-fn put(into: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
-    let (text, base64) = textual(bytes);
-    into.insert(name.into(), text.into());
-    if let Some(base64) = base64 {
-        into.insert(format!("{name}_base64"), base64.into());
-    }
 }

@@ -1,0 +1,307 @@
+//! The lab: takes test locks beside the console's loop, keeps them, sets contenders on them, and removes all of it at
+//! the end.
+//!
+//! Each test lock is a [`Bench`], a task of its own that puts its [`Report`] on one board; the loop gets the newest of
+//! all of them ([`Lab::next`]) and never waits for a server. Every write passes the one gate and is on record. What a
+//! killed process leaves behind ends by its TTL.
+
+mod bench;
+mod contenders;
+mod rate;
+mod record;
+mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+
+pub use contenders::{Counts, MOST as MOST_CONTENDERS};
+pub use rate::WINDOW;
+pub use wanted::{BadLine, USUAL, Wanted};
+
+use crate::actions::{Gate, Refusal};
+use crate::model::{Key, Token};
+use crate::settings::Settings;
+use crate::test_lock::{Form, Request};
+use crate::text::short_duration;
+use crate::topology::{Node, Topology};
+use bench::Bench;
+use record::Record;
+
+/// How long everything may take to be removed at the end.
+const LEAVING: Duration = Duration::from_secs(2);
+/// Between two times that the loop is told.
+const TOLD: Duration = Duration::from_millis(100);
+/// Orders that wait for one test lock; a finger is not that fast.
+const WAITING: usize = 32;
+
+/// The number of a test lock, given by whoever asks for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TestId(pub u64);
+
+/// What is to be done with a test lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    Take(Wanted),
+    /// Once, now.
+    Renew,
+    /// Somebody else seems to have touched it: find out whether it is still ours.
+    Check,
+    Watchdog(bool),
+    /// So many contenders are to be there.
+    Contend(usize),
+    GiveBack,
+    /// It is over, and nobody wants to hear of it any more.
+    Forget,
+}
+
+/// Where a test lock stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Phase {
+    Taking,
+    Held,
+    /// Somebody else has it, or something forbids it.
+    Refused(String),
+    Lost(String),
+    Released,
+    /// The server did not say; if it is there, it ends by itself.
+    Unknown(String),
+}
+
+/// A test lock at one moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    pub id: TestId,
+    pub key: Key,
+    /// `None` until it has one.
+    pub token: Option<Token>,
+    pub form: Form,
+    pub ttl: Duration,
+    pub watchdog: bool,
+    pub phase: Phase,
+    /// How long it is surely ours, or may be there; from when the report is handed in.
+    pub left: Option<Duration>,
+    pub renewals: u64,
+    /// What failed last, while it is tried again.
+    pub trouble: Option<String>,
+    pub contenders: usize,
+    pub counts: Counts,
+    /// Failures of the contenders per second; `None` while nobody can say.
+    pub failures_per_s: Option<f64>,
+}
+
+impl Report {
+    /// Of a lock that is about to be taken.
+    pub fn new(id: TestId, wanted: &Wanted) -> Report {
+        Report {
+            id,
+            key: wanted.key.clone(),
+            token: wanted.token.clone(),
+            form: wanted.form,
+            ttl: wanted.ttl,
+            watchdog: wanted.watchdog,
+            phase: Phase::Taking,
+            left: None,
+            renewals: 0,
+            trouble: None,
+            contenders: 0,
+            counts: Counts::default(),
+            failures_per_s: None,
+        }
+    }
+}
+
+impl Phase {
+    /// Nothing more will become of it.
+    pub fn is_over(&self) -> bool {
+        !matches!(self, Phase::Taking | Phase::Held)
+    }
+}
+
+/// The newest report of each, with the moment until when the lock may be there.
+type Board = BTreeMap<TestId, (Report, Option<Instant>)>;
+
+pub struct Lab {
+    settings: Settings,
+    node: Node,
+    /// The server's address without a password.
+    shown: String,
+    /// Where the records are, unless in the user's own place.
+    place: Option<PathBuf>,
+    board: Arc<watch::Sender<Board>>,
+    seen: watch::Receiver<Board>,
+    told: Instant,
+    tests: BTreeMap<TestId, Test>,
+    benches: JoinSet<TestId>,
+}
+
+/// A test lock that is being kept.
+struct Test {
+    key: Key,
+    orders: mpsc::Sender<Order>,
+}
+
+impl Lab {
+    pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Lab {
+        let (board, seen) = watch::channel(Board::new());
+        Lab {
+            settings: settings.clone(),
+            node: topology.nodes()[0].clone(),
+            shown: shown.into(),
+            place,
+            board: Arc::new(board),
+            seen,
+            told: Instant::now(),
+            tests: BTreeMap::new(),
+            benches: JoinSet::new(),
+        }
+    }
+
+    /// Does what was asked for, beside the loop. `write`: the operator has turned writing on.
+    pub fn obey(&mut self, id: TestId, order: Order, write: bool) {
+        let gate = Gate::of_console(&self.settings, write);
+        match order {
+            Order::Take(wanted) => {
+                let report = Report::new(id, &wanted);
+                if let Err(refusal) = self.take(&gate, &report, &wanted) {
+                    let report = Report { phase: Phase::Refused(refusal.to_string()), ..report };
+                    self.board.send_modify(|board| drop(board.insert(id, (report, None))));
+                }
+            }
+            Order::Forget => {
+                self.tests.remove(&id);
+                self.board.send_modify(|board| drop(board.remove(&id)));
+            }
+            order => {
+                let Some(test) = self.tests.get(&id) else { return };
+                // What takes nothing, and what gives back, needs no leave.
+                let writes = matches!(order, Order::Renew | Order::Watchdog(true) | Order::Contend(1..));
+                let refused = if writes { gate.admit(&test.key).err() } else { None };
+                let refused = refused.map(|refusal| refusal.to_string());
+                let why = match (refused, test.orders.capacity()) {
+                    (Some(refused), _) => refused,
+                    (None, 0) => "too many keys at once; press it again".into(),
+                    // Whoever is gone already needs no orders.
+                    (None, _) => return drop(test.orders.try_send(order)),
+                };
+                self.board.send_modify(|board| {
+                    if let Some((report, _)) = board.get_mut(&id) {
+                        report.trouble = Some(why);
+                    }
+                });
+            }
+        }
+    }
+
+    /// What can't be recorded does not happen.
+    fn take(&mut self, gate: &Gate, report: &Report, wanted: &Wanted) -> Result<(), Refusal> {
+        let admission = gate.admit(&wanted.key)?;
+        let unrecorded = |why: std::io::Error| Refusal::Audit(why.to_string());
+        let mut request = Request::new(&admission, wanted.form, wanted.ttl).map_err(unrecorded)?;
+        if let Some(token) = &wanted.token {
+            request = request.with_token(token.as_bytes());
+        }
+        let record = Record::open(self.place.as_deref(), &self.shown, &request).map_err(unrecorded)?;
+        let (orders, received) = mpsc::channel(WAITING);
+        let id = report.id;
+        let report = Report { token: Some(request.token().clone()), ..report.clone() };
+        let bench = Bench::new(report, request, admission, &self.node, &self.shown, record, &self.board);
+        self.benches.spawn(bench.run(received));
+        self.tests.insert(id, Test { key: wanted.key.clone(), orders });
+        Ok(())
+    }
+
+    /// All test locks, when something is new with one of them.
+    pub async fn next(&mut self) -> Vec<Report> {
+        // The pause comes first: whoever is dropped in it has missed nothing.
+        tokio::time::sleep_until(self.told + TOLD).await;
+        loop {
+            tokio::select! {
+                // Never an error: this value holds the board itself.
+                Ok(()) = self.seen.changed() => break,
+                Some(ended) = self.benches.join_next() => match ended {
+                    Ok(id) => drop(self.tests.remove(&id)),
+                    Err(failed) => fail_with(failed),
+                },
+            }
+        }
+        self.told = Instant::now();
+        self.reports()
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        let now = Instant::now();
+        let left = |ends: &Option<Instant>| ends.map(|ends| ends.saturating_duration_since(now));
+        self.seen.borrow().values().map(|(report, ends)| Report { left: left(ends), ..report.clone() }).collect()
+    }
+
+    /// Removes everything, in a bounded time. What may still be there is named, in a sentence each.
+    pub async fn close(&mut self) -> Vec<String> {
+        let until = Instant::now() + LEAVING;
+        // Without somebody who gives orders, a bench clears itself away.
+        let mut unfinished: BTreeSet<TestId> = std::mem::take(&mut self.tests).into_keys().collect();
+        while let Ok(Some(ended)) = tokio::time::timeout_at(until, self.benches.join_next()).await {
+            if let Ok(id) = ended {
+                unfinished.remove(&id);
+            }
+        }
+        self.benches.abort_all();
+        let told = |report: &Report| left_behind(report, unfinished.contains(&report.id));
+        self.reports().iter().filter_map(told).collect()
+    }
+}
+
+/// A bench that panicked is fatal, and told.
+fn fail_with(failed: JoinError) {
+    if failed.is_panic() {
+        std::panic::resume_unwind(failed.into_panic());
+    }
+}
+
+/// What to say of a test lock that could not be removed.
+fn left_behind(report: &Report, unfinished: bool) -> Option<String> {
+    let key = &report.key;
+    let lasts = short_duration(report.left.unwrap_or(report.ttl).as_millis() as u64);
+    match &report.phase {
+        _ if unfinished => Some(format!("could not give {key} back in time; it ends by itself in at most {lasts}")),
+        Phase::Unknown(why) if report.left != Some(Duration::ZERO) => {
+            Some(format!("could not give {key} back, it ends by itself in at most {lasts}: {why}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Global;
+    use crate::config::Config;
+    use crate::settings::Outside;
+    use crate::topology::Endpoint;
+
+    async fn lab() -> Lab {
+        let global = Global { urls: vec!["redis://127.0.0.1:1".into()], ..Global::default() };
+        let outside = Outside { env: &|_| None, read: &|_| unreachable!(), stdout_is_terminal: false };
+        let settings = Settings::resolve(&global, &outside, &Config::default()).unwrap();
+        let topology = Topology::open(&Endpoint::of(&settings).unwrap()).await.unwrap();
+        Lab::new(&settings, &topology, "nowhere", Some(std::env::temp_dir().join("lockscope-never-made")))
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "the incident is told")]
+    async fn a_bench_that_panics_is_not_passed_over_in_silence() {
+        let mut lab = lab().await;
+        lab.benches.spawn(async { panic!("the incident is told") });
+        lab.next().await;
+    }
+
+    #[tokio::test]
+    async fn an_empty_lab_is_closed_at_once() {
+        assert_eq!(lab().await.close().await, Vec::<String>::new());
+    }
+}

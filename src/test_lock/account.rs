@@ -1,0 +1,50 @@
+//! What the records tell of a test lock: pure, but for the number that an account gets.
+
+use std::io;
+
+use serde_json::{Map, Value};
+
+use super::{Form, Request, random};
+use crate::output::textual;
+
+/// What every entry on a test lock begins with, under an id of its own.
+pub fn about(request: &Request) -> io::Result<Map<String, Value>> {
+    let mut about = Map::new();
+    let id = random::<6>()?;
+    about.insert("id".into(), id.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into());
+    about.insert("action".into(), "acquire".into());
+    put(&mut about, "key", request.key().as_bytes());
+    put(&mut about, "token", request.token().as_bytes());
+    about.insert("as".into(), request.form().name().into());
+    about.insert("ttl_ms".into(), (request.ttl().as_millis() as u64).into());
+    about.insert("commands".into(), commands(request).into());
+    Ok(about)
+}
+
+/// What taking it comes down to, as one would type it.
+fn commands(request: &Request) -> Vec<Value> {
+    let (key, token, ttl) = (request.key(), request.token(), request.ttl().as_millis());
+    let lines = match request.form() {
+        Form::Plain => vec![format!("SET {key} {token} NX PX {ttl}")],
+        Form::Reentrant => vec![format!("HINCRBY {key} {token} 1"), format!("PEXPIRE {key} {ttl}")],
+    };
+    lines.into_iter().map(Value::from).collect()
+}
+
+/// An entry with more in it.
+pub fn joined(about: &Map<String, Value>, more: &Value) -> Value {
+    let mut entry = about.clone();
+    if let Value::Object(more) = more {
+        entry.extend(more.clone());
+    }
+    Value::Object(entry)
+}
+
+/// Bytes as JSON has them: text, and beside it the exact bytes where they are none.
+pub fn put(into: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+    let (text, base64) = textual(bytes);
+    into.insert(name.into(), text.into());
+    if let Some(base64) = base64 {
+        into.insert(format!("{name}_base64"), base64.into());
+    }
+}

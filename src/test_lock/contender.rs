@@ -1,0 +1,75 @@
+//! One who tries to take a lock that others hold, attempt by attempt, on a connection of its own.
+
+use std::time::{Duration, Instant};
+
+use redis::RedisError;
+
+use super::Request;
+use super::wire::{Answer, Failure, Wire, timed_out};
+use crate::topology::Node;
+
+/// How long a question may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Dropped, what it holds stays on the server until its lease ends.
+pub struct Contender {
+    wire: Wire,
+    request: Request,
+    /// Until when the server may hold the lock for it.
+    owes: Option<Instant>,
+}
+
+/// How an attempt went.
+#[derive(Debug)]
+pub enum Attempt {
+    Obtained,
+    /// Somebody else has it.
+    Refused,
+    /// There was no answer, or none that says so: what may have been taken is given back.
+    Failed(RedisError),
+}
+
+impl Contender {
+    pub fn new(node: &Node, request: Request) -> Contender {
+        Contender { wire: Wire::new(node.clone()), request, owes: None }
+    }
+
+    /// Tries once. Not to be dropped before it is done: nobody would know what it got.
+    pub async fn attempt(&mut self) -> Attempt {
+        let called = self.wire.call(self.request.form.acquire(), &self.request, PATIENCE).await;
+        let lease = Instant::now() + self.request.ttl;
+        match called {
+            Ok((Answer::Done(_), _)) => {
+                self.owes = Some(lease);
+                Attempt::Obtained
+            }
+            Ok((Answer::Other(other), _)) => {
+                // An attempt without an answer was heard late.
+                if other.holder.as_ref() == Some(&self.request.token) {
+                    self.owes = Some(lease);
+                }
+                Attempt::Refused
+            }
+            Ok((Answer::Gone, _)) => Attempt::Failed(timed_out()),
+            Err(Failure::Clean(error)) => Attempt::Failed(error),
+            Err(Failure::Unknown(error)) => {
+                self.owes = Some(lease);
+                Attempt::Failed(error)
+            }
+        }
+    }
+
+    /// Gives back what it holds or may hold, if anything. An error: it may be there until its lease ends.
+    pub async fn settle(&mut self) -> Result<(), RedisError> {
+        while self.owes.is_some_and(|until| Instant::now() < until) {
+            match self.wire.call(self.request.form.release(), &self.request, PATIENCE).await {
+                // Entered more than once, by an attempt that was heard late.
+                Ok((Answer::Done(1..), _)) => {}
+                Ok(_) => break,
+                Err(failure) => return Err(failure.error()),
+            }
+        }
+        self.owes = None;
+        Ok(())
+    }
+}
