@@ -1,0 +1,107 @@
+//! What every command leaves behind that takes a test lock: entries in the audit file, and its result on stdout.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+
+use super::session::Session;
+use crate::actions::Refusal;
+use crate::audit::Audit;
+use crate::clock::Clock;
+use crate::fault::Fault;
+use crate::model::Key;
+use crate::output::json::{SCHEMA, write_value};
+use crate::output::textual;
+use crate::test_lock::{Form, Request, random};
+
+pub struct OnRecord {
+    audit: Audit,
+    clock: Clock,
+    /// What every entry and the result begin with.
+    about: Map<String, Value>,
+}
+
+impl OnRecord {
+    /// Writes down what is about to be tried, with `more` about it.
+    pub fn open(session: &Session, action: &str, request: &Request, more: &Value) -> Result<OnRecord, Refusal> {
+        let mut about = Map::new();
+        let id = random::<6>().map_err(|why| Refusal::Audit(why.to_string()))?;
+        about.insert("id".into(), id.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into());
+        about.insert("action".into(), action.into());
+        put(&mut about, "key", request.key().as_bytes());
+        put(&mut about, "token", request.token().as_bytes());
+        about.insert("as".into(), request.form().name().into());
+        about.insert("ttl_ms".into(), (request.ttl().as_millis() as u64).into());
+        about.insert("commands".into(), commands(request).into());
+        let audit = Audit::open().map_err(|why| Refusal::Audit(why.to_string()))?;
+        let mut record = OnRecord { audit, clock: Clock::start(), about };
+        let mut intent = more.clone();
+        intent["phase"] = "intent".into();
+        intent["server"] = session.shown.as_str().into();
+        record.write(&intent).map_err(|why| Refusal::Audit(why.to_string()))?;
+        Ok(record)
+    }
+
+    fn write(&mut self, more: &Value) -> io::Result<()> {
+        self.audit.write(self.clock.now(), joined(&self.about, more))
+    }
+
+    pub fn note(&mut self, more: &Value) -> Result<(), Fault> {
+        self.write(more).map_err(|why| Fault::finding(format!("the audit file can't be written: {why}")))
+    }
+
+    /// The result, as one JSON document.
+    pub fn print(&self, more: &Value) -> Result<(), Fault> {
+        print_result(joined(&self.about, more))
+    }
+}
+
+/// The gate or the audit file said no: the result, and the fault that ends the command.
+pub fn turned_away(action: &str, key: &Key, refusal: &Refusal, json: bool) -> Result<Fault, Fault> {
+    if json {
+        let mut result = Map::new();
+        result.insert("id".into(), Value::Null);
+        result.insert("action".into(), action.into());
+        put(&mut result, "key", key.as_bytes());
+        let why = json!({ "outcome": "refused", "why": refusal.to_string(), "commands": [] });
+        print_result(joined(&result, &why))?;
+    }
+    Ok(Fault::finding(refusal.to_string()))
+}
+
+fn print_result(mut result: Value) -> Result<(), Fault> {
+    result["schema"] = SCHEMA.into();
+    result["woke"] = 0.into();
+    super::print(|out| {
+        write_value(out, &result)?;
+        out.write_all(b"\n")
+    })?;
+    Ok(())
+}
+
+/// What taking it comes down to, as one would type it.
+fn commands(request: &Request) -> Vec<Value> {
+    let (key, token, ttl) = (request.key(), request.token(), request.ttl().as_millis());
+    let lines = match request.form() {
+        Form::Plain => vec![format!("SET {key} {token} NX PX {ttl}")],
+        Form::Reentrant => vec![format!("HINCRBY {key} {token} 1"), format!("PEXPIRE {key} {ttl}")],
+    };
+    lines.into_iter().map(Value::from).collect()
+}
+
+fn joined(about: &Map<String, Value>, more: &Value) -> Value {
+    let mut entry = about.clone();
+    if let Value::Object(more) = more {
+        entry.extend(more.clone());
+    }
+    Value::Object(entry)
+}
+
+/// Bytes as JSON has them: text, and beside it the exact bytes where they are none.
+pub fn put(into: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+    let (text, base64) = textual(bytes);
+    into.insert(name.into(), text.into());
+    if let Some(base64) = base64 {
+        into.insert(format!("{name}_base64"), base64.into());
+    }
+}
