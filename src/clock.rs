@@ -18,6 +18,11 @@ impl Clock {
     }
 
     pub fn now(&self) -> Time {
-        Time(self.epoch_ms + self.began.elapsed().as_millis() as i64)
+        self.at(Instant::now())
+    }
+
+    /// A moment since the start, as a time.
+    pub fn at(&self, moment: Instant) -> Time {
+        Time(self.epoch_ms + moment.saturating_duration_since(self.began).as_millis() as i64)
     }
 }

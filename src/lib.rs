@@ -41,6 +41,7 @@ pub mod text;
 pub mod theme;
 pub mod topology;
 pub mod views;
+pub mod watchdog_probe;
 
 #[cfg(test)]
 mod sample;

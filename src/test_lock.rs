@@ -3,8 +3,8 @@
 //! [`take`] tries, and waits where it is asked to; what it returns is [`Held`], whose [`renew`](Held::renew) is the
 //! watchdog and whose [`release`](Held::release) gives the lock back. When a lease counts as lost is decided by
 //! [`Lease`], how long to wait by [`Backoff`]: both pure. A [`Contender`] tries again and again. Only a key that the gate
-//! admitted can be asked for. `acquire` and the lab call this; it asks nobody anything, records nothing and prints
-//! nothing.
+//! admitted can be asked for. `acquire`, the lab and the canary of [`watchdog_probe`](crate::watchdog_probe) call this;
+//! it asks nobody anything, records nothing and prints nothing.
 
 mod account;
 mod backoff;
@@ -23,8 +23,8 @@ pub use backoff::Backoff;
 pub use contender::{Attempt, Contender};
 pub use held::{Held, Loss, Released, Turn};
 pub use lease::Lease;
-pub use take::{Taken, take};
-pub use wire::Other;
+pub use take::{Taken, take, take_on};
+pub use wire::{Other, Wire};
 
 use crate::actions::Admission;
 use crate::audit;

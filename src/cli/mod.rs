@@ -137,6 +137,12 @@ pub enum Command {
         LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
         one ended it). 1: the lock was not obtained, or lost.")]
     Acquire(Acquire),
+    /// A canary lock: how long acquire, renew and release take, and whether renewals are late or lost
+    #[command(after_help = "Example: lockscope probe --for 5m --ttl 3s -u redis://cache:6379\n\
+        It takes a test lock, renews it three times and gives it back, again and again, with the scripts that \
+        applications use, and goes on when the server pauses or restarts. Ctrl-C ends it early. 1: the lock was lost, or \
+        somebody else has it; 3: the server could not be reached, or was away at the end.")]
+    Probe(Probe),
     /// The Lua scripts with their SHA1, ready for an application
     #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
     Scripts(Scripts),
@@ -357,6 +363,22 @@ pub struct Acquire {
     /// A command to run under the lock
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Probe {
+    /// Stop after that long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    pub duration: Duration,
+    /// The lease of the canary lock; a third of it passes between two renewals
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "3s")]
+    pub ttl: Duration,
+    /// The canary's key [default: lockscope:probe:HOST:PID]
+    #[arg(long, value_name = "NAME")]
+    pub key: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Clone, Debug)]

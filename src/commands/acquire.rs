@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::time::sleep;
 
+use super::on_record;
 use super::session::Session;
+use super::signals::Signals;
 use crate::actions::Gate;
 use crate::cli::{Acquire, LockKind, OnLost};
 use crate::fault::Fault;
 use crate::model::{Key, Ttl};
 use crate::test_lock::{Form, Held, Loss, Released, Request, Taken, Turn, take};
 use crate::text;
-use child::{Child, Signals};
+use child::Child;
 use record::Record;
 
 /// The longest lease: what is longer is a slip.
@@ -49,7 +51,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
     }
     let admission = match Gate::of_command(&session.settings).admit(&key) {
         Ok(admission) => admission,
-        Err(refusal) => return Err(record::turned_away(options, &key, &refusal)?),
+        Err(refusal) => return Err(on_record::turned_away("acquire", &key, &refusal, options.json)?),
     };
     let request = Request::new(&admission, form, options.ttl).map_err(|why| Fault::finding(why.to_string()))?;
     let request = match token {
@@ -58,7 +60,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
     };
     let mut record = match Record::open(session, options, &request) {
         Ok(record) => record,
-        Err(refusal) => return Err(record::turned_away(options, &key, &refusal)?),
+        Err(refusal) => return Err(on_record::turned_away("acquire", &key, &refusal, options.json)?),
     };
     let mut signals = Signals::listen()?;
     let mut caught = None;

@@ -11,11 +11,14 @@ mod extend;
 mod fencing;
 mod info;
 mod ls;
+mod on_record;
 mod one_lock;
+mod probe;
 mod release;
 mod scripts;
 mod session;
 mod show;
+mod signals;
 mod undo;
 mod waiters;
 mod watch;
@@ -59,6 +62,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Audit(options) => audit::run(&options),
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
         Command::Acquire(options) => acquire::run(&Session::open(global).await?, &options).await,
+        Command::Probe(options) => probe::run(&Session::open(global).await?, &options).await,
         Command::Scripts(options) => scripts::run(&options),
     }
 }

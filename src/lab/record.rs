@@ -21,7 +21,7 @@ impl Record {
     /// Writes down what is about to be tried.
     pub fn open(place: Option<&Path>, server: &str, request: &Request) -> io::Result<Record> {
         let audit = place.map_or_else(Audit::open, Audit::open_in)?;
-        let mut record = Record { audit, clock: Clock::start(), about: about(request)? };
+        let mut record = Record { audit, clock: Clock::start(), about: about("acquire", request)? };
         record.write(&json!({ "phase": "intent", "server": server }))?;
         Ok(record)
     }

@@ -35,17 +35,11 @@ impl Beats {
         self.recent.back().copied()
     }
 
-    /// The usual distance between two renewals: the median, from two distances on. Where it is known when the lock was
-    /// taken, the first one counts from there.
-    pub fn period_ms(&self, taken: Option<Time>) -> Option<u64> {
+    /// When the lease was given, as far back as is known: when the lock was taken, if none of its renewals is left out
+    /// in between, and the renewals.
+    pub fn given(&self, taken: Option<Time>) -> impl Iterator<Item = Time> + '_ {
         let from_the_start = taken.filter(|_| self.count == self.recent.len() as u64);
-        let times: Vec<Time> = from_the_start.into_iter().chain(self.recent()).collect();
-        let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_millis() as u64).collect();
-        if gaps.len() < 2 {
-            return None;
-        }
-        gaps.sort_unstable();
-        Some(gaps[gaps.len() / 2])
+        from_the_start.into_iter().chain(self.recent())
     }
 }
 

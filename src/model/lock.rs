@@ -2,7 +2,8 @@
 
 use super::history::{Beats, Hold, Past};
 use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time, Waits};
-use crate::dialects::DialectId;
+use crate::dialects::{self, DialectId, Renewal};
+use crate::watchdog_probe::cadence::{self, Cadence};
 
 /// Whether somebody holds it, as far as we know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,10 +166,20 @@ impl Lock {
         self.waits.filter(|waits| waits.is_fresh(now))
     }
 
-    /// The usual distance between two renewals of the current hold.
-    pub fn period_ms(&self) -> Option<u64> {
+    /// The period that its library is known for, where one renews it.
+    pub fn expected_ms(&self) -> Option<u64> {
+        let share = match dialects::dialect(self.reading?.dialect).renewal() {
+            Renewal::Watchdog { share } => share,
+            Renewal::Optional { share } if self.beats.is_some() => share,
+            _ => return None,
+        };
+        Some((f64::from(self.lease_ms?) * f64::from(share)) as u64)
+    }
+
+    /// The rhythm of the renewals of the current hold; `None` where there is none yet.
+    pub fn cadence(&self, now: Time) -> Option<Cadence> {
         let taken = Some(self.since).filter(|_| self.since_is == HeldIs::Exact);
-        self.beats()?.period_ms(taken)
+        cadence::judge(self.beats()?.given(taken), self.expected_ms(), self.expires, now)
     }
 
     /// The renewals of the current hold.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::dialects::{self, Claim, Renewal};
 use crate::text::short_duration;
+use crate::watchdog_probe::cadence::Cadence;
 
 /// How long a lock must have been watched before "no renewals" means anything.
 const WATCHED_MS: u64 = 1_000;
@@ -37,7 +38,9 @@ impl Table {
             }
             State::Free if lock.is_held() => vec!["nobody holds it right now".into()],
             State::Free => lock.past().last().map(|hold| Verdict::free_sentence(hold, now)).into_iter().collect(),
-            State::Stalled => vec![stalled_sentence(lock, now)],
+            State::Stalled => {
+                lock.cadence(now).map(|cadence| stalled_sentence(lock, cadence, now)).into_iter().collect()
+            }
             State::Test => vec!["lockscope took it, as a test".into()],
             State::Contended | State::Held | State::Done => Vec::new(),
         };
@@ -64,7 +67,7 @@ impl Table {
     fn is_stalled(&self, lock: &Lock, mode: Mode, now: Time) -> bool {
         // Of a lock that many hold, the renewals of one hide those of another.
         let alone = matches!(mode, Mode::Exclusive | Mode::Write);
-        alone && self.told_of(lock) && missed(lock, now).is_some_and(|missed| missed > 0)
+        alone && self.told_of(lock) && lock.cadence(now).is_some_and(|cadence| cadence.missed > 0)
     }
 
     /// How long it has been held at `now`, and how well that is known.
@@ -101,7 +104,7 @@ impl Table {
             held_is: held.map(|(_, is)| is),
             beats: lock.beats().map(|beats| beats.recent().collect()).unwrap_or_default(),
             waits: lock.waits(now).filter(|_| lock.is_held()),
-            renewals: renewals(lock, dialect.renewal(), known_until, now),
+            renewals: renewals(lock, known_until, self.heard_until(lock, now), now),
             fencing_token: None,
             related: None,
             value: lock.value.clone(),
@@ -113,42 +116,31 @@ impl Table {
     }
 }
 
-fn renewals(lock: &Lock, renewal: Renewal, known_until: Time, now: Time) -> Option<RenewalView> {
+/// A renewal that nobody could have told us of is not missed: that is judged at `heard_until`.
+fn renewals(lock: &Lock, known_until: Time, heard_until: Time, now: Time) -> Option<RenewalView> {
     let beats = lock.beats();
     let watched = known_until.since(lock.first_seen).as_millis() as u64;
     if !lock.is_held() || (beats.is_none() && watched < WATCHED_MS) {
         return None;
     }
-    let lease = lock.lease_ms.map(f64::from);
-    let expected_ms = match renewal {
-        Renewal::Watchdog { share } => lease.map(|lease| (lease * f64::from(share)) as u64),
-        Renewal::Optional { share } if beats.is_some() => lease.map(|lease| (lease * f64::from(share)) as u64),
-        _ => None,
-    };
-    let last_ms = beats.and_then(|beats| beats.last()).map(|last| now.since(last).as_millis() as u64);
-    let period_ms = lock.period_ms();
-    let missed = missed(lock, now);
-    Some(RenewalView { count: beats.map_or(0, |beats| beats.count), last_ms, period_ms, expected_ms, missed })
+    let cadence = lock.cadence(heard_until);
+    Some(RenewalView {
+        count: beats.map_or(0, |beats| beats.count),
+        last_ms: beats.and_then(|beats| beats.last()).map(|last| now.since(last).as_millis() as u64),
+        period_ms: cadence.map(|cadence| cadence.period_ms),
+        expected_ms: lock.expected_ms(),
+        missed: cadence.map(|cadence| cadence.missed),
+    })
 }
 
-/// Renewals that should have come since the last one, by the lock's own period; `None` where it has none yet.
-fn missed(lock: &Lock, now: Time) -> Option<u64> {
-    let beats = lock.beats()?;
-    let (last, period) = (now.since(beats.last()?).as_millis() as u64, lock.period_ms().filter(|period| *period > 0)?);
-    Some(if last * 2 > period * 3 { last / period } else { 0 })
-}
-
-fn stalled_sentence(lock: &Lock, now: Time) -> String {
-    let beats = lock.beats();
-    let period = lock.period_ms().unwrap_or(0);
-    let last = beats.and_then(Beats::last).map_or(0, |last| now.since(last).as_millis() as u64);
-    let missed = missed(lock, now).unwrap_or(0);
-    let left = lock.ttl(now).remaining().map_or(0, |left| left.as_millis() as u64);
+fn stalled_sentence(lock: &Lock, cadence: Cadence, now: Time) -> String {
+    let last = lock.beats().and_then(Beats::last).map_or(0, |last| now.since(last).as_millis() as u64);
     format!(
-        "renewed every {} until {} ago, {missed} missed: lost in {} unless renewed",
-        short_duration(period),
+        "renewed every {} until {} ago, {} missed: lost in {} unless renewed",
+        short_duration(cadence.period_ms),
         short_duration(last),
-        short_duration(left)
+        cadence.missed,
+        short_duration(cadence.lost_in.map_or(0, |left| left.as_millis() as u64))
     )
 }
 

@@ -393,6 +393,13 @@ impl Table {
         if self.told_of(lock) { now } else { lock.confirmed }
     }
 
+    /// Until when a renewal of the lock would have been told: until the connection was lost, where it is.
+    pub(super) fn heard_until(&self, lock: &Lock, now: Time) -> Time {
+        let gap = self.nodes.get(lock.node.0 as usize).and_then(|node| node.gap);
+        let known = self.known_until(lock, now);
+        gap.map_or(known, |gap| gap.max(known)).min(now)
+    }
+
     fn node(&mut self, node: NodeId) -> &mut NodeState {
         let index = node.0 as usize;
         if self.nodes.len() <= index {

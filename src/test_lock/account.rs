@@ -8,11 +8,11 @@ use super::{Form, Request, random};
 use crate::output::textual;
 
 /// What every entry on a test lock begins with, under an id of its own.
-pub fn about(request: &Request) -> io::Result<Map<String, Value>> {
+pub fn about(action: &str, request: &Request) -> io::Result<Map<String, Value>> {
     let mut about = Map::new();
     let id = random::<6>()?;
     about.insert("id".into(), id.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into());
-    about.insert("action".into(), "acquire".into());
+    about.insert("action".into(), action.into());
     put(&mut about, "key", request.key().as_bytes());
     put(&mut about, "token", request.token().as_bytes());
     about.insert("as".into(), request.form().name().into());

@@ -18,6 +18,8 @@ pub struct Held {
     lease: Lease,
     entries: u64,
     renewals: u64,
+    /// When the watchdog last woke to send a renewal.
+    woke: Instant,
     /// Why the last renewal failed.
     trouble: Option<String>,
 }
@@ -57,7 +59,7 @@ pub enum Released {
 
 impl Held {
     pub(super) fn new(wire: Wire, request: Request, lease: Lease, entries: u64) -> Held {
-        Held { wire, request, lease, entries, renewals: 0, trouble: None }
+        Held { wire, request, lease, entries, renewals: 0, woke: lease.confirmed(), trouble: None }
     }
 
     pub fn request(&self) -> &Request {
@@ -78,6 +80,16 @@ impl Held {
         self.renewals
     }
 
+    /// When the watchdog last woke to send a renewal; later than planned where this process was kept from running.
+    pub fn woke(&self) -> Instant {
+        self.woke
+    }
+
+    /// The connection, for the next lock.
+    pub fn into_wire(self) -> Wire {
+        self.wire
+    }
+
     /// One round of the watchdog: waits until the renewal is due, sends it, and judges the answer. It can be dropped and
     /// called again at any time: only a confirmed renewal counts, and one in doubt is sent again.
     pub async fn renew(&mut self) -> Turn {
@@ -88,6 +100,7 @@ impl Held {
     /// Sends a renewal without waiting for its time, and judges the answer.
     pub async fn renew_now(&mut self) -> Turn {
         let now = Instant::now();
+        self.woke = now;
         if !self.lease.stands(now) {
             return Turn::Lost(self.unconfirmed());
         }

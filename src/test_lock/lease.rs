@@ -46,7 +46,17 @@ impl Lease {
         self.next = now + pause;
     }
 
-    /// When the next renewal is due.
+    /// When the question was sent that the server last said yes to.
+    pub fn confirmed(&self) -> Instant {
+        self.confirmed
+    }
+
+    /// When the lease is to be renewed, whether or not that was tried already.
+    pub fn due(&self) -> Instant {
+        self.confirmed + self.ttl / RENEWED_AFTER
+    }
+
+    /// When the next renewal is to be sent.
     pub fn next_renewal(&self) -> Instant {
         self.next.min(self.ends())
     }
@@ -114,6 +124,7 @@ mod tests {
         let mut lease = Lease::begin(TTL, sent, sent).unwrap();
         lease.postponed(sent + seconds(10));
         assert_eq!(lease.next_renewal(), sent + seconds(10) + Duration::from_millis(500));
+        assert_eq!(lease.due(), sent + seconds(10), "it is late from there on");
         lease.postponed(sent + seconds(29) + Duration::from_millis(600));
         assert_eq!(lease.next_renewal(), lease.ends());
         let mut short = Lease::begin(Duration::from_millis(30), sent, sent).unwrap();

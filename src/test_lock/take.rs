@@ -31,10 +31,19 @@ pub enum Taken {
 /// Takes the lock; with `until`, waits for it till then. `stop` ends it before or between attempts, never in
 /// the middle of one, so that nothing is taken that nobody knows of.
 pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: impl Future<Output = ()>) -> Taken {
+    take_on(&mut Wire::new(node.clone()), request, until, stop).await
+}
+
+/// The same on a connection that may be there already; what is held keeps it.
+pub async fn take_on(
+    wire: &mut Wire,
+    request: Request,
+    until: Option<Instant>,
+    stop: impl Future<Output = ()>,
+) -> Taken {
     let mut stop = pin!(stop);
     let mut backoff = Backoff::default();
     let patience = request.ttl.min(PATIENCE);
-    let mut wire = Wire::new(node.clone());
     let mut reached = false;
     // An attempt without an answer: whether it went through is found out before the next one.
     let mut unsure: Option<RedisError> = None;
@@ -57,7 +66,7 @@ pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: i
                 let counts = form == Form::Reentrant && unsure.is_none();
                 let entries = if counts { number } else { 1 };
                 match Lease::begin(request.ttl, sent, Instant::now()) {
-                    Some(lease) => return Taken::Held(Box::new(Held::new(wire, request, lease, entries))),
+                    Some(lease) => return Taken::Held(Box::new(Held::new(wire.hand_over(), request, lease, entries))),
                     // Answered so late that it may be over again.
                     None => (Ttl::In(Duration::ZERO), Taken::Unknown(timed_out())),
                 }

@@ -18,6 +18,8 @@ use crate::topology::Node;
 pub struct Wire {
     node: Node,
     conn: Option<MultiplexedConnection>,
+    /// How often it could not be made.
+    failed: u64,
 }
 
 /// What a script answered.
@@ -52,7 +54,7 @@ pub enum Failure {
 
 impl Wire {
     pub fn new(node: Node) -> Wire {
-        Wire { node, conn: None }
+        Wire { node, conn: None, failed: 0 }
     }
 
     /// Whether there is a connection, as far as we know.
@@ -64,9 +66,22 @@ impl Wire {
     pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
         if self.conn.is_none() {
             let until = Instant::now() + patience;
-            self.conn = Some(in_time(until, self.node.connect_to_write()).await.map_err(Failure::Clean)?);
+            let conn = in_time(until, self.node.connect_to_write()).await;
+            self.failed += u64::from(conn.is_err());
+            self.conn = Some(conn.map_err(Failure::Clean)?);
         }
         Ok(())
+    }
+
+    /// How often there was no connection to be had.
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// Hands itself over, and leaves one to the same server that is not connected and has seen nothing.
+    pub(super) fn hand_over(&mut self) -> Wire {
+        let node = self.node.clone();
+        std::mem::replace(self, Wire::new(node))
     }
 
     /// Runs a script on the lock; the answer comes with the moment when the question was sent.

@@ -9,40 +9,10 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use tokio::process::Command;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::cli::OnLost;
 use crate::text;
-
-/// The signals that are meant for the command rather than for us.
-pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    quit: Signal,
-}
-
-impl Signals {
-    pub fn listen() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            quit: signal(SignalKind::quit())?,
-        })
-    }
-
-    /// The number of the next one.
-    pub async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.terminate.recv() => libc::SIGTERM,
-            _ = self.interrupt.recv() => libc::SIGINT,
-            _ = self.hangup.recv() => libc::SIGHUP,
-            _ = self.quit.recv() => libc::SIGQUIT,
-        }
-    }
-}
 
 /// The exit code that tells of a signal, as shells have it.
 pub fn code_of(signal: i32) -> u8 {

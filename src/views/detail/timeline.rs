@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::model::{HeldIs, LockView, State, Time};
+use crate::watchdog_probe::cadence;
 
 /// As many leases back as the axis reaches.
 const LEASES: u32 = 4;
@@ -107,7 +108,8 @@ impl Timeline {
 fn expected(given: &[Time], period: Duration, now: Time) -> Vec<Due> {
     /// No axis has room for more.
     const MOST: u32 = 200;
-    let grace = period / 2;
+    // The same rule by which the lock is called stalled.
+    let grace = cadence::grace(period);
     let mut expected = Vec::new();
     for (index, given_at) in given.iter().enumerate() {
         let dues = (1..=MOST).map(|count| *given_at + period * count);
@@ -115,8 +117,7 @@ fn expected(given: &[Time], period: Duration, now: Time) -> Vec<Due> {
             Some(next) => expected
                 .extend(dues.take_while(|at| *at <= *next + grace).map(|at| Due { at, missed: at + grace < *next })),
             None => {
-                // The same rule by which the lock is called stalled.
-                let late = now > *given_at + period + grace;
+                let late = cadence::is_missed(period, now.since(*given_at));
                 let past: Vec<Time> = dues.clone().take_while(|at| *at <= now).collect();
                 let next = dues.clone().nth(past.len());
                 expected.extend(past.into_iter().map(|at| Due { at, missed: late }));

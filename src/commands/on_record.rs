@@ -1,0 +1,71 @@
+//! What every command leaves behind that takes a test lock: entries in the audit file, and its result on stdout.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+
+use super::session::Session;
+use crate::actions::Refusal;
+use crate::audit::Audit;
+use crate::clock::Clock;
+use crate::fault::Fault;
+use crate::model::Key;
+use crate::output::json::{SCHEMA, write_value};
+use crate::test_lock::{Request, about, joined, put};
+
+pub struct OnRecord {
+    audit: Audit,
+    clock: Clock,
+    /// What every entry and the result begin with.
+    about: Map<String, Value>,
+}
+
+impl OnRecord {
+    /// Writes down what is about to be tried, with `more` about it.
+    pub fn open(session: &Session, action: &str, request: &Request, more: &Value) -> Result<OnRecord, Refusal> {
+        let about = about(action, request).map_err(|why| Refusal::Audit(why.to_string()))?;
+        let audit = Audit::open().map_err(|why| Refusal::Audit(why.to_string()))?;
+        let mut record = OnRecord { audit, clock: Clock::start(), about };
+        let mut intent = more.clone();
+        intent["phase"] = "intent".into();
+        intent["server"] = session.shown.as_str().into();
+        record.write(&intent).map_err(|why| Refusal::Audit(why.to_string()))?;
+        Ok(record)
+    }
+
+    fn write(&mut self, more: &Value) -> io::Result<()> {
+        self.audit.write(self.clock.now(), joined(&self.about, more))
+    }
+
+    pub fn note(&mut self, more: &Value) -> Result<(), Fault> {
+        self.write(more).map_err(|why| Fault::finding(format!("the audit file can't be written: {why}")))
+    }
+
+    /// The result, as one JSON document.
+    pub fn print(&self, more: &Value) -> Result<(), Fault> {
+        print_result(joined(&self.about, more))
+    }
+}
+
+/// The gate or the audit file said no: the result, and the fault that ends the command.
+pub fn turned_away(action: &str, key: &Key, refusal: &Refusal, json: bool) -> Result<Fault, Fault> {
+    if json {
+        let mut result = Map::new();
+        result.insert("id".into(), Value::Null);
+        result.insert("action".into(), action.into());
+        put(&mut result, "key", key.as_bytes());
+        let why = json!({ "outcome": "refused", "why": refusal.to_string(), "commands": [] });
+        print_result(joined(&result, &why))?;
+    }
+    Ok(Fault::finding(refusal.to_string()))
+}
+
+fn print_result(mut result: Value) -> Result<(), Fault> {
+    result["schema"] = SCHEMA.into();
+    result["woke"] = 0.into();
+    super::print(|out| {
+        write_value(out, &result)?;
+        out.write_all(b"\n")
+    })?;
+    Ok(())
+}

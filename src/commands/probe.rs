@@ -1,0 +1,102 @@
+//! `lockscope probe`: a canary lock on the server, and what it went through.
+//!
+//! What it does is [`canary`](crate::watchdog_probe::canary); here is what surrounds it: the gate, the audit file (an entry
+//! before and one after, not one for each cycle), signals, and the report.
+
+mod render;
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use serde_json::json;
+
+use super::on_record::{self, OnRecord};
+use super::session::Session;
+use super::signals::Signals;
+use crate::actions::Gate;
+use crate::audit;
+use crate::cli::Probe;
+use crate::fault::Fault;
+use crate::model::Key;
+use crate::test_lock::{Form, Request};
+use crate::text;
+use crate::watchdog_probe::canary::{self, End, Report};
+
+/// Shorter, and the network alone makes renewals late; longer, and hardly any are seen.
+const LEASES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3600));
+/// What is longer is a slip.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
+    if options.ttl < LEASES.0 || options.ttl > LEASES.1 {
+        return Err(Fault::usage("--ttl is between 100ms and 1h"));
+    }
+    if options.duration < LEASES.0 || options.duration > LONGEST {
+        return Err(Fault::usage("--for is between 100ms and 366 days"));
+    }
+    let key = match options.key.as_deref() {
+        Some("") => return Err(Fault::usage("an empty --key is no name for a lock")),
+        Some(key) => text::unescape(key).map_err(|bad| Fault::usage(format!("the key {key:?}: {bad}")))?,
+        None => format!("lockscope:probe:{}:{}", audit::host(), std::process::id()).into_bytes(),
+    };
+    let key = Key::from(key);
+    let turned_away = |refusal| on_record::turned_away("probe", &key, &refusal, options.json);
+    let admission = match Gate::of_command(&session.settings).admit(&key) {
+        Ok(admission) => admission,
+        Err(refusal) => return Err(turned_away(refusal)?),
+    };
+    let request = Request::new(&admission, Form::Plain, options.ttl).map_err(|why| Fault::finding(why.to_string()))?;
+    let intent = json!({ "for_ms": options.duration.as_millis() as u64 });
+    let mut record = match OnRecord::open(session, "probe", &request, &intent) {
+        Ok(record) => record,
+        Err(refusal) => return Err(turned_away(refusal)?),
+    };
+    let mut signals = Signals::listen()?;
+    session.say(&format!(
+        "probing {} with {key} for {}; Ctrl-C ends it",
+        session.shown,
+        humantime::format_duration(options.duration)
+    ));
+    let stop = signals.next().map(|_| ());
+    let report = canary::run(&session.topology.nodes()[0], &request, options.duration, stop).await;
+    if let End::Failed(error) = &report.end {
+        let fault = session.fault(error);
+        let refused = json!({ "outcome": "refused", "why": fault.to_string() });
+        let mut noted = refused.clone();
+        noted["phase"] = "end".into();
+        record.note(&noted)?;
+        if options.json {
+            record.print(&refused)?;
+        }
+        return Err(fault);
+    }
+    let finding = finding(session, &key, &report);
+    let mut result = render::json(&report, finding.as_ref().map(|fault| fault.to_string()));
+    if options.json {
+        record.print(&result)?;
+    } else {
+        super::print(|out| render::table(out, &key, options.ttl, &report))?;
+    }
+    // One line in the audit file, whatever happened.
+    result["events"].take();
+    result["phase"] = "end".into();
+    record.note(&result)?;
+    match finding {
+        Some(fault) => Err(fault),
+        None => Ok(0),
+    }
+}
+
+/// What is wrong, where something is, and the exit code that goes with it.
+fn finding(session: &Session, key: &Key, report: &Report) -> Option<Fault> {
+    let tally = &report.tally;
+    let times = |count: u64| if count == 1 { "once".to_string() } else { format!("{count} times") };
+    if tally.lost > 0 {
+        return Some(Fault::finding(format!("{key} was lost {}", times(tally.lost))));
+    }
+    if !report.answers {
+        return Some(Fault::server(format!("{} did not answer at the end", session.shown)));
+    }
+    let never = tally.acquire.latencies.count() == 0;
+    (never && tally.refused > 0).then(|| Fault::finding(format!("{key} was never free; use another --key")))
+}

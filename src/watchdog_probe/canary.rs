@@ -1,0 +1,249 @@
+//! A lock of our own that is taken, renewed and given back again and again, to see what locks go through on a server.
+//!
+//! It does what an application does, with the same scripts, and survives what an application should survive: a server that
+//! pauses, restarts, forgets its scripts, or gives the lock to somebody else. `probe` calls it; it prints nothing.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use redis::RedisError;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::tally::{Renewal, Tally};
+use crate::clock::Clock;
+use crate::model::{Time, Ttl};
+use crate::test_lock::{Backoff, Held, Loss, Released, Request, Taken, Turn, Wire, random, take_on};
+use crate::text;
+use crate::topology::Node;
+
+/// Renewals in each cycle.
+pub const RENEWALS: u32 = 3;
+
+/// How long the server may take to say who it is; nothing depends on it.
+const INTRODUCTION: Duration = Duration::from_secs(1);
+
+/// What a canary saw.
+#[derive(Debug)]
+pub struct Report {
+    pub began: Time,
+    pub ran: Duration,
+    pub end: End,
+    pub tally: Tally,
+    /// How often there was no connection to be had.
+    pub failed_connections: u64,
+    /// Whether the server answered at the end.
+    pub answers: bool,
+}
+
+/// Why it ended.
+#[derive(Clone, Debug)]
+pub enum End {
+    TimeIsUp,
+    Stopped,
+    /// The lock was never taken: the server can't be reached, or does not permit it.
+    Failed(RedisError),
+}
+
+/// Runs for `duration`, or until `stop`. The lock is given back at the end, whatever it is.
+pub async fn run(node: &Node, request: &Request, duration: Duration, stop: impl Future<Output = ()>) -> Report {
+    let (clock, began) = (Clock::start(), Instant::now());
+    let over = async {
+        tokio::select! {
+            biased;
+            () = stop => End::Stopped,
+            () = sleep_until((began + duration).into()) => End::TimeIsUp,
+        }
+    };
+    let process = process(node).await;
+    let mut canary = Canary { node, request, tally: Tally::new(clock, request.ttl()), over: over.shared(), process };
+    let mut wire = Wire::new(node.clone());
+    let end = canary.live(&mut wire).await;
+    let ended = Instant::now();
+    let answers = canary.tally.close(ended);
+    Report {
+        began: clock.at(began),
+        ran: ended.duration_since(began),
+        end,
+        tally: canary.tally,
+        failed_connections: wire.failed(),
+        answers,
+    }
+}
+
+struct Canary<'a, F: Future<Output = End>> {
+    node: &'a Node,
+    request: &'a Request,
+    tally: Tally,
+    over: Shared<F>,
+    /// Which process the server is, where it tells.
+    process: Option<String>,
+}
+
+impl<F: Future<Output = End>> Canary<'_, F> {
+    /// One cycle after the other.
+    async fn live(&mut self, wire: &mut Wire) -> End {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Some(end) = self.over.peek() {
+                return end.clone();
+            }
+            let (asked, was_open) = (Instant::now(), wire.is_open());
+            let stop = self.over.clone().map(drop);
+            let taken = take_on(wire, self.request.clone(), None, stop).await;
+            let now = Instant::now();
+            match taken {
+                Taken::Held(mut held) => {
+                    // Making the connection is no part of taking a lock.
+                    let sent = if was_open { asked } else { held.lease().confirmed() };
+                    self.tally.acquire.latencies.add(now.duration_since(sent));
+                    self.tally.free(now);
+                    self.hear(asked, now).await;
+                    self.hold(&mut held).await;
+                    *wire = held.into_wire();
+                    backoff = Backoff::default();
+                    continue;
+                }
+                Taken::Refused(other) => {
+                    self.tally.refused(now, other.to_string());
+                    self.hear(asked, now).await;
+                }
+                Taken::Failed(error) if self.tally.acquire.latencies.count() == 0 && self.tally.refused == 0 => {
+                    return End::Failed(error);
+                }
+                Taken::Failed(error) | Taken::Unknown(error) => {
+                    self.tally.acquire.failed += 1;
+                    self.tally.failed(asked, error.to_string());
+                }
+                Taken::Stopped => return self.over.clone().await,
+            }
+            let pause = backoff.next(Ttl::Never, random::<1>().map_or(0, |[byte]| byte));
+            tokio::select! {
+                biased;
+                _ = self.over.clone() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Renews the lock a few times and gives it back, unless it is lost or the time is up before.
+    async fn hold(&mut self, held: &mut Held) {
+        let mut lost = false;
+        for _ in 0..RENEWALS {
+            match self.renew(held).await {
+                Renewed::Confirmed => {}
+                Renewed::Over => break,
+                Renewed::Lost(Loss::Unconfirmed { .. }) => {
+                    // It may still be there.
+                    lost = true;
+                    break;
+                }
+                Renewed::Lost(_) => return,
+            }
+        }
+        let asked = Instant::now();
+        let released = held.release().await;
+        let now = Instant::now();
+        match released {
+            Released::Done { .. } => {
+                self.tally.release.latencies.add(now.duration_since(asked));
+                self.hear(asked, now).await;
+            }
+            Released::Lost(loss) => {
+                let restarted = self.hear(asked, now).await;
+                if !lost {
+                    self.tally.lost(now, reason(&loss, restarted));
+                }
+            }
+            Released::Unknown(error) => {
+                self.tally.release.failed += 1;
+                self.tally.failed(asked, error.to_string());
+            }
+        }
+    }
+
+    /// One renewal, however many attempts it takes.
+    async fn renew(&mut self, held: &mut Held) -> Renewed {
+        let due = held.lease().due();
+        let (mut first, mut own) = (None, Duration::ZERO);
+        loop {
+            let planned = held.lease().next_renewal();
+            let turn = tokio::select! {
+                biased;
+                _ = self.over.clone() => return Renewed::Over,
+                turn = held.renew() => turn,
+            };
+            let (woke, now) = (held.woke(), Instant::now());
+            own += woke.saturating_duration_since(planned);
+            let sent = *first.get_or_insert(woke);
+            match turn {
+                Turn::Renewed => {
+                    self.tally.renewed(Renewal { due, sent, own, answered: now });
+                    self.hear(woke, now).await;
+                    return Renewed::Confirmed;
+                }
+                Turn::Trouble(error) => {
+                    self.tally.renew.failed += 1;
+                    self.tally.failed(woke, error.to_string());
+                }
+                Turn::Lost(loss) => {
+                    let restarted = match &loss {
+                        // We slept through the lease ourselves: the server has nothing to do with it.
+                        Loss::Unconfirmed { why: None, .. } if own >= self.request.ttl() / 2 => {
+                            let kept = text::short_duration(own.as_millis() as u64);
+                            self.tally.lost(now, format!("lockscope itself was kept from running for {kept}"));
+                            return Renewed::Lost(loss);
+                        }
+                        Loss::Unconfirmed { why, .. } => {
+                            let why = why.clone().unwrap_or_else(|| "the answer came after the lease".into());
+                            self.tally.failed(woke, why);
+                            false
+                        }
+                        Loss::Gone | Loss::Taken(_) => self.hear(woke, now).await,
+                    };
+                    self.tally.lost(now, reason(&loss, restarted));
+                    return Renewed::Lost(loss);
+                }
+            }
+        }
+    }
+
+    /// The server answered; whether it is another process since it last did not.
+    async fn hear(&mut self, asked: Instant, now: Instant) -> bool {
+        if !self.tally.answered(asked, now) {
+            return false;
+        }
+        let Some(process) = process(self.node).await else { return false };
+        let before = self.process.replace(process);
+        let restarted = before.is_some() && before != self.process;
+        if restarted {
+            self.tally.restarted(now);
+        }
+        restarted
+    }
+}
+
+enum Renewed {
+    Confirmed,
+    Lost(Loss),
+    /// The time is up.
+    Over,
+}
+
+fn reason(loss: &Loss, restarted: bool) -> String {
+    match loss {
+        Loss::Gone if restarted => "gone after a restart of the server".into(),
+        _ => loss.to_string(),
+    }
+}
+
+/// Which process the server is; `None` where it does not tell.
+async fn process(node: &Node) -> Option<String> {
+    let asking = async {
+        let mut conn = node.connect().await.ok()?;
+        let info: String = redis::cmd("INFO").arg("server").query_async(&mut conn).await.ok()?;
+        info.lines().find_map(|line| line.strip_prefix("run_id:").map(str::to_string))
+    };
+    timeout(INTRODUCTION, asking).await.ok().flatten()
+}

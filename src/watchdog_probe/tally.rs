@@ -1,0 +1,297 @@
+//! What a canary has been through so far: latencies, late and lost renewals, and when the server was away.
+//!
+//! Pure: every moment is handed in. Bounded: what happens too often is counted and no longer told one by one.
+
+use std::time::{Duration, Instant};
+
+use super::latencies::Latencies;
+use crate::clock::Clock;
+use crate::model::Time;
+
+/// So many events are told; the rest are counted.
+const TOLD: usize = 50;
+
+#[derive(Debug)]
+pub struct Tally {
+    clock: Clock,
+    /// An answer or a renewal that is later than this is late.
+    tolerance: Duration,
+    pub acquire: Step,
+    pub renew: Step,
+    pub release: Step,
+    /// How much later than planned we ourselves came to send a renewal.
+    pub waking: Latencies,
+    pub late: Late,
+    /// How often the lock was lost while it was ours.
+    pub lost: u64,
+    /// How often somebody else had it when we wanted it.
+    pub refused: u64,
+    pub restarts: u64,
+    pub away: Away,
+    pub events: Vec<Event>,
+    /// Events that are not among those.
+    pub more_events: u64,
+    /// The server does not answer, since then, and why.
+    silence: Option<(Instant, String)>,
+    /// Somebody else has the lock, since then.
+    blocked: Option<(Instant, String)>,
+}
+
+/// One of the three things that a canary does again and again.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// How long those took that went well.
+    pub latencies: Latencies,
+    /// Attempts that had no answer, or an error for one.
+    pub failed: u64,
+}
+
+/// Renewals that were confirmed, but too late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Late {
+    /// Because we ourselves were kept from running: without that they had been in time.
+    pub ours: u64,
+    pub server: u64,
+}
+
+/// When the server did not answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Away {
+    pub count: u64,
+    pub total: Duration,
+    pub longest: Duration,
+}
+
+/// One thing worth telling.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// When it began.
+    pub at: Time,
+    pub kind: Kind,
+    /// How long it lasted, where it did.
+    pub lasted: Option<Duration>,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The server did not answer.
+    Away,
+    /// The lock was ours, and is not any more.
+    Lost,
+    /// Somebody else had the lock.
+    Refused,
+    Restarted,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Away => "away",
+            Kind::Lost => "lost",
+            Kind::Refused => "refused",
+            Kind::Restarted => "restarted",
+        }
+    }
+}
+
+/// A renewal that was confirmed: when it was due, when we first came to send it, how much of the delay is our own, and
+/// when the answer came.
+#[derive(Clone, Copy, Debug)]
+pub struct Renewal {
+    pub due: Instant,
+    pub sent: Instant,
+    pub own: Duration,
+    pub answered: Instant,
+}
+
+impl Tally {
+    /// Of a lock with this lease, of which a tenth is what may be late.
+    pub fn new(clock: Clock, ttl: Duration) -> Tally {
+        Tally {
+            clock,
+            tolerance: ttl / 10,
+            acquire: Step::default(),
+            renew: Step::default(),
+            release: Step::default(),
+            waking: Latencies::default(),
+            late: Late::default(),
+            lost: 0,
+            refused: 0,
+            restarts: 0,
+            away: Away::default(),
+            events: Vec::new(),
+            more_events: 0,
+            silence: None,
+            blocked: None,
+        }
+    }
+
+    pub fn renewed(&mut self, renewal: Renewal) {
+        self.renew.latencies.add(renewal.answered.saturating_duration_since(renewal.sent));
+        self.waking.add(renewal.own);
+        let late = renewal.answered.saturating_duration_since(renewal.due);
+        if late > self.tolerance {
+            let ours = late.saturating_sub(renewal.own) <= self.tolerance;
+            *(if ours { &mut self.late.ours } else { &mut self.late.server }) += 1;
+        }
+    }
+
+    /// A question that was asked at `asked` has no answer, or an error for one.
+    pub fn failed(&mut self, asked: Instant, why: impl Into<String>) {
+        if self.silence.is_none() {
+            self.silence = Some((asked, why.into()));
+        }
+    }
+
+    /// A question was answered; whether the server comes back with that from where it did not answer.
+    pub fn answered(&mut self, asked: Instant, now: Instant) -> bool {
+        let silence = self.silence.take();
+        let came_back = silence.is_some();
+        let slow = now.saturating_duration_since(asked) > self.tolerance;
+        if let Some((since, why)) = silence.or(slow.then(|| (asked, "the answer came late".into()))) {
+            self.was_away(since, now, why);
+        }
+        came_back
+    }
+
+    pub fn restarted(&mut self, now: Instant) {
+        self.restarts += 1;
+        self.tell(now, Kind::Restarted, None, "it is another process than before".into());
+    }
+
+    pub fn lost(&mut self, now: Instant, why: String) {
+        self.lost += 1;
+        self.tell(now, Kind::Lost, None, why);
+    }
+
+    /// Somebody else has the lock that we wanted.
+    pub fn refused(&mut self, now: Instant, by: String) {
+        self.refused += 1;
+        if self.blocked.is_none() {
+            self.blocked = Some((now, by));
+        }
+    }
+
+    /// The lock was ours at `now`, or nobody's.
+    pub fn free(&mut self, now: Instant) {
+        if let Some((since, by)) = self.blocked.take() {
+            self.tell(since, Kind::Refused, Some(now.saturating_duration_since(since)), by);
+        }
+    }
+
+    /// The end: what still lasts, lasted until now. Whether the server answers by then.
+    pub fn close(&mut self, now: Instant) -> bool {
+        self.free(now);
+        match self.silence.take() {
+            Some((since, why)) => {
+                self.was_away(since, now, why);
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn was_away(&mut self, since: Instant, now: Instant, why: String) {
+        let lasted = now.saturating_duration_since(since);
+        self.away.count += 1;
+        self.away.total += lasted;
+        self.away.longest = self.away.longest.max(lasted);
+        self.tell(since, Kind::Away, Some(lasted), why);
+    }
+
+    fn tell(&mut self, at: Instant, kind: Kind, lasted: Option<Duration>, why: String) {
+        if self.events.len() == TOLD {
+            self.more_events += 1;
+            return;
+        }
+        let event = Event { at: self.clock.at(at), kind, lasted, why };
+        // What lasted is told when it is over, and belongs where it began.
+        let place = self.events.partition_point(|other| other.at <= event.at);
+        self.events.insert(place, event);
+    }
+}
+
+impl Late {
+    pub fn total(self) -> u64 {
+        self.ours + self.server
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally() -> (Tally, Instant) {
+        (Tally::new(Clock::start(), Duration::from_secs(3)), Instant::now())
+    }
+
+    fn ms(number: u64) -> Duration {
+        Duration::from_millis(number)
+    }
+
+    fn kinds(tally: &Tally) -> Vec<Kind> {
+        tally.events.iter().map(|event| event.kind).collect()
+    }
+
+    #[test]
+    fn a_late_renewal_is_told_apart_by_whose_fault_it_is() {
+        let (mut tally, due) = tally();
+        let renewal = |own: u64, took: u64| Renewal {
+            due,
+            sent: due + ms(own),
+            own: ms(own),
+            answered: due + ms(own) + ms(took),
+        };
+        tally.renewed(renewal(0, 300));
+        assert_eq!(tally.late, Late::default(), "a tenth of the lease is no delay");
+        tally.renewed(renewal(0, 301));
+        tally.renewed(renewal(400, 2));
+        tally.renewed(renewal(200, 200));
+        tally.renewed(renewal(400, 400));
+        assert_eq!(tally.late, Late { ours: 2, server: 2 });
+        assert_eq!((tally.renew.latencies.count(), tally.waking.most()), (5, Some(ms(400))));
+        assert_eq!(tally.renew.latencies.most(), Some(ms(400)), "our own delay is no latency of the server");
+    }
+
+    #[test]
+    fn the_server_was_away_from_the_first_question_without_an_answer() {
+        let (mut tally, start) = tally();
+        tally.failed(start + ms(1_000), "timed out");
+        tally.failed(start + ms(2_000), "connection refused");
+        assert!(tally.answered(start + ms(4_000), start + ms(4_200)));
+        assert!(!tally.answered(start + ms(5_000), start + ms(5_100)));
+        assert!(!tally.answered(start + ms(6_000), start + ms(6_500)), "slow is not gone");
+        assert_eq!(tally.away, Away { count: 2, total: ms(3_700), longest: ms(3_200) });
+        let whys: Vec<&str> = tally.events.iter().map(|event| event.why.as_str()).collect();
+        assert_eq!(whys, ["timed out", "the answer came late"]);
+        assert!(tally.close(start + ms(7_000)));
+    }
+
+    #[test]
+    fn what_still_lasts_at_the_end_is_told() {
+        let (mut tally, start) = tally();
+        tally.refused(start + ms(10), "held by you".into());
+        tally.refused(start + ms(20), "held by you".into());
+        tally.failed(start + ms(30), "timed out");
+        assert!(!tally.close(start + ms(130)));
+        assert_eq!(kinds(&tally), [Kind::Refused, Kind::Away]);
+        assert_eq!((tally.refused, tally.events[0].lasted, tally.away.total), (2, Some(ms(120)), ms(100)));
+    }
+
+    #[test]
+    fn events_stand_where_they_began() {
+        let (mut tally, start) = tally();
+        tally.failed(start, "timed out");
+        tally.lost(start + ms(50), "gone".into());
+        tally.answered(start + ms(60), start + ms(61));
+        assert_eq!(kinds(&tally), [Kind::Away, Kind::Lost]);
+    }
+
+    #[test]
+    fn a_thousand_events_need_no_more_room_than_fifty() {
+        let (mut tally, start) = tally();
+        (0..1_000).for_each(|number| tally.lost(start + ms(number), "gone".into()));
+        assert_eq!((tally.events.len(), tally.more_events, tally.lost), (TOLD, 950, 1_000));
+    }
+}
