@@ -56,7 +56,8 @@ pub async fn run(session: &Session, how_long: Option<Duration>) -> Result<u8, Fa
     };
     drop(tty);
     for left in operator.close().await {
-        eprintln!("lockscope: {left}");
+        // A terminal that has gone away is no reason to fail.
+        let _ = writeln!(io::stderr(), "lockscope: {left}");
     }
     ended?;
     Ok(0)

@@ -29,7 +29,10 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     for binding in BINDINGS {
         // In the lab its own keys need the room.
         let aside = app.in_lab() && matches!(binding.command, Command::Filter | Command::Pause);
-        let useful = !aside && app.can(binding.command) && (app.writes() || !binding.command.writes());
+        // What we took ourselves may be given back at any time.
+        let ours = binding.command == Command::GiveBack && !app.lab.rows().is_empty();
+        let allowed = app.writes() || !binding.command.writes() || ours;
+        let useful = !aside && allowed && app.can(binding.command);
         let word = binding.footer.filter(|_| useful);
         if let (Some(word), Some(key)) = (word, app.keys.of(binding.command).next()) {
             shown.push((binding.command, key.to_string(), word));

@@ -149,6 +149,10 @@ fn read_only_again_keeps_what_is_held_and_lets_contenders_go() {
         assert_eq!(stage.press(key), [], "{key}");
     }
     assert!(stage.screen().contains("HELD     lock:a"), "{}", stage.screen());
+    stage.app.notice = None;
+    let screen = stage.screen();
+    assert!(screen.contains("d give back") && !screen.contains("+ contend"), "{screen}");
+    assert!(screen.contains("it is kept, and nothing new is taken"), "{screen}");
     assert_eq!(stage.press("d"), [Effect::Lab(id, LabOrder::GiveBack)], "what we took may be given back at any time");
 }
 
