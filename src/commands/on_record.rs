@@ -17,6 +17,8 @@ use crate::test_lock::{Form, Request, random};
 pub struct OnRecord {
     audit: Audit,
     clock: Clock,
+    /// The server, without its password.
+    target: String,
     /// What every entry and the result begin with.
     about: Map<String, Value>,
 }
@@ -34,7 +36,7 @@ impl OnRecord {
         about.insert("ttl_ms".into(), (request.ttl().as_millis() as u64).into());
         about.insert("commands".into(), commands(request).into());
         let audit = Audit::open().map_err(|why| Refusal::Audit(why.to_string()))?;
-        let mut record = OnRecord { audit, clock: Clock::start(), about };
+        let mut record = OnRecord { audit, clock: Clock::start(), target: session.shown.clone(), about };
         let mut intent = more.clone();
         intent["phase"] = "intent".into();
         intent["server"] = session.shown.as_str().into();
@@ -43,7 +45,9 @@ impl OnRecord {
     }
 
     fn write(&mut self, more: &Value) -> io::Result<()> {
-        self.audit.write(self.clock.now(), joined(&self.about, more))
+        let mut entry = joined(&self.about, more);
+        entry["target"] = self.target.as_str().into();
+        self.audit.write(self.clock.now(), entry)
     }
 
     pub fn note(&mut self, more: &Value) -> Result<(), Fault> {
