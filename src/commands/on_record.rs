@@ -16,6 +16,8 @@ use crate::test_lock::{Request, about, joined, put};
 pub struct OnRecord {
     audit: Audit,
     clock: Clock,
+    /// The server, without its password.
+    target: String,
     /// What every entry and the result begin with.
     about: Map<String, Value>,
 }
@@ -25,7 +27,7 @@ impl OnRecord {
     pub fn open(session: &Session, action: &str, request: &Request, more: &Value) -> Result<OnRecord, Refusal> {
         let about = about(action, request).map_err(|why| Refusal::Audit(why.to_string()))?;
         let audit = Audit::open().map_err(|why| Refusal::Audit(why.to_string()))?;
-        let mut record = OnRecord { audit, clock: Clock::start(), about };
+        let mut record = OnRecord { audit, clock: Clock::start(), target: session.shown.clone(), about };
         let mut intent = more.clone();
         intent["phase"] = "intent".into();
         intent["server"] = session.shown.as_str().into();
@@ -34,7 +36,9 @@ impl OnRecord {
     }
 
     fn write(&mut self, more: &Value) -> io::Result<()> {
-        self.audit.write(self.clock.now(), joined(&self.about, more))
+        let mut entry = joined(&self.about, more);
+        entry["target"] = self.target.as_str().into();
+        self.audit.write(self.clock.now(), entry)
     }
 
     pub fn note(&mut self, more: &Value) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 //! pauses, restarts, forgets its scripts, or gives the lock to somebody else. `probe` calls it; it prints nothing.
 
 use std::future::Future;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -23,6 +24,9 @@ pub const RENEWALS: u32 = 3;
 
 /// How long the server may take to say who it is; nothing depends on it.
 const INTRODUCTION: Duration = Duration::from_secs(1);
+
+/// How long a renewal that was sent is waited for when the time is up.
+const LAST_ANSWER: Duration = Duration::from_millis(500);
 
 /// What a canary saw.
 #[derive(Debug)]
@@ -57,7 +61,8 @@ pub async fn run(node: &Node, request: &Request, duration: Duration, stop: impl 
         }
     };
     let process = process(node).await;
-    let mut canary = Canary { node, request, tally: Tally::new(clock, request.ttl()), over: over.shared(), process };
+    let tally = Tally::new(clock, request.ttl());
+    let mut canary = Canary { node, request, tally, over: over.shared(), process, back: None };
     let mut wire = Wire::new(node.clone());
     let end = canary.live(&mut wire).await;
     let ended = Instant::now();
@@ -79,6 +84,8 @@ struct Canary<'a, F: Future<Output = End>> {
     over: Shared<F>,
     /// Which process the server is, where it tells.
     process: Option<String>,
+    /// When it came back from where it did not answer, if nobody has looked since whether it is the same.
+    back: Option<Instant>,
 }
 
 impl<F: Future<Output = End>> Canary<'_, F> {
@@ -99,7 +106,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                     let sent = if was_open { asked } else { held.lease().confirmed() };
                     self.tally.acquire.latencies.add(now.duration_since(sent));
                     self.tally.free(now);
-                    self.hear(asked, now).await;
+                    self.hear(asked, now);
                     self.hold(&mut held).await;
                     *wire = held.into_wire();
                     backoff = Backoff::default();
@@ -107,7 +114,8 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                 }
                 Taken::Refused(other) => {
                     self.tally.refused(now, other.to_string());
-                    self.hear(asked, now).await;
+                    self.hear(asked, now);
+                    self.recognise().await;
                 }
                 Taken::Failed(error) if self.tally.acquire.latencies.count() == 0 && self.tally.refused == 0 => {
                     return End::Failed(error);
@@ -148,10 +156,12 @@ impl<F: Future<Output = End>> Canary<'_, F> {
         match released {
             Released::Done { .. } => {
                 self.tally.release.latencies.add(now.duration_since(asked));
-                self.hear(asked, now).await;
+                self.hear(asked, now);
+                self.recognise().await;
             }
             Released::Lost(loss) => {
-                let restarted = self.hear(asked, now).await;
+                self.hear(asked, now);
+                let restarted = self.recognise().await;
                 if !lost {
                     self.tally.lost(now, reason(&loss, restarted));
                 }
@@ -169,10 +179,24 @@ impl<F: Future<Output = End>> Canary<'_, F> {
         let (mut first, mut own) = (None, Duration::ZERO);
         loop {
             let planned = held.lease().next_renewal();
-            let turn = tokio::select! {
+            tokio::select! {
                 biased;
                 _ = self.over.clone() => return Renewed::Over,
-                turn = held.renew() => turn,
+                () = sleep_until(planned.into()) => {}
+            }
+            // What was sent is waited for a little even when the time is up: its answer may be there already.
+            let turn = {
+                let mut sent = pin!(held.renew());
+                tokio::select! {
+                    biased;
+                    turn = &mut sent => Some(turn),
+                    _ = self.over.clone() => timeout(LAST_ANSWER, sent).await.ok(),
+                }
+            };
+            let Some(turn) = turn else {
+                self.tally.renew.failed += 1;
+                self.tally.failed(held.woke(), "no answer when the time was up");
+                return Renewed::Over;
             };
             let (woke, now) = (held.woke(), Instant::now());
             own += woke.saturating_duration_since(planned);
@@ -180,7 +204,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
             match turn {
                 Turn::Renewed => {
                     self.tally.renewed(Renewal { due, sent, own, answered: now });
-                    self.hear(woke, now).await;
+                    self.hear(woke, now);
                     return Renewed::Confirmed;
                 }
                 Turn::Trouble(error) => {
@@ -200,7 +224,10 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                             self.tally.failed(woke, why);
                             false
                         }
-                        Loss::Gone | Loss::Taken(_) => self.hear(woke, now).await,
+                        Loss::Gone | Loss::Taken(_) => {
+                            self.hear(woke, now);
+                            self.recognise().await
+                        }
                     };
                     self.tally.lost(now, reason(&loss, restarted));
                     return Renewed::Lost(loss);
@@ -209,16 +236,22 @@ impl<F: Future<Output = End>> Canary<'_, F> {
         }
     }
 
-    /// The server answered; whether it is another process since it last did not.
-    async fn hear(&mut self, asked: Instant, now: Instant) -> bool {
-        if !self.tally.answered(asked, now) {
-            return false;
+    /// The server answered.
+    fn hear(&mut self, asked: Instant, now: Instant) {
+        if self.tally.answered(asked, now) {
+            self.back = Some(now);
         }
+    }
+
+    /// Whether the server came back as another process. It is not asked while the lock is held: that would make renewals
+    /// late.
+    async fn recognise(&mut self) -> bool {
+        let Some(back) = self.back.take() else { return false };
         let Some(process) = process(self.node).await else { return false };
         let before = self.process.replace(process);
         let restarted = before.is_some() && before != self.process;
         if restarted {
-            self.tally.restarted(now);
+            self.tally.restarted(back);
         }
         restarted
     }

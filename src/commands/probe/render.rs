@@ -50,15 +50,26 @@ pub fn table(out: &mut impl Write, key: &Key, ttl: Duration, report: &Report) ->
     let away = tally.away;
     match away.count {
         0 => writeln!(out, "server   always answered in {}", short(ttl / 10))?,
-        count => writeln!(
-            out,
-            "server   did not answer {}, {} in all, {} at the longest; {} failed connections, {} restarts seen",
-            times(count),
-            short(away.total),
-            short(away.longest),
-            report.failed_connections,
-            tally.restarts
-        )?,
+        count => {
+            write!(
+                out,
+                "server   did not answer {}: {} in all, {} at the longest",
+                times(count),
+                short(away.total),
+                short(away.longest)
+            )?;
+            for (count, one, many) in [
+                (report.failed_connections, "failed connection", "failed connections"),
+                (tally.restarts, "restart", "restarts"),
+            ] {
+                match count {
+                    0 => {}
+                    1 => write!(out, "; 1 {one}")?,
+                    count => write!(out, "; {count} {many}")?,
+                }
+            }
+            writeln!(out)?;
+        }
     }
     if !tally.events.is_empty() {
         writeln!(out)?;
@@ -75,7 +86,7 @@ pub fn table(out: &mut impl Write, key: &Key, ttl: Duration, report: &Report) ->
 pub fn json(report: &Report, why: Option<String>) -> Value {
     let tally = &report.tally;
     let ended = match report.end {
-        End::TimeIsUp => "time",
+        End::TimeIsUp => "time-up",
         End::Stopped => "stopped",
         End::Failed(_) => "failed",
     };
