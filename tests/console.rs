@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use common::Server;
+use common::{Server, row};
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::Stream;
 use lockscope::app::{App, Title};
@@ -559,7 +559,7 @@ async fn a_test_lock_is_told_from_others_and_is_gone_with_the_console() {
         operator.wait_for("writing", |screen| screen.contains("WRITING")).await;
         operator.write("a");
         operator.press(KeyCode::Enter);
-        let both = |screen: &str| screen.contains("TEST     lock:test") && screen.contains("HELD     lock:theirs");
+        let both = |screen: &str| row(screen, "TEST", "lock:test") && row(screen, "HELD", "lock:theirs");
         let screen = operator.wait_for("both locks", both).await;
         assert!(screen.contains("1 test"), "{screen}");
         operator.write("6++");

@@ -7,7 +7,7 @@ mod terminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use common::{Server, binary, wait_until};
+use common::{Server, binary, row, wait_until};
 use lockscope::glob::Glob;
 use lockscope::lab::{Counts, Lab, Order, Phase, Report, TestId, Wanted};
 use lockscope::settings::Settings;
@@ -319,9 +319,9 @@ fn a_test_lock_from_the_first_key_to_the_last() {
     terminal.press("a");
     terminal.wait_for("what is offered", |screen| screen.contains("take lock:test ttl=30s plain watchdog"));
     terminal.press("\r");
-    terminal.wait_for("TEST in the list", |screen| screen.contains("TEST     lock:test") && screen.contains("1 test"));
+    terminal.wait_for("TEST in the list", |screen| row(screen, "TEST", "lock:test") && screen.contains("1 test"));
     take(&mut terminal, "lock:chosen token=alice reentrant");
-    terminal.wait_for("a chosen token", |screen| screen.contains("TEST     lock:chosen") && screen.contains("2 test"));
+    terminal.wait_for("a chosen token", |screen| row(screen, "TEST", "lock:chosen") && screen.contains("2 test"));
     assert_eq!(server.ask::<Vec<String>, _>(&["HKEYS", "lock:chosen"]), ["alice"]);
     server.cli(&["SET", "lock:theirs", "worker-7", "PX", "60000"]);
     terminal.press("/state:test\r");
@@ -367,7 +367,7 @@ fn a_test_lock_that_somebody_frees_is_shown_as_lost_at_once() {
     terminal.press("6");
     terminal.wait_for("it", |screen| screen.contains("HELD     lock:a"));
     terminal.press("1");
-    terminal.wait_for("it in the list", |screen| screen.contains("TEST     lock:a"));
+    terminal.wait_for("it in the list", |screen| row(screen, "TEST", "lock:a"));
     terminal.press("6");
     server.cli(&["SET", "lock:a", "worker-7", "PX", "60000"]);
     terminal

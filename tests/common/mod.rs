@@ -43,6 +43,14 @@ pub fn wait_until(what: &str, timeout: Duration, mut condition: impl FnMut() -> 
     }
 }
 
+/// Whether a lock is listed in this state, however wide the columns are.
+pub fn row(screen: &str, state: &str, key: &str) -> bool {
+    screen.lines().any(|line| {
+        let mut words = line.trim_start_matches(['▌', '●', ' ']).split_whitespace();
+        words.next() == Some(state) && words.next() == Some(key)
+    })
+}
+
 /// The binary under test in an empty environment: no configuration, no targets, no home of anybody.
 pub fn lockscope() -> assert_cmd::Command {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
