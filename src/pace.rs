@@ -26,7 +26,7 @@ impl Pace {
     /// The server time that one call may take.
     fn call_us(self) -> f64 {
         match self {
-            Pace::Fast => 500.0,
+            Pace::Fast => 800.0,
             // Whoever comes while a call runs waits for its rest: far below what a polite call may take.
             Pace::Share(_) => 60.0,
         }
@@ -208,7 +208,7 @@ mod tests {
             us += size.count() as u64 * 6 / 10;
             size.figures(Some((calls, us)));
         }
-        assert!((750..=900).contains(&size.count()), "{}", size.count());
+        assert!((1200..=1450).contains(&size.count()), "{}", size.count());
     }
 
     #[test]
