@@ -30,7 +30,7 @@ test-matrix: ## the tests on every server version that can be had
 docs: ## the pictures of the README, from a real run of the demo (a minute)
 	@server=$$(scripts/ensure-server) && cargo run --release --locked --example pictures docs/pictures "$$server"
 
-bench: ## the figures of the README, measured on private servers (about eight minutes)
+bench: ## the figures of the README, measured on private servers (about a quarter of an hour)
 	@scripts/ensure-server >/dev/null
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
