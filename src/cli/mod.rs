@@ -5,6 +5,7 @@
 //! its password.
 
 mod values;
+mod writing;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ use crate::fault::shown;
 use crate::output::Column;
 use crate::text;
 pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
+pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
 #[derive(Parser, Debug)]
 #[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
@@ -221,89 +223,6 @@ pub struct Watch {
 }
 
 #[derive(Args, Clone, Debug)]
-pub struct Release {
-    /// The lock's key
-    #[arg(required_unless_present = "filter")]
-    pub key: Option<String>,
-    /// Free all locks that match, instead of one; a dry run unless --yes
-    #[arg(short, long, value_name = "FILTER", conflicts_with_all = ["key", "holder"])]
-    pub filter: Option<String>,
-    /// The holder that you saw, as ls shows it; nobody else's lock is freed
-    #[arg(long, value_name = "TOKEN")]
-    pub holder: Option<String>,
-    /// Why, for the audit file
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-    /// Say what would be done, and do nothing
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    pub yes: bool,
-    /// Free even what does harm to be freed: a lock of a BullMQ job
-    #[arg(long)]
-    pub force: bool,
-    /// With --filter: free no more than so many
-    #[arg(short = 'n', long, value_name = "N", requires = "filter")]
-    pub limit: Option<usize>,
-    /// With --filter: watch that long first, so that renewals and states are known
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "filter")]
-    pub observe: Option<Duration>,
-    /// One JSON object for each lock
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Extend {
-    /// The lock's key
-    pub key: String,
-    /// The holder that you saw, as ls shows it
-    #[arg(long, value_name = "TOKEN")]
-    pub holder: Option<String>,
-    /// How long it shall live from now on
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub ttl: Duration,
-    /// Why, for the audit file
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-    /// Say what would be done, and do nothing
-    #[arg(long, conflicts_with = "yes")]
-    pub dry_run: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    pub yes: bool,
-    /// One JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Undo {
-    /// What 'release' said [default: the last one]
-    pub id: Option<String>,
-    /// Why, for the audit file
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-    /// Do not ask
-    #[arg(short, long)]
-    pub yes: bool,
-    /// One JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Audit {
-    /// Only the last so many
-    #[arg(short = 'n', long, value_name = "N")]
-    pub limit: Option<usize>,
-    /// The lines of the file as they are
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
 pub struct Discover {
     /// Look at the names of at most so many keys
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -327,67 +246,6 @@ pub struct Demo {
     /// The server program to start [default: redis-server or valkey-server on the PATH]
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Acquire {
-    /// The lock's key
-    pub key: String,
-    /// Its lease: it ends by itself after that long
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub ttl: Duration,
-    /// How it is kept: a string, or a hash that counts entries as Redisson's
-    #[arg(long = "as", value_name = "KIND", default_value = "plain")]
-    pub form: LockKind,
-    /// The holder's token [default: lockscope-test:HOST:PID:RANDOM]
-    #[arg(long, value_name = "TOKEN")]
-    pub token: Option<String>,
-    /// Renew it each third of its TTL while it is held; without --hold until Ctrl-C
-    #[arg(long)]
-    pub watchdog: bool,
-    /// Wait at most that long for somebody else to give it back
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub wait: Option<Duration>,
-    /// Hold it that long, then give it back
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "command")]
-    pub hold: Option<Duration>,
-    /// What to do with the command when the lock is lost: kill it, or only warn
-    #[arg(long, value_name = "WHAT", default_value = "kill", requires = "command")]
-    pub on_lost: OnLost,
-    /// How long a command that is asked to end may take before it is killed
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s", requires = "command")]
-    pub grace: Duration,
-    /// One JSON document, after what the command itself writes
-    #[arg(long)]
-    pub json: bool,
-    /// A command to run under the lock
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Probe {
-    /// Stop after that long
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "30s")]
-    pub duration: Duration,
-    /// The lease of the canary lock; a third of it passes between two renewals
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "3s")]
-    pub ttl: Duration,
-    /// The canary's key [default: lockscope:probe:HOST:PID]
-    #[arg(long, value_name = "NAME")]
-    pub key: Option<String>,
-    /// One JSON document
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct Scripts {
-    /// Print the text of this one, and nothing else
-    pub name: Option<String>,
-    /// One JSON document
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Args, Clone, Debug)]

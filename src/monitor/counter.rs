@@ -1,17 +1,23 @@
 //! Counts the waiters of the locks that the monitor names, in short calls within the budget.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-use super::Incoming;
+use super::{Incoming, Monitor};
 use crate::clock::Clock;
 use crate::contention::{self, BATCH, Question};
-use crate::model::Observation;
+use crate::model::{NodeId, Observation};
 use crate::pace::Budget;
 use crate::topology::Node;
+
+/// Between two rounds of counting waiters, and how many places of the table one round goes through.
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
+const COUNTED_SLOTS: usize = 10_000;
 
 pub(super) struct Counter {
     pub node: Node,
@@ -57,5 +63,28 @@ impl Counter {
         let counted = contention::count(conn, batch, self.scattered, self.clock.now()).await?;
         let node = self.node.id;
         Ok(counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect())
+    }
+}
+
+impl Monitor {
+    /// Has the waiters of the next locks counted, as many as are worth one round.
+    pub(super) fn count_waiters(&mut self, node: NodeId) {
+        let now = self.clock.now();
+        let tasks = &mut self.tasks[node.0 as usize];
+        if tasks.counting || tasks.count_at > Instant::now() {
+            return;
+        }
+        let slots = self.table.slots();
+        let first = if tasks.counted_to < slots { tasks.counted_to } else { 0 };
+        let last = slots.min(first + COUNTED_SLOTS);
+        let here = self.table.places_in(first..last).filter(|(_, lock)| lock.node == node);
+        let questions: Vec<Question> = here.filter_map(|(_, lock)| Question::of(lock, &self.table, now)).collect();
+        tasks.counted_to = if last < slots { last } else { 0 };
+        if questions.is_empty() {
+            // The next part at the next tick; once around, the usual pause.
+            tasks.count_at = Instant::now() + if last < slots { Duration::ZERO } else { PAUSE };
+        } else {
+            tasks.counting = tasks.counts.try_send(questions).is_ok();
+        }
     }
 }

@@ -44,9 +44,6 @@ const RESCAN_BLIND: Duration = Duration::from_secs(10);
 const RESCAN_FAILED: Duration = Duration::from_secs(2);
 /// How often each lock is looked at where nothing tells of changes.
 const POLL: Duration = Duration::from_secs(1);
-/// Between two rounds of counting waiters, and how many places of the table one round goes through.
-const COUNT: Duration = Duration::from_secs(2);
-const COUNTED_SLOTS: usize = 10_000;
 const TICK: Duration = Duration::from_millis(250);
 
 /// What to do at a target.
@@ -348,7 +345,7 @@ impl Monitor {
             Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
             Incoming::Counted(node) => {
                 let tasks = &mut self.tasks[node.0 as usize];
-                (tasks.counting, tasks.count_at) = (false, Instant::now() + COUNT);
+                (tasks.counting, tasks.count_at) = (false, Instant::now() + counter::PAUSE);
             }
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
@@ -452,27 +449,6 @@ impl Monitor {
             if !tickets.is_empty() {
                 tasks.looking = tasks.looks.try_send(tickets).is_ok();
             }
-        }
-    }
-
-    /// Has the waiters of the next locks counted, as many as are worth one round.
-    fn count_waiters(&mut self, node: NodeId) {
-        let now = self.clock.now();
-        let tasks = &mut self.tasks[node.0 as usize];
-        if tasks.counting || tasks.count_at > Instant::now() {
-            return;
-        }
-        let slots = self.table.slots();
-        let first = if tasks.counted_to < slots { tasks.counted_to } else { 0 };
-        let last = slots.min(first + COUNTED_SLOTS);
-        let here = self.table.places_in(first..last).filter(|(_, lock)| lock.node == node);
-        let questions: Vec<Question> = here.filter_map(|(_, lock)| Question::of(lock, &self.table, now)).collect();
-        tasks.counted_to = if last < slots { last } else { 0 };
-        if questions.is_empty() {
-            // The next part at the next tick; once around, the usual pause.
-            tasks.count_at = Instant::now() + if last < slots { Duration::ZERO } else { COUNT };
-        } else {
-            tasks.counting = tasks.counts.try_send(questions).is_ok();
         }
     }
 
