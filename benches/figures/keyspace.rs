@@ -16,9 +16,9 @@ pub struct Keyspace {
     pub server: Server,
 }
 
-/// What SCAN has cost the server: calls, and microseconds.
+/// What a command has cost the server: calls, and microseconds.
 #[derive(Clone, Copy)]
-pub struct ScanCost {
+pub struct Cost {
     pub calls: u64,
     pub us: u64,
 }
@@ -36,14 +36,18 @@ impl Keyspace {
         Keyspace { server }
     }
 
-    pub fn scan_cost(&self) -> ScanCost {
+    pub fn scan_cost(&self) -> Cost {
+        self.cost_of("scan")
+    }
+
+    pub fn cost_of(&self, command: &str) -> Cost {
         let info: String = self.server.ask(&["INFO", "commandstats"]);
-        let line = field(&info, "cmdstat_scan").unwrap_or_default();
+        let line = field(&info, &format!("cmdstat_{command}")).unwrap_or_default();
         let part = |name| {
             let parts = line.split(',').filter_map(|part| part.split_once('='));
             parts.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
         };
-        ScanCost { calls: part("calls"), us: part("usec") }
+        Cost { calls: part("calls"), us: part("usec") }
     }
 
     /// From now on the server remembers commands that take longer than this.
@@ -62,9 +66,9 @@ impl Keyspace {
     }
 }
 
-impl ScanCost {
-    pub fn since(self, before: ScanCost) -> ScanCost {
-        ScanCost { calls: self.calls - before.calls, us: self.us - before.us }
+impl Cost {
+    pub fn since(self, before: Cost) -> Cost {
+        Cost { calls: self.calls - before.calls, us: self.us - before.us }
     }
 }
 

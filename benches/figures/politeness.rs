@@ -18,7 +18,8 @@ const PATTERN: &str = "lock:*";
 /// A polite call takes no more of the server's time than this.
 const POLITE_US: u64 = 250;
 const CLIENTS: &str = "50";
-/// About how long one run of the heavy load takes. Many short runs in turns tell more than few long ones.
+/// The heavy load goes on all the while; so long is looked at it, with us or without. Many short times in turns tell more
+/// than few long ones: the machine's own moods last longer.
 const HEAVY: Duration = Duration::from_secs(1);
 /// One run of the light load: so many requests, one each so often.
 const LIGHT: usize = 320;
@@ -27,7 +28,7 @@ const LIGHT_EVERY: Duration = Duration::from_millis(10);
 pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     let before = Scheduled::of(keyspace.server.pid());
     match benchmark() {
-        Some(program) => report.add(heavy(keyspace, &program, rounds * 3)),
+        Some(program) => report.add(heavy(keyspace, &program, rounds * 12)),
         None => report.note("no redis-benchmark or valkey-benchmark here: the heavy load was not measured".into()),
     }
     // Beside the heavy load calls wait for a processor; the light one leaves the server its own.
@@ -41,20 +42,19 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
 }
 
 fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
-    let first = throughput(keyspace, program, 50_000);
-    let requests = (first * HEAVY.as_secs_f64()) as usize;
-    let load = || throughput(keyspace, program, requests);
+    let _load = Load::start(keyspace, program);
     let ratios = (0..rounds).map(|round| {
-        let (with, without) = in_turns(keyspace, round, load);
+        let (with, without) = in_turns(keyspace, round, || throughput(keyspace));
         with / without
     });
     Figure {
         name: "throughput of a saturating SET load with `--pace polite` / without us".into(),
-        measured: Spread::of(ratios.collect()),
+        measured: Spread::middle_half(ratios.collect()),
         limit: Limit::AtLeast(0.95),
         show: ratio,
         command: format!(
-            "`redis-benchmark -t set -c {CLIENTS}` beside `lockscope ls --pace polite -p '{PATTERN}'`, and alone"
+            "`redis-benchmark -t set -c {CLIENTS}` beside `lockscope ls --pace polite -p '{PATTERN}'`, and alone: {rounds} \
+             pairs of a second each, the range is that of their middle half"
         ),
     }
 }
@@ -120,16 +120,36 @@ impl Drop for Scanning {
     }
 }
 
-/// Requests a second.
-fn throughput(keyspace: &Keyspace, program: &PathBuf, requests: usize) -> f64 {
-    let mut command = Command::new(program);
-    command.args(["-p", &keyspace.server.port().to_string(), "-t", "set", "-c", CLIENTS, "--csv"]);
-    command.args(["-n", &requests.to_string()]).stdin(Stdio::null()).stderr(Stdio::null());
-    dies_with_us(&mut command);
-    let output = command.output().expect("the load starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let rate = text.lines().find_map(|line| line.strip_prefix("\"SET\",\"")?.split('"').next()?.parse().ok());
-    rate.unwrap_or_else(|| panic!("the load said {text:?}"))
+/// Clients that set keys as fast as they can, until this is dropped.
+struct Load(Child);
+
+impl Load {
+    fn start(keyspace: &Keyspace, program: &PathBuf) -> Load {
+        let mut command = Command::new(program);
+        command.args(["-p", &keyspace.server.port().to_string(), "-t", "set", "-c", CLIENTS, "-n", "1000000000", "-q"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        dies_with_us(&mut command);
+        let load = Load(command.spawn().expect("the load starts"));
+        while keyspace.cost_of("set").calls < 10_000 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        load
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// SETs a second, over a while.
+fn throughput(keyspace: &Keyspace) -> f64 {
+    let (began, before) = (Instant::now(), keyspace.cost_of("set").calls);
+    std::thread::sleep(HEAVY);
+    let after = keyspace.cost_of("set").calls;
+    (after - before) as f64 / began.elapsed().as_secs_f64()
 }
 
 /// How long each request of one round took, in microseconds.

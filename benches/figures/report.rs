@@ -18,6 +18,13 @@ impl Spread {
         Spread { median: median(&values), min: values[0], max: values[values.len() - 1] }
     }
 
+    /// With the range of the middle half: of many short measurements the extremes say nothing.
+    pub fn middle_half(mut values: Vec<f64>) -> Spread {
+        values.sort_by(f64::total_cmp);
+        let quarter = values.len() / 4;
+        Spread { median: median(&values), min: values[quarter], max: values[values.len() - 1 - quarter] }
+    }
+
     pub fn once(value: f64) -> Spread {
         Spread { median: value, min: value, max: value }
     }

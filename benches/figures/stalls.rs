@@ -1,25 +1,24 @@
 //! Calls that took longer than they may, and how many of them were only interrupted.
 //!
 //! The server's clock goes on while something else has its processor, so on a shared machine short calls look long now
-//! and then. How often that happens is measured on the same server: calls that do next to nothing are made for as long,
-//! and those of them that are late count the stalls that turn a usual call into one over the limit.
+//! and then. How often that happens is measured on the same server: calls that usually take as long as ours, but do
+//! exactly the same work each time, are made in the same rhythm. Those of them that are over the limit were held up.
 
 use std::time::Duration;
 
 use redis::{Connection, cmd};
 
-use crate::keyspace::{Keyspace, ScanCost};
+use crate::keyspace::{Cost, Keyspace};
 use crate::report::{Figure, Limit, Spread, whole};
 
-/// A call over this many keys takes some ten microseconds.
-const TINY: usize = 10;
-const PIPELINE: usize = 100;
+/// Calls from which it is told how long a usual one takes.
+const TRIAL: u64 = 300;
 const SPACE: Duration = Duration::from_millis(1);
 
 /// Calls of one kind, and how many of them were slow.
 #[derive(Clone, Copy)]
 pub struct Calls {
-    pub scan: ScanCost,
+    pub scan: Cost,
     pub slow: u64,
 }
 
@@ -33,7 +32,7 @@ impl Calls {
     }
 
     pub fn and(self, other: Calls) -> Calls {
-        let scan = ScanCost { calls: self.scan.calls + other.scan.calls, us: self.scan.us + other.scan.us };
+        let scan = Cost { calls: self.scan.calls + other.scan.calls, us: self.scan.us + other.scan.us };
         Calls { scan, slow: self.slow + other.slow }
     }
 }
@@ -50,16 +49,16 @@ pub enum Rhythm {
 /// The slow ones of `ours` that stalls of the machine do not explain; for a while measures those stalls.
 pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, rhythm: Rhythm) -> Figure {
     let usual_us = ours.scan.us / ours.scan.calls.max(1);
-    let stall_us = limit_us.saturating_sub(usual_us);
-    let tiny = Calls::during(keyspace, stall_us, || match rhythm {
-        Rhythm::Unbroken => make_tiny_calls(keyspace, ours.scan.us),
-        Rhythm::Spaced => make_spaced_calls(keyspace, ours.scan.calls),
+    let count = count_for(keyspace, usual_us);
+    let same = Calls::during(keyspace, limit_us, || match rhythm {
+        Rhythm::Unbroken => make_calls(keyspace, count, Duration::ZERO, |made| made.us < ours.scan.us),
+        Rhythm::Spaced => make_calls(keyspace, count, SPACE, |made| made.calls < ours.scan.calls),
     });
     let scale = match rhythm {
-        Rhythm::Unbroken => ours.scan.us as f64 / tiny.scan.us.max(1) as f64,
-        Rhythm::Spaced => ours.scan.calls as f64 / tiny.scan.calls.max(1) as f64,
+        Rhythm::Unbroken => ours.scan.us as f64 / same.scan.us.max(1) as f64,
+        Rhythm::Spaced => ours.scan.calls as f64 / same.scan.calls.max(1) as f64,
     };
-    let explained = tiny.slow as f64 * scale;
+    let explained = same.slow as f64 * scale;
     // Both counts are random ones: two standard deviations of their difference.
     let leeway = 2.0 * (explained + explained * scale).sqrt();
     Figure {
@@ -68,39 +67,38 @@ pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, 
         limit: Limit::AtMost(0.0),
         show: whole,
         command: format!(
-            "`SLOWLOG GET`: {} of {} calls of usually {usual_us} µs; calls over {TINY} keys in the same rhythm were \
-             held up for over {stall_us} µs {} times (± {})",
+            "`SLOWLOG GET`: {} of {} calls of usually {usual_us} µs; of calls of usually {} µs that do the same work \
+             each time, in the same rhythm, {} (± {})",
             whole(ours.slow as f64),
             whole(ours.scan.calls as f64),
+            same.scan.us / same.scan.calls.max(1),
             whole(explained),
             whole(leeway)
         ),
     }
 }
 
-fn make_spaced_calls(keyspace: &Keyspace, calls: u64) {
-    let mut conn: Connection = keyspace.server.connection();
-    let mut cursor = 0_u64;
-    for _ in 0..calls {
-        std::thread::sleep(SPACE);
-        let (next, _): (u64, Vec<String>) =
-            cmd("SCAN").arg(cursor).arg("COUNT").arg(TINY).query(&mut conn).expect("the server answers");
-        cursor = next;
+/// The COUNT with which a call at the beginning of the keyspace usually takes so long.
+fn count_for(keyspace: &Keyspace, usual_us: u64) -> usize {
+    let mut count = 100.0;
+    for _ in 0..4 {
+        let before = keyspace.scan_cost();
+        make_calls(keyspace, count as usize, Duration::ZERO, |made| made.calls < TRIAL);
+        let cost = keyspace.scan_cost().since(before);
+        count = (count * usual_us as f64 * cost.calls as f64 / cost.us.max(1) as f64).max(1.0);
     }
+    count as usize
 }
 
-/// Until they have cost the server as much time as ours did.
-fn make_tiny_calls(keyspace: &Keyspace, us: u64) {
+/// The same call again and again, for as long as `go_on` wants, asked now and then by what they have cost together.
+fn make_calls(keyspace: &Keyspace, count: usize, space: Duration, go_on: impl Fn(Cost) -> bool) {
     let mut conn: Connection = keyspace.server.connection();
-    let (before, mut cursor) = (keyspace.scan_cost(), 0_u64);
-    while keyspace.scan_cost().since(before).us < us {
-        for _ in 0..50 {
-            let mut pipe = redis::pipe();
-            for _ in 0..PIPELINE {
-                pipe.add_command(cmd("SCAN").arg(cursor).arg("COUNT").arg(TINY).to_owned());
-            }
-            let answers: Vec<(u64, Vec<String>)> = pipe.query(&mut conn).expect("the server answers");
-            cursor = answers.last().map_or(0, |(next, _)| *next);
+    let before = keyspace.scan_cost();
+    while go_on(keyspace.scan_cost().since(before)) {
+        for _ in 0..100 {
+            std::thread::sleep(space);
+            let _: (u64, Vec<String>) =
+                cmd("SCAN").arg(0).arg("COUNT").arg(count).query(&mut conn).expect("the server answers");
         }
     }
 }
