@@ -27,6 +27,11 @@ pub fn redisson() -> LockView {
         held_ms: Some(842_000),
         held_is: Some(HeldIs::Exact),
         waits: None,
+        tries: None,
+        wanted: None,
+        contenders: Vec::new(),
+        connection: None,
+        findings: Vec::new(),
         beats: Vec::new(),
         renewals: Some(RenewalView {
             count: 4,

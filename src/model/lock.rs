@@ -1,7 +1,7 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
 use super::history::{Beats, Hold, Past};
-use super::{HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time, Waits};
+use super::{Contention, HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time, Waits};
 use crate::dialects::{self, DialectId, Renewal};
 use crate::watchdog_probe::cadence::{self, Cadence};
 
@@ -88,8 +88,7 @@ pub struct Lock {
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
     pub(super) past: Option<Box<Past>>,
-    /// How many waited for it when they were last counted.
-    pub(super) waits: Option<Waits>,
+    pub(super) contention: Option<Box<Contention>>,
     /// When a look was put off that no event explains, to let its event arrive.
     pub(super) surprised: Option<Time>,
     /// Waits in the queue of keys to look at.
@@ -124,7 +123,7 @@ impl Lock {
             pending: None,
             beats: None,
             past: None,
-            waits: None,
+            contention: None,
             surprised: None,
             queued: false,
             scheduled: None,
@@ -163,7 +162,12 @@ impl Lock {
 
     /// How many wait for it, if they were counted lately.
     pub fn waits(&self, now: Time) -> Option<Waits> {
-        self.waits.filter(|waits| waits.is_fresh(now))
+        self.contention()?.waits.filter(|waits| waits.is_fresh(now))
+    }
+
+    /// What is known of those who want it; `None` where nothing is.
+    pub fn contention(&self) -> Option<&Contention> {
+        self.contention.as_deref()
     }
 
     /// The period that its library is known for, where one renews it.

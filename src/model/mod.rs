@@ -4,7 +4,11 @@
 //! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
 
 mod absent;
+mod blocking;
+mod client;
+mod contention;
 mod event;
+mod finding;
 mod history;
 mod holder;
 mod key;
@@ -14,12 +18,14 @@ mod node;
 mod observation;
 mod raw;
 mod resolve;
+mod rivals;
 mod settle;
 mod slots;
 mod snapshot;
 mod table;
 mod time;
 mod transition;
+mod tries;
 mod verdict;
 mod view;
 mod waits;
@@ -27,7 +33,11 @@ mod waits;
 #[cfg(test)]
 mod tests;
 
+pub use blocking::{Blocking, Link};
+pub use client::{Address, Asked, ClientRef, Connection};
+pub use contention::{Contender, Contention, Notice, Sample};
 pub use event::{EventBatch, KeyEvent};
+pub use finding::Finding;
 pub use history::{Beats, Hold};
 pub use holder::{Holder, Kind, Mode, Token};
 pub use key::{Key, NodeId};
@@ -38,6 +48,7 @@ pub use slots::LockRef;
 pub use table::{Limits, Table, Ticket};
 pub use time::{Time, Ttl};
 pub use transition::{Change, Ending, Transition};
+pub use tries::{Tries, TriesFrom};
 pub use verdict::{State, Verdict};
 pub use view::{HeldIs, LockView, RenewalView, Snapshot};
 pub use waits::{Waits, WaitsAt};

@@ -74,6 +74,9 @@ impl<'a> Narrator<'a> {
     fn start(&mut self, at: Option<Time>, looked_at: bool) {
         self.holding = self.finally.clone().filter(|_| looked_at);
         self.lock.beats = None;
+        if let Some(contention) = &mut self.lock.contention {
+            contention.client = None;
+        }
         self.lock.lease_ms = None;
         self.lock.since = at.unwrap_or(self.lock.confirmed);
         self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };

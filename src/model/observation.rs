@@ -1,6 +1,6 @@
 //! What a source saw, on its way into the [`Table`](super::Table).
 
-use super::{EventBatch, Key, NodeId, RawValue, Time, Ttl, Waits};
+use super::{Asked, Connection, EventBatch, Key, NodeId, RawValue, Sample, Time, Ttl, Waits};
 
 /// Where a piece of knowledge comes from; always shown beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +45,12 @@ pub enum Observation {
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
     /// How many wait for a lock.
     Counted { node: NodeId, key: Key, waits: Waits },
+    /// Somebody who is neither its holder nor us looked at the key of a lock at about this time.
+    Wanted { node: NodeId, key: Key, at: Time },
+    /// What a burst of MONITOR showed of a lock.
+    Sampled { node: NodeId, key: Key, sample: Box<Sample> },
+    /// What the server's list of clients said at `at`, when the question was sent.
+    Connections { node: NodeId, at: Time, asked: Asked, present: Vec<Connection> },
     /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.
     Swept { node: NodeId, started: Time },
     /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::absent::{Departed, Ignored};
+use super::client::Clients;
 use super::lock::Phase;
 use super::node::NodeState;
 use super::slots::{LockRef, Slots};
@@ -61,6 +62,7 @@ pub struct Table {
     gone: VecDeque<(LockRef, u32)>,
     ignored: Ignored,
     departed: Departed,
+    pub(super) clients: Clients,
     /// Test locks that we take with a token of somebody's choice, which does not show whose they are.
     tests: VecDeque<(Key, Token)>,
     transitions: VecDeque<Transition>,
@@ -89,6 +91,7 @@ impl Table {
             gone: VecDeque::new(),
             ignored: Ignored::default(),
             departed: Departed::default(),
+            clients: Clients::default(),
             tests: VecDeque::new(),
             transitions: VecDeque::new(),
             transitions_dropped: 0,
@@ -142,12 +145,10 @@ impl Table {
                     self.enqueue(place);
                 }
             }
-            Observation::Counted { node, key, waits } => {
-                let place = self.place_named(node, key.as_bytes());
-                if let Some(lock) = place.and_then(|place| self.at(place)).filter(|lock| lock.phase == Phase::Held) {
-                    lock.waits = Some(waits);
-                }
-            }
+            Observation::Counted { node, key, waits } => self.take_count(node, &key, waits),
+            Observation::Wanted { node, key, at } => self.take_wanted(node, &key, at),
+            Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
+            Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
             Observation::Gap { node, at } => self.node(node).gap = Some(at),
         }
     }
@@ -445,7 +446,9 @@ impl Table {
             return self.remove(place);
         }
         lock.phase = Phase::Gone;
-        lock.waits = None;
+        if let Some(contention) = &mut lock.contention {
+            (contention.waits, contention.client) = (None, None);
+        }
         lock.expires = None;
         lock.beats = None;
         lock.left = lock.left.wrapping_add(1);

@@ -1,6 +1,9 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
-use super::{Hold, Holder, Key, Kind, Mode, NodeId, RawValue, Source, Time, Ttl, Verdict, Waits};
+use super::{
+    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, RawValue, Source, Time, Tries, Ttl, Verdict,
+    Waits,
+};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +63,16 @@ pub struct LockView {
     pub renewals: Option<RenewalView>,
     /// How many wait for it, if they were counted lately.
     pub waits: Option<Waits>,
+    /// Attempts to take it and their failures, if they were counted or sampled lately.
+    pub tries: Option<Tries>,
+    /// When somebody else than its holder last looked at it, where that is all that is known.
+    pub wanted: Option<Time>,
+    /// Who was seen to want it.
+    pub contenders: Vec<Contender>,
+    /// The connection of its holder, where that is known.
+    pub connection: Option<Connection>,
+    /// What is wrong with it or with how it is used, the worst first.
+    pub findings: Vec<Finding>,
     /// When the last renewals of this hold were seen, oldest first.
     pub beats: Vec<Time>,
     pub fencing_token: Option<u64>,
