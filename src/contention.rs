@@ -1,5 +1,20 @@
-//! How many wait for each lock, counted where the server shows it: subscribers of the channels on which libraries wake
-//! their waiters, and fair queues. A few commands for hundreds of locks; waiters that poll can't be seen this way.
+//! How hard locks are wanted.
+//!
+//! Here: how many wait for each lock, counted where the server shows it: subscribers of the channels on which libraries
+//! wake their waiters, and fair queues. A few commands for hundreds of locks; waiters that poll can't be seen this way.
+//! Below: attempts and failures, by consent, from bursts of MONITOR ([`burst`]), judged one by one ([`judge`]).
+
+pub mod burst;
+mod call;
+mod gather;
+mod habits;
+pub mod judge;
+pub mod line;
+pub mod rates;
+mod run;
+pub mod wire;
+
+pub use habits::Scripts;
 
 use std::collections::HashMap;
 

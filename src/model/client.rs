@@ -21,6 +21,11 @@ impl Address {
         (named && port.is_some()).then(|| Address(text.into()))
     }
 
+    /// The same of bytes that MONITOR shows.
+    pub fn from_line(text: &[u8]) -> Option<Address> {
+        std::str::from_utf8(text).ok().and_then(Address::parse)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
