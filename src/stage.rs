@@ -73,6 +73,7 @@ impl Stage {
             progress: Arc::default(),
             under_way: false,
             spent: Duration::ZERO,
+            sampling: None,
         };
         let title = Title { target: "orders-redis".into(), environment: Some("prod") };
         let theme = Theme { color: true, ascii: false };

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use redis::{RedisResult, cmd};
@@ -102,54 +103,76 @@ pub async fn run(
     bounds: Bounds,
     clock: Clock,
 ) -> Result<Burst, NoBurst> {
+    run_until(node, recogniser, scripts, bounds, clock, std::future::pending()).await
+}
+
+/// The same, or until `stop` is over: everything that happened before that is in it.
+pub async fn run_until(
+    node: &Node,
+    recogniser: &Recogniser,
+    scripts: &mut Scripts,
+    bounds: Bounds,
+    clock: Clock,
+    stop: impl Future<Output = ()>,
+) -> Result<Burst, NoBurst> {
     let told = is_told(node).await.unwrap_or(false);
     let mut link = Link { stream: node.stream().await?, wire: Wire::default(), chunk: vec![0; CHUNK] };
     link.log_in(node).await?;
     link.subscribe(node, recogniser).await?;
     let early = link.monitor().await?;
     let (began, start) = (clock.now(), Instant::now());
-    let judge = Judge::new(recogniser, scripts, node.db, told, began);
-    let mut watch =
-        Watch { judge, gather: Gather::default(), lines: 0, most: bounds.lines, over: false, first: 0, last: 0 };
+    let mut watch = Watch {
+        judge: Judge::new(recogniser, scripts, node.db, told, began),
+        gather: Gather::default(),
+        left: bounds.lines,
+        over: false,
+        first: None,
+        last: 0,
+        lines: 0,
+    };
     let broken = |error: super::wire::Broken| io::Error::other(error);
     link.wire.feed(&early, &mut |frame| watch.take(frame, began)).map_err(broken)?;
-    let ends = start + bounds.time;
-    let mut cut = None;
-    let mut asked = false;
-    // The answer to a question comes after everything that happened before it was asked.
-    while cut.is_none() && !watch.over {
-        let patience = if asked { ends + LAST_LINES } else { ends };
-        match timeout_at(patience, link.stream.read(&mut link.chunk)).await {
-            Err(_) if asked => cut = Some(Cut::Late),
-            Err(_) => {
-                asked = true;
+    let time_is_up = tokio::time::sleep(bounds.time);
+    let (mut time_is_up, mut stop) = (pin!(time_is_up), pin!(stop));
+    // When the question was asked after which nothing more counts.
+    let mut asked: Option<Instant> = None;
+    let cut = loop {
+        if watch.over {
+            break None;
+        }
+        if watch.left == 0 {
+            break Some(Cut::Lines);
+        }
+        let last_lines = asked.unwrap_or(start) + LAST_LINES;
+        let read = tokio::select! {
+            biased;
+            () = &mut time_is_up, if asked.is_none() => None,
+            () = &mut stop, if asked.is_none() => None,
+            () = tokio::time::sleep_until(last_lines), if asked.is_some() => break Some(Cut::Late),
+            read = link.stream.read(&mut link.chunk) => Some(read),
+        };
+        match read {
+            // Its answer comes after all that happened before.
+            None => {
+                asked = Some(Instant::now());
                 if link.stream.write_all(&command(&[b"PING"])).await.is_err() {
-                    cut = Some(Cut::Closed);
+                    break Some(Cut::Closed);
                 }
             }
-            Ok(Ok(0)) | Ok(Err(_)) => cut = Some(Cut::Closed),
-            Ok(Ok(read)) => {
+            Some(Ok(0) | Err(_)) => break Some(Cut::Closed),
+            Some(Ok(read)) => {
                 let at = clock.now();
                 link.wire.feed(&link.chunk[..read], &mut |frame| watch.take(frame, at)).map_err(broken)?;
-                if watch.lines >= bounds.lines {
-                    cut = Some(Cut::Lines);
-                }
                 // More may be there at once, and somebody else may wait for our thread.
                 tokio::task::yield_now().await;
-                if !asked && Instant::now() >= ends && cut.is_none() {
-                    asked = true;
-                    if link.stream.write_all(&command(&[b"PING"])).await.is_err() {
-                        cut = Some(Cut::Closed);
-                    }
-                }
             }
         }
-    }
+    };
     drop(link);
-    let looked = match cut {
-        None => bounds.time.max(ends - start),
+    let looked = match (cut, asked) {
+        (None, Some(asked)) => asked - start,
         // What was on its way is lost: only what the lines themselves cover was seen.
-        Some(_) => Duration::from_micros(watch.last.saturating_sub(watch.first)),
+        _ => Duration::from_micros(watch.last.saturating_sub(watch.first.unwrap_or(watch.last))),
     };
     let Watch { judge, mut gather, lines, .. } = watch;
     judge.end(cut.is_none(), &mut |act| gather.take(act));
@@ -171,17 +194,18 @@ struct Watch<'a> {
     judge: Judge<'a>,
     gather: Gather,
     lines: u64,
-    most: u64,
+    /// So many more may be looked at.
+    left: u64,
     /// Everything up to the end was seen.
     over: bool,
     /// The times of the first and the last line, by the server's clock.
-    first: u64,
+    first: Option<u64>,
     last: u64,
 }
 
 impl Watch<'_> {
     fn take(&mut self, frame: Frame<'_>, at: Time) {
-        if self.over || self.lines >= self.most {
+        if self.over || self.left == 0 {
             return;
         }
         match frame {
@@ -191,10 +215,8 @@ impl Watch<'_> {
             Frame::Line(text) if text.bytes == b"PONG" => self.over = true,
             Frame::Line(text) => {
                 let Some(line) = Line::parse(text) else { return };
-                if self.lines == 0 {
-                    self.first = line.micros;
-                }
-                (self.lines, self.last) = (self.lines + 1, line.micros);
+                self.first.get_or_insert(line.micros);
+                (self.lines, self.left, self.last) = (self.lines + 1, self.left - 1, line.micros);
                 let gather = &mut self.gather;
                 self.judge.line(&line, at, &mut |act| gather.take(act));
             }

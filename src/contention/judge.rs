@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::call::{Call, Does, Verb};
 use super::habits::{ScriptId, Scripts};
 use super::line::{By, Line};
-use super::run::{Deed, Run, Step};
+use super::run::{Deed, Run, Step, Unclear};
 use crate::dialects::Recogniser;
 use crate::model::{Address, Key, Time, Token};
 
@@ -65,13 +65,15 @@ pub struct Judge<'a> {
     /// The channel of a key's events, up to the key.
     prefix: Vec<u8>,
     told: Told,
+    /// It is set to tell of every change, so that what was not told has not happened.
+    sure: bool,
     began: Time,
     events: Vec<(Vec<u8>, Vec<u8>)>,
     /// More events came than are kept.
     missed: bool,
     run: Option<Run>,
     states: HashMap<Key, State>,
-    undecided: Vec<(ScriptId, Act)>,
+    undecided: Vec<(ScriptId, Unclear, Act)>,
 }
 
 /// Of which changes the server tells: as it is set, or as it was seen to do.
@@ -112,6 +114,8 @@ struct State {
     holders: Vec<(Token, Option<Address>)>,
     /// Who lost an attempt.
     losers: Vec<Token>,
+    /// Whether the key is there, as far as events told.
+    there: Option<bool>,
     /// Who watches it, to compare by itself before it writes.
     watcher: Option<Address>,
 }
@@ -146,6 +150,7 @@ impl<'a> Judge<'a> {
             db: u32::try_from(db).unwrap_or(0),
             prefix: format!("__keyspace@{db}__:").into_bytes(),
             told: Told { strings: told, hashes: told, generic: told, new: false },
+            sure: told,
             began,
             events: Vec::new(),
             missed: false,
@@ -160,11 +165,20 @@ impl<'a> Judge<'a> {
         // Wider subscriptions bring other databases too: those have another prefix.
         let Some(key) = channel.strip_prefix(self.prefix.as_slice()) else { return };
         self.told.see(event);
-        if matches!(event, b"expired" | b"evicted") {
-            if let Some(state) = self.states.get_mut(key) {
-                *state = State { losers: std::mem::take(&mut state.losers), ..State::default() };
+        if matches!(event, b"del" | b"expired" | b"evicted") {
+            let missed = self.events.len() == EVENTS;
+            if let Some(state) = self.state(&Key::from(key)) {
+                state.there = Some(false).filter(|_| !missed);
+                if event != b"del" {
+                    // Who held it is still asked for where somebody deleted it.
+                    state.holders.clear();
+                }
             }
-        } else if self.events.len() == EVENTS {
+        }
+        if matches!(event, b"expired" | b"evicted") {
+            return;
+        }
+        if self.events.len() == EVENTS {
             self.missed = true;
         } else {
             self.events.push((key.to_vec(), event.to_vec()));
@@ -185,8 +199,23 @@ impl<'a> Judge<'a> {
                 By::Client(_) => {}
             }
         }
-        self.events.clear();
-        self.missed = false;
+        self.settle();
+    }
+
+    /// The events of a line are over.
+    fn settle(&mut self) {
+        if self.missed {
+            self.states.values_mut().for_each(|state| state.there = None);
+        }
+        let mut events = std::mem::take(&mut self.events);
+        for (key, event) in events.drain(..).filter(|(_, event)| event != b"del") {
+            // A key that is given a lease is there; one that loses a part of itself may not be.
+            let there = !matches!(event.as_slice(), b"hdel" | b"zrem" | b"srem" | b"rename_from");
+            if let Some(state) = self.state(&Key::from(key)) {
+                state.there = Some(true).filter(|_| there);
+            }
+        }
+        (self.events, self.missed) = (events, false);
     }
 
     /// Nothing more comes: what was left open is judged, `whole` where the last script's calls are all there.
@@ -194,15 +223,18 @@ impl<'a> Judge<'a> {
         if whole {
             self.close(each);
         }
-        for (script, act) in std::mem::take(&mut self.undecided) {
+        for (script, unclear, act) in std::mem::take(&mut self.undecided) {
             let habits = self.scripts.habits(script);
-            if habits.takes {
-                each(Act { what: What::Tried(Outcome::Lost), ..act });
-            } else if habits.is_known() && !habits.operates {
-                let renewal = habits.renews && !habits.leaves;
-                if let Some(late) = self.late(act, renewal) {
-                    each(late);
-                }
+            let what = match unclear {
+                Unclear::Looked if habits.takes => What::Tried(Outcome::Lost),
+                Unclear::Looked if habits.is_known() => What::Late { renewal: habits.renews && !habits.leaves },
+                Unclear::Looked => continue,
+                Unclear::Wrote | Unclear::Extended if habits.takes => What::Tried(Outcome::Won),
+                Unclear::Wrote | Unclear::Extended => What::Renewed,
+            };
+            match what {
+                What::Late { renewal } => self.late(act, renewal).into_iter().for_each(&mut *each),
+                what => each(Act { what, ..act }),
             }
         }
     }
@@ -254,7 +286,7 @@ impl<'a> Judge<'a> {
             }
             let call = Call::of(verb, line, index);
             let wrote = self.wrote(&key, verb, &call, line.command);
-            let fresh = self.told.new.then(|| self.has_event(&key, |event| event == b"new"));
+            let fresh = self.is_fresh(&key);
             run.add(&key, Step { does: call.does, token: call.token, wrote, fresh });
         }
         self.run = Some(run);
@@ -282,15 +314,21 @@ impl<'a> Judge<'a> {
                 Deed::Left => What::Released,
                 Deed::Freed => What::FreedBy { holder: None },
                 Deed::Late { renewal } => What::Late { renewal },
-                Deed::Looked => What::Tried(Outcome::Unknown),
+                Deed::Unclear(_) => What::Renewed,
             };
             let act = Act { key: key.clone(), at: run.at, token, address: run.address.clone(), what };
-            if deed != Deed::Looked {
+            let Deed::Unclear(unclear) = deed else {
                 self.tell(act, each);
-            } else if let Some(script) = run.script
+                continue;
+            };
+            // Whatever it is called in the end, who wrote holds it now.
+            if unclear != Unclear::Looked {
+                self.tell(act.clone(), &mut |_| {});
+            }
+            if let Some(script) = run.script
                 && self.undecided.len() < UNDECIDED
             {
-                self.undecided.push((script, act));
+                self.undecided.push((script, unclear, act));
             }
         }
     }
@@ -351,6 +389,15 @@ impl<'a> Judge<'a> {
         }
         let seen = self.has_event(key, |event| call.is_told_by(verb, event));
         (seen || (self.told.of(verb, call, command) && !self.missed)).then_some(seen)
+    }
+
+    /// Whether the key was not there before the call; `None` where nobody tells.
+    fn is_fresh(&self, key: &[u8]) -> Option<bool> {
+        if self.told.new {
+            return Some(self.has_event(key, |event| event == b"new"));
+        }
+        let known = self.states.get(key).filter(|_| self.sure && !self.missed)?;
+        known.there.map(|there| !there)
     }
 
     fn has_event(&self, key: &[u8], is: impl Fn(&[u8]) -> bool) -> bool {

@@ -48,9 +48,19 @@ pub enum Deed {
     Late {
         renewal: bool,
     },
-    /// It only looked, and what for is not known yet.
-    Looked,
+    /// What it means shows only when it is known what the script is for.
+    Unclear(Unclear),
     Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unclear {
+    /// It only looked: an attempt that was lost, or a renewal or release that was late.
+    Looked,
+    /// It wrote: an attempt that was won, or a renewal that sets again.
+    Wrote,
+    /// It gave the lock more time: a renewal, or one more entry of the holder.
+    Extended,
 }
 
 impl Deed {
@@ -58,7 +68,7 @@ impl Deed {
     pub fn habit(self) -> Option<fn(&mut Habits)> {
         match self {
             Deed::Tried(_) => Some(|habits| habits.takes = true),
-            Deed::Renewed => Some(|habits| habits.renews = true),
+            Deed::Renewed | Deed::Unclear(Unclear::Extended) => Some(|habits| habits.renews = true),
             Deed::Left => Some(|habits| habits.leaves = true),
             _ => None,
         }
@@ -138,19 +148,23 @@ impl Run {
             return Deed::Tried(Some(true));
         }
         if let Some(write) = write {
+            let before = |verb: Verb| steps[..write].iter().any(|step| step.does == Does::Look(verb));
             return match steps[write].fresh {
                 Some(true) => Deed::Tried(Some(true)),
                 _ if holds(write) => Deed::Renewed,
-                // A script that asked whether the key is there, and then wrote it, did not find it.
-                _ if steps[..write].iter().any(|step| step.does == Does::Look(Verb::Exists)) => Deed::Tried(Some(true)),
-                Some(false) if is_shared(&steps[..write]) => Deed::Tried(Some(true)),
+                Some(false) if before(Verb::Member) || before(Verb::Size) => Deed::Tried(Some(true)),
                 Some(false) => Deed::Renewed,
-                None if habits.takes && !habits.renews => Deed::Tried(Some(true)),
-                None => Deed::Nothing,
+                // A script that asked only whether the key is there, and then wrote it, did not find it.
+                None if before(Verb::Exists) && !before(Verb::Read) => Deed::Tried(Some(true)),
+                None => Deed::Unclear(Unclear::Wrote),
             };
         }
         if find(&[Does::Renew, Does::RenewIfEqual]).is_some_and(took_effect) {
-            return if habits.takes && !habits.renews { Deed::Tried(Some(true)) } else { Deed::Renewed };
+            return match habits {
+                Habits { takes: true, .. } => Deed::Tried(Some(true)),
+                Habits { renews: true, .. } => Deed::Renewed,
+                _ => Deed::Unclear(Unclear::Extended),
+            };
         }
         self.looked(steps, habits)
     }
@@ -168,7 +182,7 @@ impl Run {
         if has(Verb::Exists) || shared {
             return Deed::Tried(Some(false));
         }
-        Deed::Looked
+        Deed::Unclear(Unclear::Looked)
     }
 
     /// The name under which the run spoke of the lock.
@@ -192,9 +206,4 @@ impl Run {
         };
         named.or_else(|| known().or_else(likely).map(Vec::as_slice)).map(Token::from)
     }
-}
-
-/// Several may hold it: the script asked for members or how many there are.
-fn is_shared(before: &[Step]) -> bool {
-    before.iter().any(|step| matches!(step.does, Does::Look(Verb::Member | Verb::Size)))
 }

@@ -8,6 +8,7 @@ mod counter;
 mod facts;
 mod inspector;
 mod looker;
+mod sampler;
 mod scanner;
 mod status;
 
@@ -30,6 +31,7 @@ use crate::scan::Progress;
 use crate::servers::{self, Flavor, Mode, ServerFacts};
 use crate::topology::{Node, Topology};
 
+pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
 pub use status::{NodeStatus, Stream};
 
@@ -74,6 +76,8 @@ enum Incoming {
     Inspected(NodeId, Key, Box<Inspection>),
     /// A round of counting waiters is over.
     Counted(NodeId),
+    /// A burst is over, or could not be.
+    Sampled(NodeId, Sampling),
     Looked {
         node: NodeId,
         asked: Time,
@@ -93,6 +97,7 @@ struct NodeTasks {
     rescan_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
     inspections: watch::Sender<Option<Subject>>,
+    samples: watch::Sender<Option<Duty>>,
     counts: mpsc::Sender<Vec<Question>>,
     counting: bool,
     count_at: Instant,
@@ -171,6 +176,10 @@ impl Monitor {
         let scattered = inspect::is_scattered(&facts);
         let counter = counter::Counter { node: node.clone(), budget: budget.clone(), clock: self.clock, scattered };
         self.running.spawn(counter.run(to_count, out.clone()));
+        let (samples, to_sample) = watch::channel(None);
+        let sampler =
+            sampler::Sampler { node: node.clone(), recogniser: options.recogniser.clone(), clock: self.clock };
+        self.running.spawn(sampler.run(to_sample, out.clone()));
         let stream = if options.follow { Stream::Starting } else { Stream::Off };
         self.status.push(NodeStatus {
             name: node.name.clone(),
@@ -185,6 +194,7 @@ impl Monitor {
             progress: progress.clone(),
             under_way: false,
             spent: Duration::ZERO,
+            sampling: None,
         });
         self.tasks.push(NodeTasks {
             budget,
@@ -196,6 +206,7 @@ impl Monitor {
             rescan_at: None,
             known,
             inspections,
+            samples,
             counts,
             counting: false,
             count_at: Instant::now(),
@@ -347,6 +358,7 @@ impl Monitor {
                 let tasks = &mut self.tasks[node.0 as usize];
                 (tasks.counting, tasks.count_at) = (false, Instant::now() + counter::PAUSE);
             }
+            Incoming::Sampled(node, sampling) => self.take_sampling(node, sampling),
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
                 for (ticket, seen) in looks {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::ScanReport;
+use super::{Sampling, ScanReport};
 use crate::model::{Source, Time};
 use crate::scan::Progress;
 use crate::servers::ServerFacts;
@@ -27,6 +27,8 @@ pub struct NodeStatus {
     pub under_way: bool,
     /// What our looks and scans took of the server's time at most.
     pub spent: Duration,
+    /// How sampling by MONITOR goes; `None`: it is off.
+    pub sampling: Option<Sampling>,
 }
 
 impl NodeStatus {
