@@ -6,19 +6,16 @@ mod common;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use common::burst::{monitors, node, recogniser};
 use common::{Server, wait_until};
 use lockscope::clock::Clock;
 use lockscope::contention::Scripts;
-use lockscope::contention::burst::{self, Bounds, Burst, Cut, NoBurst};
-use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
-use lockscope::model::{Key, Notice, Token};
+use lockscope::contention::burst::{self, Bounds, Burst};
+use lockscope::model::Key;
 use lockscope::scripts;
-use lockscope::topology::{Endpoint, Node, Topology};
-use redis::{Connection, IntoConnectionInfo, Value};
+use redis::{Connection, Value};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -26,23 +23,8 @@ fn attempts() -> usize {
     std::env::var("LOCKSCOPE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
 }
 
-fn recogniser() -> Recogniser {
-    Recogniser::new(vec![Glob::new("lock:*").unwrap()], Vec::new(), Vec::new())
-}
-
-async fn node(url: &str) -> Node {
-    let endpoint = Endpoint { shown: url.into(), info: url.into_connection_info().unwrap(), tls: None };
-    Topology::open(&endpoint).await.unwrap().nodes()[0].clone()
-}
-
 fn told() -> Server {
     Server::with(&["--notify-keyspace-events", "KEA"])
-}
-
-/// Clients of the server that are in MONITOR mode.
-fn monitors(server: &Server) -> usize {
-    let list: String = server.ask(&["CLIENT", "LIST"]);
-    list.lines().filter(|line| line.contains(" cmd=monitor ") || line.contains(" flags=O")).count()
 }
 
 /// How a client takes a lock.
@@ -171,7 +153,7 @@ impl Client {
                 won
             }
             Way::Forgetful => {
-                if self.number % 7 == 0 {
+                if self.number.is_multiple_of(7) {
                     redis::cmd("SCRIPT").arg("FLUSH").exec(&mut self.conn).unwrap();
                 }
                 self.script(EXISTS_THEN_SET, &[key], &[&token, "60000"]) == 1
@@ -262,12 +244,9 @@ async fn during<T: Send + 'static>(
 }
 
 fn seen(burst: &Burst) -> Counts {
-    let count = |(key, seen): (&Key, &_)| (key.to_string(), of(seen));
-    fn of(seen: &lockscope::contention::Gathered) -> (u64, u64) {
-        assert_eq!(seen.unjudged, 0);
-        (seen.attempts, seen.failures)
-    }
-    burst.locks.iter().map(count).filter(|(_, (attempts, _))| *attempts > 0).collect()
+    assert!(burst.locks.values().all(|seen| seen.unjudged == 0));
+    let tried = burst.locks.iter().filter(|(_, seen)| seen.attempts > 0);
+    tried.map(|(key, seen)| (key.to_string(), (seen.attempts, seen.failures))).collect()
 }
 
 #[tokio::test]

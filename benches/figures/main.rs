@@ -1,12 +1,13 @@
 //! The figures that lockscope promises, measured side by side on private servers.
 //!
-//! `cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown]`; all parts without a
+//! `cargo bench --bench figures -- [inventory|events|memory|politeness|console|contention]... [--markdown]`; all parts without a
 //! name. Times depend on the machine, so each figure is a ratio of two things measured in turns, or a count, or processor
 //! time. A machine that is busy with other things is said to be, not averaged away.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod console;
+mod contention;
 mod events;
 mod inventory;
 mod keyspace;
@@ -22,8 +23,7 @@ use std::process::ExitCode;
 use keyspace::Keyspace;
 use report::Report;
 
-const USAGE: &str =
-    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown] [--rounds N]";
+const USAGE: &str = "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|console|contention]... [--markdown] [--rounds N]";
 
 /// What was asked for.
 struct Wanted {
@@ -40,6 +40,7 @@ enum Part {
     Memory,
     Politeness,
     Console,
+    Contention,
 }
 
 fn main() -> ExitCode {
@@ -66,6 +67,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "memory" => wanted.parts.push(Part::Memory),
             "politeness" => wanted.parts.push(Part::Politeness),
             "console" => wanted.parts.push(Part::Console),
+            "contention" => wanted.parts.push(Part::Contention),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
@@ -77,7 +79,8 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
         }
     }
     if wanted.parts.is_empty() {
-        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness, Part::Console];
+        wanted.parts =
+            vec![Part::Memory, Part::Events, Part::Contention, Part::Inventory, Part::Politeness, Part::Console];
     }
     Ok(wanted)
 }
@@ -90,6 +93,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if asked(Part::Events) {
         events::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Contention) {
+        contention::measure(&mut report, wanted.rounds);
     }
     if asked(Part::Console) {
         console::measure(&mut report);

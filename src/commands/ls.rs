@@ -61,14 +61,14 @@ pub async fn matching(
     Ok(locks)
 }
 
-fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: &Place) {
+pub fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: &Place) {
     if let Some(filter) = filter {
         locks.retain(|lock| filter.matches(&Subject::from(lock).on_node(&place.node(lock.node))));
     }
 }
 
 /// Runs the engine until every lock was met, and for as long as was asked for.
-async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Option<Duration>) -> Result<(), Fault> {
+pub async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Option<Duration>) -> Result<(), Fault> {
     let mut progress = ProgressLine::new(session);
     let until = tokio::time::Instant::now() + observe.unwrap_or_default();
     loop {

@@ -4,6 +4,7 @@ mod acquire;
 mod act;
 mod audit;
 mod console;
+mod contention;
 mod demo;
 mod discover;
 pub mod doctor;
@@ -63,6 +64,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
         Command::Acquire(options) => acquire::run(&Session::open(global).await?, &options).await,
         Command::Probe(options) => probe::run(&Session::open(global).await?, &options).await,
+        Command::Contention(options) => contention::run(&Session::open(global).await?, &options).await,
         Command::Scripts(options) => scripts::run(&options),
     }
 }

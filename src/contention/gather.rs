@@ -120,7 +120,9 @@ impl Gathered {
     }
 
     fn speak(&mut self, token: Option<Token>, address: Option<Address>, at: Time) {
-        if let (Some(token), Some(address)) = (token, address) {
+        // Some attempts are understood only at the end of a burst.
+        let is_newest = self.spoke.as_ref().is_none_or(|(_, _, known)| at >= *known);
+        if let (Some(token), Some(address), true) = (token, address, is_newest) {
             self.spoke = Some((token, address, at));
         }
     }

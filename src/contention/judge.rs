@@ -228,9 +228,8 @@ impl<'a> Judge<'a> {
             let what = match unclear {
                 Unclear::Looked if habits.takes => What::Tried(Outcome::Lost),
                 Unclear::Looked if habits.is_known() => What::Late { renewal: habits.renews && !habits.leaves },
-                Unclear::Looked => continue,
                 Unclear::Wrote | Unclear::Extended if habits.takes => What::Tried(Outcome::Won),
-                Unclear::Wrote | Unclear::Extended => What::Renewed,
+                _ => continue,
             };
             match what {
                 What::Late { renewal } => self.late(act, renewal).into_iter().for_each(&mut *each),
@@ -321,9 +320,9 @@ impl<'a> Judge<'a> {
                 self.tell(act, each);
                 continue;
             };
-            // Whatever it is called in the end, who wrote holds it now.
+            // Whether it was an attempt as well or not, who wrote holds it.
             if unclear != Unclear::Looked {
-                self.tell(act.clone(), &mut |_| {});
+                self.tell(act.clone(), each);
             }
             if let Some(script) = run.script
                 && self.undecided.len() < UNDECIDED

@@ -4,34 +4,55 @@ use serde::Serialize;
 
 use super::stored::textual;
 use crate::inspect::{self, Count, Inspection};
-use crate::model::{Ttl, Waits};
+use crate::model::{LockView, Tries, Ttl};
 
-/// How hard the lock is wanted. Rates are measured by no command of today.
-#[derive(Serialize)]
+/// How hard the lock is wanted; each part `null` where it is not known.
+#[derive(Serialize, Default)]
 pub(super) struct Contention {
-    waiters: u64,
-    waiters_source: &'static str,
+    waiters: Option<u64>,
+    waiters_source: Option<&'static str>,
     attempts_per_s: Option<f64>,
     failures_per_s: Option<f64>,
+    /// By so much the failures may be off, nineteen times in twenty.
+    failures_margin_per_s: Option<f64>,
     source: Option<&'static str>,
     coverage: Option<f64>,
 }
 
 impl Contention {
-    pub(super) fn of_waits(waits: Waits) -> Option<Contention> {
-        (!waits.at_least).then(|| Contention::waiting(u64::from(waits.count), waits.source()))
+    /// `None` where nothing of it is known. Of waiters only what is beyond doubt; bounds are told under `waiting`.
+    pub(super) fn of(waiters: Option<(u64, &'static str)>, tries: Option<Tries>) -> Option<Contention> {
+        if waiters.is_none() && tries.is_none() {
+            return None;
+        }
+        let (count, source) = waiters.unzip();
+        let contention = Contention { waiters: count, waiters_source: source, ..Contention::default() };
+        let Some(tries) = tries else { return Some(contention) };
+        let failures = tries.known_failures_per_s();
+        Some(Contention {
+            attempts_per_s: Some(rounded(tries.attempts_per_s())),
+            failures_per_s: failures.map(rounded),
+            failures_margin_per_s: failures.map(|_| rounded(tries.margin_per_s)),
+            source: Some(tries.from.name()),
+            coverage: Some(rounded(tries.coverage())),
+            ..contention
+        })
     }
 
-    fn waiting(waiters: u64, waiters_source: &'static str) -> Contention {
-        let (attempts_per_s, failures_per_s, source, coverage) = (None, None, None, None);
-        Contention { waiters, waiters_source, attempts_per_s, failures_per_s, source, coverage }
+    pub(super) fn of_view(lock: &LockView) -> Option<Contention> {
+        let exact = lock.waits.filter(|waits| !waits.at_least);
+        Contention::of(exact.map(|waits| (u64::from(waits.count), waits.source())), lock.tries)
     }
 
-    /// Only what is beyond doubt; bounds are told under `waiting`.
-    pub(super) fn of(found: &Inspection) -> Option<Contention> {
-        let (waiters, counted) = (found.waiters.exact()?, found.waiters.counted?);
-        Some(Contention::waiting(waiters, counted.name()))
+    pub(super) fn looked_at(found: &Inspection, tries: Option<Tries>) -> Option<Contention> {
+        let counted = found.waiters.exact().zip(found.waiters.counted);
+        Contention::of(counted.map(|(waiters, counted)| (waiters, counted.name())), tries)
     }
+}
+
+/// What is estimated should not look more exact than it is.
+pub(super) fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
 }
 
 /// Who waits for the lock, as far as the server tells.

@@ -140,7 +140,7 @@ pub(super) fn library(lock: &LockView) -> String {
     format!("{}{mark}", lock.dialect)
 }
 
-fn holders(lock: &LockView, look: &Look) -> String {
+pub(super) fn holders(lock: &LockView, look: &Look) -> String {
     let Some(first) = lock.holders.first() else {
         return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
     };

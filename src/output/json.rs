@@ -49,7 +49,7 @@ pub fn write_lock(
 ) -> io::Result<()> {
     let document = Document {
         schema: SCHEMA,
-        lock: Lock::of(lock, place).looked_at(found),
+        lock: Lock::of(lock, place).looked_at(found, lock.tries),
         history: lock.past.iter().map(Past::of).collect(),
         waiting: Waiting::of(&found.waiters),
         keys: found.keys.iter().map(Belonging::of).collect(),
@@ -96,6 +96,8 @@ impl serde_json::ser::Formatter for Harmless {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(
             value["contention"],
             json!({"waiters": 2, "waiters_source": "queue", "attempts_per_s": null, "failures_per_s": null,
-                "source": null, "coverage": null})
+                "failures_margin_per_s": null, "source": null, "coverage": null})
         );
         assert_eq!(
             value["waiting"],
@@ -242,6 +244,33 @@ mod tests {
         unknown.waiters.count = Count::AtMost(3);
         assert_eq!(shown(&unknown)["contention"], Value::Null, "a bound is not a count");
         assert_eq!(shown(&unknown)["waiting"]["count"], 3);
+    }
+
+    #[test]
+    fn rates_come_with_their_source_and_margin() {
+        let mut lock = sample::redisson();
+        let mut tries = Tries {
+            attempts: 25,
+            failures: 21,
+            unjudged: 0,
+            looked: Duration::from_secs(5),
+            span: Duration::from_secs(15),
+            margin_per_s: 0.61239,
+            from: TriesFrom::Sampled,
+            at: Time(0),
+        };
+        lock.tries = Some(tries);
+        assert_eq!(
+            list(&[lock.clone()]).1["locks"][0]["contention"],
+            json!({"waiters": null, "waiters_source": null, "attempts_per_s": 5.0, "failures_per_s": 4.2,
+                "failures_margin_per_s": 0.612, "source": "sampled", "coverage": 0.333})
+        );
+        tries.unjudged = 1;
+        lock.tries = Some(tries);
+        let (_, value) = list(&[lock]);
+        let contention = &value["locks"][0]["contention"];
+        assert_eq!((&contention["attempts_per_s"], &contention["failures_per_s"]), (&json!(5.0), &Value::Null));
+        assert_eq!(contention["failures_margin_per_s"], Value::Null);
     }
 
     #[test]

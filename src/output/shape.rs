@@ -10,7 +10,7 @@ use super::json::SCHEMA;
 use super::stored::{Stored, textual};
 use super::{Notes, Place};
 use crate::inspect::Inspection;
-use crate::model::{self, Hold, LockView, Time, Token, Transition};
+use crate::model::{self, Hold, LockView, Time, Token, Transition, Tries};
 
 #[derive(Serialize)]
 pub(super) struct Document<'a> {
@@ -82,7 +82,7 @@ impl<'a> Lock<'a> {
             held_ms: lock.held_ms,
             held_is: lock.held_is.map(model::HeldIs::name),
             renewals: lock.renewals.as_ref().map(Renewals::of),
-            contention: lock.waits.and_then(Contention::of_waits),
+            contention: Contention::of_view(lock),
             fencing_token: lock.fencing_token,
             nodes: None,
             related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),
@@ -94,8 +94,8 @@ impl<'a> Lock<'a> {
     }
 
     /// With what a closer look found.
-    pub(super) fn looked_at(self, found: &Inspection) -> Lock<'a> {
-        Lock { contention: Contention::of(found), ..self }
+    pub(super) fn looked_at(self, found: &Inspection, tries: Option<Tries>) -> Lock<'a> {
+        Lock { contention: Contention::looked_at(found, tries), ..self }
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod acting;
+pub mod burst;
 pub mod desk;
 pub mod engine;
 pub mod feed;
