@@ -98,7 +98,9 @@ impl Contender {
 pub enum Notice {
     /// Somebody whose token is not the holder's tried to renew or release the lock: its time was up before its work.
     Late { token: Token, address: Option<Address>, renewal: bool },
-    /// The key was deleted by a client that is not the holder's, or without naming the holder's token.
+    /// The key was deleted by a client that is not the holder's, or without naming the holder's token. `holder` is there
+    /// only where another client was seen to hold it; without it, the holder itself may have deleted the key, by a library
+    /// that does not compare.
     FreedBy { holder: Option<Token>, address: Option<Address> },
 }
 

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Look;
 use super::columns::{holders, library, wait, worst_first};
-use crate::model::{Contender, LockView};
+use crate::model::{Contender, LockView, State};
 use crate::text::fit_marked;
 
 const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
@@ -46,15 +46,9 @@ pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Resul
             Some(waits) => format!("{} {}", wait(lock), waits.source()),
             None => wait(lock),
         };
-        let texts = [
-            lock.key.to_string(),
-            library(lock),
-            holders(lock, look),
-            wait,
-            attempts(lock),
-            failures(lock),
-            top(lock, look),
-        ];
+        let holder = if lock.verdict.state == State::Free { "free".into() } else { holders(lock, look) };
+        let texts =
+            [lock.key.to_string(), library(lock), holder, wait, attempts(lock), failures(lock), top(lock, look)];
         texts.map(|text| look.plain(text).into_owned())
     };
     let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(String::from)).chain(locks.iter().map(cells)).collect();
@@ -157,6 +151,15 @@ mod tests {
         (counted.from, counted.margin_per_s) = (TriesFrom::Counted, 0.0);
         locks[0].tries = Some(counted);
         assert_eq!((attempts(&locks[0]), failures(&locks[0])), ("0.8=c".into(), "0.6=c".into()));
+    }
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_free() {
+        let mut lock = sample::unknown();
+        lock.verdict.state = State::Free;
+        let mut out = Vec::new();
+        write(&mut out, &[lock], &Look::default()).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("redisson  free"));
     }
 
     #[test]
