@@ -76,7 +76,7 @@ pub async fn count(
         });
         let here = |counts: &HashMap<Vec<u8>, u32>| counts.get(&question.channel).copied().unwrap_or(0);
         let listening = plain.as_ref().map(|plain| here(plain) + here(&sharded));
-        let waits = |count, at, at_least| Waits { count, at, at_least, counted: now };
+        let waits = |count, at, at_least| Waits { count, at, at_least, counted: now, dead_heads: None };
         let found = match (queued, listening) {
             (Some(queued @ 1..), _) => waits(queued, WaitsAt::Queue, false),
             (_, Some(listening)) => waits(listening, WaitsAt::Channel, scattered),

@@ -31,6 +31,7 @@ pub fn redisson() -> LockView {
         wanted: None,
         contenders: Vec::new(),
         connection: None,
+        notices: Vec::new(),
         findings: Vec::new(),
         beats: Vec::new(),
         renewals: Some(RenewalView {
@@ -39,6 +40,8 @@ pub fn redisson() -> LockView {
             period_ms: Some(10_000),
             expected_ms: Some(10_000),
             missed: Some(0),
+            jitter_ms: Some(200),
+            due_in_ms: Some(3_100),
         }),
         fencing_token: None,
         related: None,

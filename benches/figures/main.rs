@@ -1,6 +1,6 @@
 //! The figures that lockscope promises, measured side by side on private servers.
 //!
-//! `cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown]`; all parts without a
+//! `cargo bench --bench figures -- [inventory|events|memory|verdicts|politeness|console]... [--markdown]`; all parts without a
 //! name. Times depend on the machine, so each figure is a ratio of two things measured in turns, or a count, or processor
 //! time. A machine that is busy with other things is said to be, not averaged away.
 
@@ -16,14 +16,14 @@ mod opened;
 mod politeness;
 mod report;
 mod stalls;
+mod verdicts;
 
 use std::process::ExitCode;
 
 use keyspace::Keyspace;
 use report::Report;
 
-const USAGE: &str =
-    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown] [--rounds N]";
+const USAGE: &str = "usage: cargo bench --bench figures -- [inventory|events|memory|verdicts|politeness|console]... [--markdown] [--rounds N]";
 
 /// What was asked for.
 struct Wanted {
@@ -38,6 +38,7 @@ enum Part {
     Inventory,
     Events,
     Memory,
+    Verdicts,
     Politeness,
     Console,
 }
@@ -64,6 +65,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "inventory" => wanted.parts.push(Part::Inventory),
             "events" => wanted.parts.push(Part::Events),
             "memory" => wanted.parts.push(Part::Memory),
+            "verdicts" => wanted.parts.push(Part::Verdicts),
             "politeness" => wanted.parts.push(Part::Politeness),
             "console" => wanted.parts.push(Part::Console),
             "--markdown" => wanted.markdown = true,
@@ -77,7 +79,8 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
         }
     }
     if wanted.parts.is_empty() {
-        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness, Part::Console];
+        wanted.parts =
+            vec![Part::Memory, Part::Verdicts, Part::Events, Part::Inventory, Part::Politeness, Part::Console];
     }
     Ok(wanted)
 }
@@ -87,6 +90,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     let asked = |part| wanted.parts.contains(&part);
     if asked(Part::Memory) {
         memory::measure(&mut report);
+    }
+    if asked(Part::Verdicts) {
+        verdicts::measure(&mut report, wanted.rounds);
     }
     if asked(Part::Events) {
         events::measure(&mut report, wanted.rounds);

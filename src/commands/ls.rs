@@ -9,7 +9,7 @@ use super::{fencing, waiters};
 use crate::cli::Ls;
 use crate::fault::Fault;
 use crate::filter::{Filter, Subject};
-use crate::model::{LockView, Snapshot};
+use crate::model::{LockView, Snapshot, findings};
 use crate::monitor::{Monitor, Stream};
 use crate::output::{self, Place, columns};
 use crate::pace::Pace;
@@ -37,6 +37,9 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     })?;
     if !options.json && !options.csv {
         session.say(&footer(&monitor, &snapshot, found, matched, locks.len()));
+        for (name, sentence) in findings::summaries(&locks) {
+            session.say(&format!("{sentence} (finding:{name})"));
+        }
     }
     tell_gaps(session, &monitor, &snapshot);
     let code = session.still_there(&monitor);

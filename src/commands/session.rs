@@ -81,7 +81,9 @@ impl Session {
     }
 
     async fn start(&self, options: Options) -> Result<Monitor, Fault> {
-        Monitor::start(&self.topology, options).await.map_err(|error| self.fault(&error))
+        let mut monitor = Monitor::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
+        monitor.tune(self.settings.tuning.clone());
+        Ok(monitor)
     }
 
     /// The pace that was asked for, or what the command thinks right.

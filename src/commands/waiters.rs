@@ -39,7 +39,7 @@ fn take(lock: &mut LockView, waits: Waits, now: Time) {
     if waits.count > 0 {
         lock.verdict.evidence.push(waits.sentence(now));
     }
-    if waits.count >= Waits::MANY && lock.verdict.state == State::Held {
+    if waits.count >= Waits::MANY && (State::Contended..=State::Held).contains(&lock.verdict.state) {
         lock.verdict.state = State::Contended;
     }
 }

@@ -52,6 +52,11 @@ impl Dialect for UniqueJobs {
         Some(Claim::lock(confidence, mode, jobs.into_iter().map(|job| job.holder).collect()))
     }
 
+    /// Whoever pushes the job takes it; a worker frees it.
+    fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::NoLease
     }

@@ -77,6 +77,9 @@ impl<'a> Subject<'a> {
                     || lock.holders.iter().any(|holder| holder.mode.is_some_and(|mode| pattern.is(mode.name())))
             }),
             Topic::Kind => self.lock.is_some_and(|lock| pattern.is(lock.kind.name())),
+            Topic::Finding => {
+                self.lock.is_some_and(|lock| lock.findings.iter().any(|finding| pattern.is(finding.name)))
+            }
             Topic::Node => {
                 self.node_name.is_some_and(|name| pattern.is_in(name)) || pattern.is(&self.node.0.to_string())
             }

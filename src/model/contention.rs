@@ -14,6 +14,10 @@ pub struct Contention {
     pub wanted: Option<Time>,
     /// The connection of its holder, where one client was seen to go by the holder's token.
     pub client: Option<ClientRef>,
+    /// From whom its holder took it over before their lease had ended.
+    pub former: Option<Former>,
+    /// How long the current hold had no TTL, where it got one later than it was taken.
+    pub bare_ms: Option<u32>,
     contenders: Vec<Contender>,
     notices: VecDeque<(Time, Notice)>,
 }
@@ -28,7 +32,7 @@ impl Contention {
     }
 
     /// What was noticed of it, oldest first.
-    pub fn notices(&self) -> impl Iterator<Item = &(Time, Notice)> {
+    pub fn notices(&self) -> impl DoubleEndedIterator<Item = &(Time, Notice)> {
         self.notices.iter()
     }
 
@@ -50,6 +54,14 @@ impl Contention {
         }
         self.notices.push_back((at, notice));
     }
+}
+
+/// A holder whose lock was taken over.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Former {
+    pub token: Option<Token>,
+    /// When its lease would have ended; `None`: it had no end.
+    pub until: Option<Time>,
 }
 
 /// One who was seen to want a lock: a token, where attempts carry one of their own, a client where its address is known.

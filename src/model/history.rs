@@ -57,7 +57,7 @@ impl Past {
         self.0.push_back(hold);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Hold> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Hold> {
         self.0.iter()
     }
 }

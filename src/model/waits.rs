@@ -19,6 +19,8 @@ pub struct Waits {
     /// Other nodes may have more of them.
     pub at_least: bool,
     pub counted: Time,
+    /// So many at the head of its queue are dead and hold up the others; `None` where nobody looked.
+    pub dead_heads: Option<u32>,
 }
 
 impl Waits {

@@ -23,7 +23,9 @@ use crate::clock::Clock;
 use crate::contention::Question;
 use crate::dialects::Recogniser;
 use crate::inspect::{self, Inspection, Subject};
-use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition};
+use crate::model::{
+    Hazards, Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition, Tuning,
+};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
 use crate::scan::Progress;
@@ -172,6 +174,7 @@ impl Monitor {
         let counter = counter::Counter { node: node.clone(), budget: budget.clone(), clock: self.clock, scattered };
         self.running.spawn(counter.run(to_count, out.clone()));
         let stream = if options.follow { Stream::Starting } else { Stream::Off };
+        self.table.hazards(node.id, hazards(&facts));
         self.status.push(NodeStatus {
             name: node.name.clone(),
             db: node.db,
@@ -291,6 +294,11 @@ impl Monitor {
         self.table.expect_test(key, token);
     }
 
+    /// Judges by these thresholds from now on.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.table.tune(tuning);
+    }
+
     pub fn nodes(&self) -> &[NodeStatus] {
         &self.status
     }
@@ -341,7 +349,10 @@ impl Monitor {
                 }
             }
             Incoming::Scanned(node, report) => self.take_scan(node, report),
-            Incoming::Facts(node, facts) => self.status[node.0 as usize].facts = *facts,
+            Incoming::Facts(node, facts) => {
+                self.table.hazards(node, hazards(&facts));
+                self.status[node.0 as usize].facts = *facts;
+            }
             Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
             Incoming::Counted(node) => {
                 let tasks = &mut self.tasks[node.0 as usize];
@@ -471,6 +482,12 @@ impl Monitor {
             }
         }
     }
+}
+
+/// What of this can cost a lock.
+fn hazards(facts: &ServerFacts) -> Hazards {
+    let memory = facts.memory.known();
+    memory.map(|memory| Hazards::of_memory(&memory.policy, memory.used, memory.max)).unwrap_or_default()
 }
 
 /// Only servers known to number cursors by reversed bits, and only outside a cluster.

@@ -125,9 +125,10 @@ pub fn sort(locks: &mut [LockView], by: Option<Column>) {
 /// The colour of a state, as SGR parameters; the word itself says the same.
 pub(super) fn paint(state: State) -> &'static str {
     match state {
-        State::NoTtl => "1;31",
+        State::Split | State::Orphan => "1;31",
+        State::NoTtl => "1;35",
         State::Stalled => "1;33",
-        State::Contended => "33",
+        State::Contended | State::Long | State::Expiring => "33",
         State::Held => "32",
         State::Test => "36",
         State::Done | State::Free => "2",

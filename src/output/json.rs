@@ -133,6 +133,7 @@ mod tests {
             "state",
             "evidence",
             "confidence",
+            "findings",
             "holders",
             "ttl_ms",
             "lease_ms",
@@ -153,7 +154,8 @@ mod tests {
         assert_eq!((&lock["node"], &lock["db"]), (&json!("127.0.0.1:6379"), &json!(2)));
         assert_eq!(
             lock["renewals"],
-            json!({"count": 4, "last_ms": 1860, "period_ms": 10000, "expected_ms": 10000, "missed": 0})
+            json!({"count": 4, "last_ms": 1860, "period_ms": 10000, "expected_ms": 10000, "missed": 0,
+                "jitter_ms": 200, "due_in_ms": 3100})
         );
         assert_eq!(lock["holders"][0]["count"], 2);
         assert_eq!(lock["holders"][0].get("host"), None, "what is not known of a holder is left out");

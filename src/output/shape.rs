@@ -41,6 +41,7 @@ pub(super) struct Lock<'a> {
     state: &'static str,
     evidence: &'a [String],
     confidence: f32,
+    findings: Vec<Finding<'a>>,
     holders: Vec<Holder<'a>>,
     ttl_ms: Option<u64>,
     lease_ms: Option<u64>,
@@ -76,6 +77,7 @@ impl<'a> Lock<'a> {
             state: lock.verdict.state.name(),
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
+            findings: lock.findings.iter().map(Finding::of).collect(),
             holders: lock.holders.iter().map(Holder::of).collect(),
             ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
             lease_ms: lock.lease_ms,
@@ -106,18 +108,35 @@ struct Choice {
 }
 
 #[derive(Serialize)]
+struct Finding<'a> {
+    name: &'static str,
+    sentence: &'a str,
+    confidence: f32,
+    settle: Option<&'a str>,
+}
+
+impl<'a> Finding<'a> {
+    fn of(finding: &'a model::Finding) -> Finding<'a> {
+        let model::Finding { name, sentence, confidence, settle } = finding;
+        Finding { name, sentence, confidence: *confidence, settle: settle.as_deref() }
+    }
+}
+
+#[derive(Serialize)]
 struct Renewals {
     count: u64,
     last_ms: Option<u64>,
     period_ms: Option<u64>,
     expected_ms: Option<u64>,
     missed: Option<u64>,
+    jitter_ms: Option<u64>,
+    due_in_ms: Option<i64>,
 }
 
 impl Renewals {
     fn of(view: &model::RenewalView) -> Renewals {
-        let model::RenewalView { count, last_ms, period_ms, expected_ms, missed } = *view;
-        Renewals { count, last_ms, period_ms, expected_ms, missed }
+        let model::RenewalView { count, last_ms, period_ms, expected_ms, missed, jitter_ms, due_in_ms } = *view;
+        Renewals { count, last_ms, period_ms, expected_ms, missed, jitter_ms, due_in_ms }
     }
 }
 

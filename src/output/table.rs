@@ -142,8 +142,8 @@ HELD    锁:cart          redisson  ?                                           
     #[test]
     fn colour_only_repeats_the_word() {
         let text = table(&all(), Look { color: true, ..Look::default() });
-        assert!(text.contains("\x1b[1;31mNO-TTL\x1b[0m"), "{text}");
-        let bare = text.replace("\x1b[1;31m", "").replace("\x1b[32m", "").replace("\x1b[0m", "");
+        assert!(text.contains("\x1b[1;35mNO-TTL\x1b[0m"), "{text}");
+        let bare = text.replace("\x1b[1;35m", "").replace("\x1b[32m", "").replace("\x1b[0m", "");
         assert_eq!(bare, table(&all(), Look::default()));
     }
 

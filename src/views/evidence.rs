@@ -63,7 +63,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
     if lock.stale {
         parts.push("not confirmed since the connection was lost".into());
     }
-    parts.extend(lock.verdict.evidence.iter().cloned());
+    parts.extend(lock.verdict.evidence.iter().map(|text| part::without_holders(app, lock, text.clone())));
     if lock.kind == Kind::Marker {
         parts.push("marks work as done, nobody holds it".into());
     }
@@ -76,7 +76,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
     // The evidence of a stalled lock has these numbers already.
     if let Some(renewals) = &lock.renewals
         && let Some(last) = renewals.last_ms
-        && lock.verdict.state != State::Stalled
+        && !matches!(lock.verdict.state, State::Stalled | State::Orphan)
     {
         let every = renewals.period_ms.map(|ms| format!(" every {}", short_duration(ms))).unwrap_or_default();
         let until = match renewals.missed {

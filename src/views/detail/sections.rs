@@ -46,6 +46,7 @@ pub fn renewals(lock: &LockView) -> String {
     parts.extend(renewals.expected_ms.map(|ms| format!("due every {}", short_duration(ms))));
     parts.extend(renewals.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
     parts.extend(renewals.missed.filter(|missed| *missed > 0).map(|missed| format!("{missed} missed")));
+    parts.extend(renewals.due_words());
     parts.join(", ")
 }
 
@@ -85,6 +86,17 @@ fn until_words(until: Time, now: Time) -> String {
     match until.0 - now.0 {
         left @ 0.. => format!("its share ends in {}", short_duration(left as u64)),
         past => format!("its share ended {} ago", short_duration(past.unsigned_abs())),
+    }
+}
+
+/// What is wrong with it, and what would settle what is only suspected.
+pub fn findings(app: &App, lock: &LockView, page: &mut Labelled) {
+    for finding in &lock.findings {
+        let text = format!("{}: {} (sure: {:.2})", finding.name, finding.sentence, finding.confidence);
+        page.say("findings", &part::without_holders(app, lock, text), app.theme.warning());
+        if let Some(settle) = &finding.settle {
+            page.say("findings", &format!("to settle it: {settle}"), app.theme.dim());
+        }
     }
 }
 
