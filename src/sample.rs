@@ -54,6 +54,7 @@ pub fn redisson() -> LockView {
             ending: Ending::Released,
             renewals: 0,
         }],
+        usual: None,
         confirmed: Time(1_790_000_900_000),
         stale: false,
         source: Source::Notification,

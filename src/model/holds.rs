@@ -6,8 +6,9 @@
 use hashbrown::HashMap;
 
 use super::history::Hold;
-use super::{Ending, Time, pattern};
+use super::{Ending, Key, Time, pattern};
 use crate::spread::Spread;
+use crate::text::short_duration;
 
 /// Milliseconds, within an eighth, up to six days.
 type Times = Spread<8, 216>;
@@ -91,6 +92,22 @@ impl Holds {
         self.hand_overs.count()
     }
 
+    /// For readers; `None` where there is nothing to tell.
+    pub(super) fn usual(&self) -> Option<Usual> {
+        if self.pattern.is_empty() {
+            return None;
+        }
+        Some(Usual {
+            pattern: Key::from(&*self.pattern),
+            holds: self.timed(),
+            p50_ms: self.held_ms(50.0)?,
+            p99_ms: self.held_ms(99.0)?,
+            hand_over_ms: self.hand_over_ms(50.0),
+            ends: self.ends,
+            renewed: self.renewed,
+        })
+    }
+
     fn end(&mut self, hold: &Over) {
         self.ends.count(hold.ending);
         self.renewed = self.renewed.saturating_add(u32::from(hold.renewed));
@@ -109,6 +126,48 @@ impl Holds {
         if ms <= Self::HAND_OVER_MS {
             self.hand_overs.add(ms);
         }
+    }
+}
+
+/// What is usual for the locks of one name pattern, as readers get it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Usual {
+    /// The names, each id as a `*`.
+    pub pattern: Key,
+    /// Holds that were timed from their beginning to their end.
+    pub holds: u64,
+    pub p50_ms: u64,
+    pub p99_ms: u64,
+    /// Half of the hand-overs took no longer; `None` where none was seen.
+    pub hand_over_ms: Option<u64>,
+    pub ends: Ends,
+    /// Holds that were renewed.
+    pub renewed: u32,
+}
+
+impl Usual {
+    /// In one sentence with its numbers.
+    pub fn describe(&self) -> String {
+        let Ends { released, expired, evicted, forced, taken, lost } = self.ends;
+        let ended = [
+            (released, "released"),
+            (expired, "expired"),
+            (evicted, "evicted"),
+            (forced, "forced"),
+            (taken, "taken over"),
+            (lost, "lost"),
+        ];
+        let ended: Vec<String> =
+            ended.iter().filter(|(count, _)| *count > 0).map(|(count, how)| format!("{count} {how}")).collect();
+        let (p50, p99) = (short_duration(self.p50_ms), short_duration(self.p99_ms));
+        let handed = self.hand_over_ms.map(|ms| format!("; half are taken again within {}", short_duration(ms)));
+        format!(
+            "of {} holds of {}, half end within {p50} and 99 of 100 within {p99}; {}{}",
+            self.holds,
+            self.pattern,
+            ended.join(", "),
+            handed.unwrap_or_default()
+        )
     }
 }
 
@@ -217,6 +276,12 @@ mod tests {
         assert!(holds.p99_ms().is_some_and(|ms| (90_000..=100_000).contains(&ms)));
         assert_eq!((holds.hand_overs(), holds.hand_over_ms(99.0)), (1, Some(250)), "the second was no hand-over");
         assert_eq!(groups.iter().count(), 1);
+        let words = holds.usual().unwrap().describe();
+        let parts = [
+            "of 100 holds of lock:order:*, half end within 5",
+            "; 100 released, 1 lost; half are taken again within 250ms",
+        ];
+        assert!(parts.iter().all(|part| words.contains(part)), "{words}");
     }
 
     #[test]

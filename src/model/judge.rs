@@ -70,7 +70,9 @@ impl Table {
             return None;
         }
         let long = if alone { self.long(lock, now) } else { None };
-        long.or_else(|| self.expiring(lock, reading, rhythm.is_some(), left_ms, now))
+        // Where nothing tells of renewals as they come, one that was seen is all there is to go by.
+        let renewed = rhythm.is_some() || lock.beats().is_some() && !(alone && self.told_of(lock));
+        long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
     }
 
     /// Somebody else who may still be at work under this lock.

@@ -48,7 +48,7 @@ pub use finding::Finding;
 pub use hazards::{Eviction, Hazards};
 pub use history::{Beats, Hold};
 pub use holder::{Holder, Kind, Mode, Token};
-pub use holds::{Ends, Holds};
+pub use holds::{Ends, Holds, Usual};
 pub use key::{Key, NodeId};
 pub use lock::Lock;
 pub use observation::{Observation, Seen, Source};

@@ -64,6 +64,7 @@ impl Table {
             related: self.marker_of(lock).map(|marker| marker.key.clone()),
             value: lock.value.clone(),
             past: lock.past().cloned().collect(),
+            usual: self.holds(lock).usual(),
             confirmed: lock.confirmed,
             stale: self.is_stale(lock),
             source: self.source(lock.node).unwrap_or(Source::Scan),

@@ -2,7 +2,7 @@
 
 use super::{
     Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, RawValue, Source, Time, Tries, Ttl,
-    Verdict, Waits,
+    Usual, Verdict, Waits,
 };
 use crate::text::short_duration;
 
@@ -98,6 +98,8 @@ pub struct LockView {
     pub related: Option<Key>,
     pub value: RawValue,
     pub past: Vec<Hold>,
+    /// What is usual for locks of its name pattern, once one of them was seen from its beginning to its end.
+    pub usual: Option<Usual>,
     /// When the server last confirmed what is shown here.
     pub confirmed: Time,
     /// Not confirmed since the connection was lost or events went missing.

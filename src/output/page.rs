@@ -63,6 +63,7 @@ pub fn write(
     lines.extend(found.keys.iter().map(|key| ("keys", key_line(key))));
     lines.push(("confirmed", format!("{} by {}", lock.confirmed.rfc3339(), lock.source.name())));
     lines.extend(lock.past.iter().rev().map(|hold| ("before", past_line(hold))));
+    lines.extend(lock.usual.as_ref().map(|usual| ("usual", usual.describe())));
     for (label, sentences) in [("waiting", &notes.waiting), ("renewing", &notes.renewal), ("freeing", &notes.release)] {
         lines.extend(sentences.iter().map(|sentence| (label, visible(sentence.as_bytes()))));
     }

@@ -54,6 +54,7 @@ pub(super) struct Lock<'a> {
     /// A lock of one node has no others to agree with.
     nodes: Option<()>,
     related: Option<Cow<'a, str>>,
+    usual: Option<Usual>,
     value: Stored<'a>,
     source: &'static str,
     confirmed: String,
@@ -88,6 +89,7 @@ impl<'a> Lock<'a> {
             fencing_token: lock.fencing_token,
             nodes: None,
             related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),
+            usual: lock.usual.as_ref().map(Usual::of),
             value: Stored::of(&lock.value),
             source: lock.source.name(),
             confirmed: lock.confirmed.rfc3339(),
@@ -119,6 +121,37 @@ impl<'a> Finding<'a> {
     fn of(finding: &'a model::Finding) -> Finding<'a> {
         let model::Finding { name, sentence, confidence, settle } = finding;
         Finding { name, sentence, confidence: *confidence, settle: settle.as_deref() }
+    }
+}
+
+/// What is usual for locks of its name pattern. The pattern is escaped: it names no single key.
+#[derive(Serialize)]
+struct Usual {
+    pattern: String,
+    holds: u64,
+    p50_ms: u64,
+    p99_ms: u64,
+    hand_over_ms: Option<u64>,
+    renewed: u32,
+    ended: Ended,
+}
+
+#[derive(Serialize)]
+struct Ended {
+    released: u32,
+    expired: u32,
+    evicted: u32,
+    forced: u32,
+    taken: u32,
+    lost: u32,
+}
+
+impl Usual {
+    fn of(usual: &model::Usual) -> Usual {
+        let model::Usual { ref pattern, holds, p50_ms, p99_ms, hand_over_ms, ends, renewed } = *usual;
+        let model::Ends { released, expired, evicted, forced, taken, lost } = ends;
+        let ended = Ended { released, expired, evicted, forced, taken, lost };
+        Usual { pattern: pattern.to_string(), holds, p50_ms, p99_ms, hand_over_ms, renewed, ended }
     }
 }
 

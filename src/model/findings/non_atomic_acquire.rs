@@ -1,7 +1,7 @@
 //! Taken by one command and given its TTL by another, later or never: a crash in between leaves it for ever.
 
 use super::{Case, Lint};
-use crate::dialects::Renewal;
+use crate::dialects::{self, Renewal};
 use crate::model::{Finding, State};
 use crate::text::short_duration;
 
@@ -37,7 +37,7 @@ fn later(case: &Case<'_>) -> Option<Finding> {
 fn never(case: &Case<'_>) -> Option<Finding> {
     let others = case.holds.leased;
     // A library that lets its users do without a TTL says nothing of how this one was taken.
-    let odd = others > 0 || case.renewal != Renewal::Manual && case.lock.taken().is_some();
+    let odd = others > 0 || dialects::dialect(case.reading.dialect).name() == "plain";
     if case.lock.expires().is_some() || !odd || case.held_ms().is_none_or(|ms| ms < NEVER_MS) {
         return None;
     }
@@ -46,5 +46,6 @@ fn never(case: &Case<'_>) -> Option<Finding> {
         others => format!(", and {others} holds of {} had one", case.kind_words()),
     };
     let held = case.held_words();
-    Some(LINT.finding(format!("held for {held} and not given a TTL{usual}: SETNX without its EXPIRE?"), 0.6))
+    let sure = if others > 0 { 0.7 } else { 0.5 };
+    Some(LINT.finding(format!("held for {held} and not given a TTL{usual}: SETNX without its EXPIRE?"), sure))
 }

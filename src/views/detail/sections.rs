@@ -152,6 +152,9 @@ pub fn before(app: &App, lock: &LockView, page: &mut Labelled) {
     for hold in lock.past.iter().rev() {
         page.say("before", &past_line(app, hold), Style::new());
     }
+    if let Some(usual) = &lock.usual {
+        page.say("usual", &usual.describe(), Style::new());
+    }
 }
 
 fn past_line(app: &App, hold: &Hold) -> String {
