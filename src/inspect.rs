@@ -12,6 +12,7 @@ mod waiters;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
+pub(crate) use waiters::Listeners;
 pub use waiters::{Count, Counted, Health, Waiter, Waiters};
 
 use crate::dialects::{self, Claim, Sight, Waiting};

@@ -54,6 +54,7 @@ pub fn redisson() -> LockView {
         confirmed: Time(1_790_000_900_000),
         stale: false,
         source: Source::Notification,
+        at: Time(1_790_000_900_000),
     }
 }
 

@@ -66,6 +66,7 @@ impl Stage {
             facts: facts(INFO),
             stream: Stream::Live(Source::Notification),
             note: None,
+            clients_note: None,
             events: 0,
             lost: 0,
             reconnects: 0,

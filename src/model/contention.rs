@@ -12,6 +12,8 @@ pub struct Contention {
     pub tries: Option<Tries>,
     /// When somebody who is neither its holder nor us last looked at the key: it is wanted, nobody knows how often.
     pub wanted: Option<Time>,
+    /// When the key was touched by nobody we know of, since all that we know of: another such touch makes it wanted.
+    pub(super) touched: Option<Time>,
     /// The connection of its holder, where one client was seen to go by the holder's token.
     pub client: Option<ClientRef>,
     contenders: Vec<Contender>,

@@ -24,6 +24,7 @@ mod slots;
 mod snapshot;
 mod table;
 mod time;
+mod touched;
 mod transition;
 mod tries;
 mod verdict;

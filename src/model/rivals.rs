@@ -1,12 +1,20 @@
 //! Takes in what sources say of those who want locks and of the clients that hold them.
 
+use std::collections::HashSet;
+
 use super::table::Table;
-use super::{Connection, Contention, Key, Lock, Mode, NodeId, Sample, Time, Tries, Waits};
+use super::{ClientRef, Connection, Contention, Key, Lock, Mode, NodeId, Sample, Time, Tries, Waits};
 
 impl Table {
     pub(super) fn take_count(&mut self, node: NodeId, key: &Key, waits: Waits) {
         if let Some(contention) = self.contention_of(node, key) {
             contention.waits = Some(waits);
+        }
+    }
+
+    pub(super) fn take_tries(&mut self, node: NodeId, key: &Key, tries: Tries) {
+        if let Some(contention) = self.contention_of(node, key) {
+            contention.tries = Some(tries);
         }
     }
 
@@ -23,7 +31,7 @@ impl Table {
             let alone = lock.reading().is_some_and(|reading| matches!(reading.mode, Mode::Exclusive | Mode::Write));
             // Of a lock that many hold, one client says nothing of the others; and the holder may have changed since.
             let holds = alone && self.holders(lock, lock.confirmed).iter().any(|holder| holder.token == *token);
-            holds.then(|| self.clients.spoke(node, address, *at))
+            holds.then(|| self.clients.spoke(node, address, *at)).flatten()
         });
         let Some(lock) = self.at(place) else { return };
         let contention = lock.contention.get_or_insert_default();
@@ -52,6 +60,12 @@ impl Table {
     /// The connections of a node that hold locks, and are not known to be closed.
     pub fn open_connections(&self, node: NodeId) -> impl Iterator<Item = &Connection> {
         self.clients.open(node)
+    }
+
+    /// Forgets the connections of a node that hold none of its locks any more: `used` are those of all locks, as they
+    /// were gone through since `before`.
+    pub fn keep_connections(&mut self, node: NodeId, used: &HashSet<ClientRef>, before: Time) {
+        self.clients.keep(node, used, before);
     }
 }
 

@@ -106,6 +106,12 @@ impl Table {
         if look == Look::Same && was_held {
             told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
         }
+        if look == Look::Other
+            && let Some(contention) = &mut lock.contention
+        {
+            // It was that of the holder before.
+            contention.client = None;
+        }
         if let Some(ttl) = found.ttl() {
             let first_ttl = was_held && lock.expires.is_none();
             lock.learn_lease(ttl, answered, &steps, extended || first_ttl);

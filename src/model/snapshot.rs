@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::table::Table;
+use super::touched;
 use super::{
     Beats, HeldIs, Key, Kind, Lock, LockView, Mode, RenewalView, Snapshot, Source, State, Time, Verdict, Waits,
 };
@@ -47,6 +48,9 @@ impl Table {
         // Whoever is about to free it has to know who waits for it.
         let waits = lock.waits(now).filter(|waits| waits.count > 0 && lock.is_held());
         evidence.extend(waits.map(|waits| waits.sentence(now)));
+        // Where attempts are counted, they say more.
+        let wanted = lock.wanted(now).filter(|_| lock.is_held() && lock.tries(now).is_none());
+        evidence.extend(wanted.map(|wanted| touched::sentence(wanted, now)));
         Verdict { state, evidence, confidence: 1.0 }
     }
 
@@ -105,7 +109,7 @@ impl Table {
             beats: lock.beats().map(|beats| beats.recent().collect()).unwrap_or_default(),
             waits: lock.waits(now).filter(|_| lock.is_held()),
             tries: lock.tries(now),
-            wanted: lock.contention().and_then(|contention| contention.wanted),
+            wanted: lock.wanted(now).filter(|_| lock.is_held()),
             contenders: lock.contention().map(|contention| contention.contenders().to_vec()).unwrap_or_default(),
             connection: self.connection(lock).cloned(),
             findings: Vec::new(),
@@ -117,6 +121,7 @@ impl Table {
             confirmed: lock.confirmed,
             stale: self.is_stale(lock),
             source: self.source(lock.node).unwrap_or(Source::Scan),
+            at: now,
         })
     }
 }

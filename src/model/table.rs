@@ -147,6 +147,8 @@ impl Table {
             }
             Observation::Counted { node, key, waits } => self.take_count(node, &key, waits),
             Observation::Wanted { node, key, at } => self.take_wanted(node, &key, at),
+            Observation::Idle { node, key, since } => self.take_idle(node, &key, since),
+            Observation::Tried { node, key, tries } => self.take_tries(node, &key, tries),
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
             Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
             Observation::Gap { node, at } => self.node(node).gap = Some(at),

@@ -65,7 +65,7 @@ pub struct LockView {
     pub waits: Option<Waits>,
     /// Attempts to take it and their failures, if they were counted or sampled lately.
     pub tries: Option<Tries>,
-    /// When somebody else than its holder last looked at it, where that is all that is known.
+    /// When somebody else than its holder last looked at it, if that was lately.
     pub wanted: Option<Time>,
     /// Who was seen to want it.
     pub contenders: Vec<Contender>,
@@ -85,6 +85,8 @@ pub struct LockView {
     /// Not confirmed since the connection was lost or events went missing.
     pub stale: bool,
     pub source: Source,
+    /// The moment of all this.
+    pub at: Time,
 }
 
 /// All locks of a table at one moment.

@@ -18,6 +18,9 @@ pub struct Waits {
     pub at: WaitsAt,
     /// Other nodes may have more of them.
     pub at_least: bool,
+    /// Of the first waiters in a queue, how many can't hear that it is their turn, and hold up the others; `None` where
+    /// there is no queue, or nobody could tell.
+    pub dead_heads: Option<u32>,
     pub counted: Time,
 }
 

@@ -4,6 +4,7 @@
 //! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
 //! monitor through one bounded channel. A source that panics is fatal, and told.
 
+mod clients;
 mod counter;
 mod facts;
 mod inspector;
@@ -20,7 +21,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::contention::Question;
 use crate::dialects::Recogniser;
 use crate::inspect::{self, Inspection, Subject};
 use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition};
@@ -72,8 +72,10 @@ enum Incoming {
     Scanned(NodeId, ScanReport),
     Facts(NodeId, Box<ServerFacts>),
     Inspected(NodeId, Key, Box<Inspection>),
-    /// A round of counting waiters is over.
+    /// A round of asking who wants locks is over.
     Counted(NodeId),
+    /// The list of clients was asked for, and why it was refused, where it was.
+    Listed(NodeId, Option<String>),
     Looked {
         node: NodeId,
         asked: Time,
@@ -93,11 +95,8 @@ struct NodeTasks {
     rescan_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
     inspections: watch::Sender<Option<Subject>>,
-    counts: mpsc::Sender<Vec<Question>>,
-    counting: bool,
-    count_at: Instant,
-    /// The slot at which the next round of counting begins.
-    counted_to: usize,
+    rounds: counter::Rounds,
+    listing: clients::Listing,
 }
 
 /// The engine of one target.
@@ -171,6 +170,9 @@ impl Monitor {
         let scattered = inspect::is_scattered(&facts);
         let counter = counter::Counter { node: node.clone(), budget: budget.clone(), clock: self.clock, scattered };
         self.running.spawn(counter.run(to_count, out.clone()));
+        let (lists, to_list) = mpsc::channel(1);
+        let lister = clients::Lister { node: node.clone(), budget: budget.clone(), clock: self.clock };
+        self.running.spawn(lister.run(to_list, out.clone()));
         let stream = if options.follow { Stream::Starting } else { Stream::Off };
         self.status.push(NodeStatus {
             name: node.name.clone(),
@@ -178,6 +180,7 @@ impl Monitor {
             facts,
             stream,
             note: None,
+            clients_note: None,
             events: 0,
             lost: 0,
             reconnects: 0,
@@ -196,10 +199,8 @@ impl Monitor {
             rescan_at: None,
             known,
             inspections,
-            counts,
-            counting: false,
-            count_at: Instant::now(),
-            counted_to: 0,
+            rounds: counter::Rounds::new(counts, self.clock.now()),
+            listing: clients::Listing::new(lists),
         });
         if options.follow {
             let (signals, mut heard) = mpsc::channel(INBOX);
@@ -282,6 +283,11 @@ impl Monitor {
         self.status.iter().all(|status| status.scan.is_some())
     }
 
+    /// Takes in what was seen by somebody who is no source of its own.
+    pub fn observe(&mut self, observation: Observation) {
+        self.table.apply(observation);
+    }
+
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -343,10 +349,8 @@ impl Monitor {
             Incoming::Scanned(node, report) => self.take_scan(node, report),
             Incoming::Facts(node, facts) => self.status[node.0 as usize].facts = *facts,
             Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
-            Incoming::Counted(node) => {
-                let tasks = &mut self.tasks[node.0 as usize];
-                (tasks.counting, tasks.count_at) = (false, Instant::now() + counter::PAUSE);
-            }
+            Incoming::Counted(node) => self.tasks[node.0 as usize].rounds.done(),
+            Incoming::Listed(node, refused) => self.take_listed(node, refused),
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
                 for (ticket, seen) in looks {
@@ -465,6 +469,7 @@ impl Monitor {
                 _ => continue,
             }
             self.count_waiters(node);
+            self.list_clients(node);
             let due = self.tasks[index].rescan_at.is_some_and(|at| at <= Instant::now());
             if due && !self.tasks[index].scanning {
                 self.scan(node);

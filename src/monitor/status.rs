@@ -17,6 +17,8 @@ pub struct NodeStatus {
     pub stream: Stream,
     /// What the source can't tell, and how to get it.
     pub note: Option<String>,
+    /// Why the connections of holders can't be followed, where that is so.
+    pub clients_note: Option<String>,
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,

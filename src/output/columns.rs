@@ -195,6 +195,7 @@ fn renewals(lock: &LockView) -> String {
 /// How many wait for it, as far as the server shows them.
 pub fn wait(lock: &LockView) -> String {
     match lock.waits {
+        None if lock.wanted.is_some() => "some".to_string(),
         None => "?".to_string(),
         Some(waits) if waits.at_least => format!("≥{}", waits.count),
         Some(waits) => waits.count.to_string(),

@@ -49,7 +49,7 @@ pub fn write_lock(
 ) -> io::Result<()> {
     let document = Document {
         schema: SCHEMA,
-        lock: Lock::of(lock, place).looked_at(found),
+        lock: Lock::of(lock, place).looked_at(lock, found),
         history: lock.past.iter().map(Past::of).collect(),
         waiting: Waiting::of(&found.waiters),
         keys: found.keys.iter().map(Belonging::of).collect(),
@@ -217,8 +217,8 @@ mod tests {
         let value = shown(&sample::inspection());
         assert_eq!(
             value["contention"],
-            json!({"waiters": 2, "waiters_source": "queue", "attempts_per_s": null, "failures_per_s": null,
-                "source": null, "coverage": null})
+            json!({"waiters": 2, "waiters_source": "queue", "dead_heads": null, "wanted": null,
+                "attempts_per_s": null, "failures_per_s": null, "source": null, "coverage": null})
         );
         assert_eq!(
             value["waiting"],
@@ -242,6 +242,35 @@ mod tests {
         unknown.waiters.count = Count::AtMost(3);
         assert_eq!(shown(&unknown)["contention"], Value::Null, "a bound is not a count");
         assert_eq!(shown(&unknown)["waiting"]["count"], 3);
+    }
+
+    #[test]
+    fn a_holder_has_its_connection_and_a_lock_its_rates_where_they_are_known() {
+        let mut lock = sample::redisson();
+        let since = lock.at - std::time::Duration::from_secs(60);
+        lock.connection = Some(Connection {
+            name: Some("orders-1".into()),
+            since: Some(since),
+            closed: Some(lock.at - std::time::Duration::from_secs(31)),
+            ..Connection::new(Address::parse("10.0.3.7:51322").unwrap(), since)
+        });
+        let second = std::time::Duration::from_secs(2);
+        let (from, at) = (TriesFrom::Counted, lock.at);
+        lock.tries =
+            Some(Tries { attempts: 9, failures: 8, looked: second, span: second, margin_per_s: 0.0, from, at });
+        lock.wanted = Some(lock.at);
+        let (_, value) = list(&[lock]);
+        let lock = &value["locks"][0];
+        assert_eq!(
+            lock["holders"][0]["connection"],
+            json!({"address": "10.0.3.7:51322", "name": "orders-1", "library": null, "user": null, "open": false,
+                "open_ms": 29_000, "closed_ms": 31_000})
+        );
+        assert_eq!(
+            lock["contention"],
+            json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": true,
+                "attempts_per_s": 4.5, "failures_per_s": 4.0, "source": "counted", "coverage": 1.0})
+        );
     }
 
     #[test]

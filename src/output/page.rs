@@ -45,6 +45,7 @@ pub fn write(
         lines.push(("holder", "not known".into()));
     }
     lines.extend(lock.holders.iter().map(|holder| ("holder", holder_line(holder))));
+    lines.extend(lock.connection.as_ref().map(|known| ("connection", known.describe(lock.at))));
     lines.push(("held", held_line(lock)));
     lines.push(("ttl", ttl(lock.ttl)));
     lines.push(("lease", lock.lease_ms.map_or("not known".into(), short_duration)));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::closer::{Belonging, Contention, Waiting};
+use super::closer::{Belonging, Connected, Contention, Waiting};
 use super::json::SCHEMA;
 use super::stored::{Stored, textual};
 use super::{Notes, Place};
@@ -76,13 +76,13 @@ impl<'a> Lock<'a> {
             state: lock.verdict.state.name(),
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
-            holders: lock.holders.iter().map(Holder::of).collect(),
+            holders: lock.holders.iter().map(|holder| Holder::of(holder, lock)).collect(),
             ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
             lease_ms: lock.lease_ms,
             held_ms: lock.held_ms,
             held_is: lock.held_is.map(model::HeldIs::name),
             renewals: lock.renewals.as_ref().map(Renewals::of),
-            contention: lock.waits.and_then(Contention::of_waits),
+            contention: Contention::of(lock),
             fencing_token: lock.fencing_token,
             nodes: None,
             related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),
@@ -94,8 +94,8 @@ impl<'a> Lock<'a> {
     }
 
     /// With what a closer look found.
-    pub(super) fn looked_at(self, found: &Inspection) -> Lock<'a> {
-        Lock { contention: Contention::of(found), ..self }
+    pub(super) fn looked_at(self, lock: &LockView, found: &Inspection) -> Lock<'a> {
+        Lock { contention: Contention::looked_at(lock, found), ..self }
     }
 }
 
@@ -143,10 +143,14 @@ struct Holder<'a> {
     until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<Connected<'a>>,
 }
 
 impl<'a> Holder<'a> {
-    fn of(holder: &'a model::Holder) -> Holder<'a> {
+    fn of(holder: &'a model::Holder, lock: &'a LockView) -> Holder<'a> {
+        // It is known only of a lock that one alone holds.
+        let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
         let (token, token_base64) = textual(holder.token.as_bytes());
         Holder {
             token,
@@ -159,6 +163,7 @@ impl<'a> Holder<'a> {
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),
             mode: holder.mode.map(model::Mode::name),
+            connection: connection.map(|known| Connected::of(known, lock.at)),
         }
     }
 }

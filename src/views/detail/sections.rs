@@ -61,6 +61,11 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
     for holder in &lock.holders {
         page.say("holder", &holder_line(app, holder), Style::new());
     }
+    if let Some(known) = &lock.connection {
+        let style = if known.closed.is_some() { app.theme.bad() } else { Style::new() };
+        let line = if app.private { HIDDEN.to_string() } else { known.describe(app.scene.at) };
+        page.say("connection", &line, style);
+    }
 }
 
 fn holder_line(app: &App, holder: &Holder) -> String {
