@@ -1,6 +1,6 @@
 //! The figures that lockscope promises, measured side by side on private servers.
 //!
-//! `cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown]`; all parts without a
+//! `cargo bench --bench figures -- [inventory|events|memory|politeness|polling|console]... [--markdown]`; all parts without a
 //! name. Times depend on the machine, so each figure is a ratio of two things measured in turns, or a count, or processor
 //! time. A machine that is busy with other things is said to be, not averaged away.
 
@@ -14,6 +14,7 @@ mod machine;
 mod memory;
 mod opened;
 mod politeness;
+mod polling;
 mod report;
 mod stalls;
 
@@ -22,8 +23,7 @@ use std::process::ExitCode;
 use keyspace::Keyspace;
 use report::Report;
 
-const USAGE: &str =
-    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown] [--rounds N]";
+const USAGE: &str = "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|polling|console]... [--markdown] [--rounds N]";
 
 /// What was asked for.
 struct Wanted {
@@ -39,6 +39,7 @@ enum Part {
     Events,
     Memory,
     Politeness,
+    Polling,
     Console,
 }
 
@@ -65,6 +66,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "events" => wanted.parts.push(Part::Events),
             "memory" => wanted.parts.push(Part::Memory),
             "politeness" => wanted.parts.push(Part::Politeness),
+            "polling" => wanted.parts.push(Part::Polling),
             "console" => wanted.parts.push(Part::Console),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
@@ -77,7 +79,8 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
         }
     }
     if wanted.parts.is_empty() {
-        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness, Part::Console];
+        wanted.parts =
+            vec![Part::Memory, Part::Events, Part::Polling, Part::Inventory, Part::Politeness, Part::Console];
     }
     Ok(wanted)
 }
@@ -90,6 +93,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if asked(Part::Events) {
         events::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Polling) {
+        polling::measure(&mut report);
     }
     if asked(Part::Console) {
         console::measure(&mut report);
