@@ -1,10 +1,12 @@
 //! Who wants each lock, where the server shows it: subscribers of the channels on which libraries wake their waiters, and
 //! fair queues; that somebody touches the key, where waiters only try again and again (`idle.rs`); and attempts that our
-//! scripts count (`counted.rs`). A few short commands for hundreds of locks.
+//! scripts count (`counted.rs`) or a library publishes (`changelog.rs`). A few short commands for hundreds of locks.
 
+mod changelog;
 mod counted;
 mod dead_heads;
 mod idle;
+mod rate;
 
 use std::collections::HashMap;
 
@@ -14,6 +16,7 @@ use redis::{RedisResult, Value};
 use crate::dialects::{self, Claim, DialectId, Sight, Waiting};
 use crate::model::{Key, Kind, Lock, LockView, Time, Waits, WaitsAt};
 
+pub use changelog::Changelog;
 pub use counted::Counts;
 pub use idle::{Idle, idle};
 
@@ -26,6 +29,8 @@ pub struct Question {
     pub key: Key,
     /// `None` where waiters can't be counted.
     waits: Option<Place>,
+    /// Its library tells of attempts in a changelog.
+    publishes: bool,
 }
 
 /// Where waiters can be counted.
@@ -48,13 +53,14 @@ impl Question {
     pub fn of(lock: &Lock, now: Time) -> Option<Question> {
         let reading = lock.reading().filter(|reading| reading.kind == Kind::Lock && !reading.vacant)?;
         let waits = place(reading.dialect, reading.confidence, &Sight::of_lock(lock, now));
-        Some(Question { key: lock.key.clone(), waits })
+        let publishes = dialects::dialect(reading.dialect).publishes_attempts();
+        Some(Question { key: lock.key.clone(), waits, publishes })
     }
 
     /// Only where waiters can be counted.
     pub fn of_view(lock: &LockView, now: Time) -> Option<Question> {
         let waits = place(dialects::by_name(lock.dialect)?, lock.dialect_confidence, &Sight::of(lock, now))?;
-        Some(Question { key: lock.key.clone(), waits: Some(waits) })
+        Some(Question { key: lock.key.clone(), waits: Some(waits), publishes: false })
     }
 }
 

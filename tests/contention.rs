@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::feed::Feed;
 use common::{Server, engine, lockscope};
-use lockscope::model::{LockView, NodeId, State, TriesFrom};
+use lockscope::model::{Key, LockView, NodeId, State, TriesFrom};
 use lockscope::monitor::Monitor;
 use lockscope::pace::Pace;
 use serde_json::Value;
@@ -207,6 +207,7 @@ async fn a_lock_that_nobody_wants_is_never_wanted() {
         monitor.next().await;
         if began.elapsed() > Duration::from_secs(walks * 5) {
             monitor.scan(NodeId(0));
+            monitor.inspect(NodeId(0), &Key::from("lock:calm"));
             walks += 1;
         }
         for key in ["lock:polled", "lock:calm"] {
@@ -293,4 +294,31 @@ async fn dead_heads_of_a_fair_queue_are_counted() {
         waits.is_some_and(|waits| waits.dead_heads == Some(2))
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_changelog_of_sidekiq_unique_jobs_is_counted() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let digest = "lock:0123456789abcdef0123456789abcdef";
+    let key = format!("{digest}:LOCKED");
+    server.cli(&["HSET", &key, "b4a577edbccf1d805744efa9", "1749999000.5"]);
+    let write = move |client: &mut redis::Connection, message: &str, job: u64| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let entry = serde_json::json!({"digest": digest, "job_id": job.to_string(), "script": "lock.lua",
+            "message": message, "time": now});
+        redis::cmd("ZADD").arg("uniquejobs:changelog").arg(now).arg(entry.to_string()).exec(client).unwrap();
+    };
+    write(&mut server.connection(), "Locked", 0);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let jobs = std::sync::atomic::AtomicU64::new(1);
+    let attempts = Again::start(&server, Duration::from_millis(100), move |client| {
+        let job = jobs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        write(client, "Queued", job);
+        write(client, if job.is_multiple_of(2) { "Limited" } else { "Limit exceeded" }, job);
+    });
+    until(&mut monitor, "a rate", |monitor| view(monitor, &key).is_some_and(|lock| lock.tries.is_some())).await;
+    let tries = view(&monitor, &key).and_then(|lock| lock.tries).unwrap();
+    let done = attempts.stop();
+    assert_eq!((tries.from, tries.attempts), (TriesFrom::Counted, tries.failures));
+    assert!(tries.failures > 0 && tries.failures <= done, "{tries:?} of {done}");
 }

@@ -3,22 +3,16 @@
 //! Two looks at a hash make a rate, in which each attempt is. Locks without such a hash are asked about together, in one
 //! command for all of them; only those that have one are asked alone.
 
-use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
+use std::collections::HashMap;
 
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
 use super::Question;
+use super::rate::{Look, Looks};
 use crate::dialects::own;
-use crate::model::{Key, Time, Tries, TriesFrom};
+use crate::model::{Key, Time, Tries};
 
-/// Rates are of so long at most: what was counted before says little of now.
-const SPAN: Duration = Duration::from_secs(12);
-/// Two looks closer than this make no rate.
-const SHORTEST: Duration = Duration::from_millis(500);
-/// What was not looked at for so long is begun anew.
-const OLD: Duration = Duration::from_secs(60);
 /// As many locks with counts as are kept.
 const MOST: usize = 4_096;
 
@@ -26,17 +20,6 @@ const MOST: usize = 4_096;
 #[derive(Default)]
 pub struct Counts {
     known: HashMap<Key, Looks>,
-}
-
-/// Looks at the counts of one lock, oldest first.
-#[derive(Default)]
-struct Looks(VecDeque<Look>);
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Look {
-    at: Time,
-    attempts: u64,
-    failures: u64,
 }
 
 impl Counts {
@@ -86,7 +69,7 @@ impl Counts {
             return None;
         };
         if self.known.len() >= MOST && !self.known.contains_key(key) {
-            self.known.retain(|_, looks| looks.last().is_some_and(|last| now.since(last) < OLD));
+            self.known.retain(|_, looks| looks.is_fresh(now));
             if self.known.len() >= MOST {
                 return None;
             }
@@ -101,36 +84,10 @@ fn ask_one(pipe: &mut redis::Pipeline, key: &Key) {
 }
 
 impl Look {
-    /// `None` where there are no counts, or something else stands in their place.
+    /// The two fields; `None` where there are no counts, or something else stands in their place.
     fn read(answer: Value, at: Time) -> Option<Look> {
         let (attempts, failures): (Option<u64>, Option<u64>) = redis::from_redis_value(answer).ok()?;
         Some(Look { at, attempts: attempts?, failures: failures? })
-    }
-}
-
-impl Looks {
-    fn last(&self) -> Option<Time> {
-        self.0.back().map(|look| look.at)
-    }
-
-    /// Adds a look; the rate from the oldest that still counts.
-    fn take(&mut self, look: Look) -> Option<Tries> {
-        if let Some(last) = self.0.back()
-            // Counts that went down were begun anew.
-            && (look.attempts < last.attempts || look.failures < last.failures || look.at.since(last.at) > OLD)
-        {
-            self.0.clear();
-        }
-        while self.0.len() > 1 && look.at.since(self.0[0].at) > SPAN {
-            self.0.pop_front();
-        }
-        self.0.push_back(look);
-        let first = self.0[0];
-        let span = look.at.since(first.at);
-        let (attempts, failures) = (look.attempts - first.attempts, look.failures - first.failures);
-        let from = TriesFrom::Counted;
-        let tries = Tries { attempts, failures, looked: span, span, margin_per_s: 0.0, from, at: look.at };
-        (span >= SHORTEST).then_some(tries)
     }
 }
 
@@ -138,45 +95,12 @@ impl Looks {
 mod tests {
     use super::*;
 
-    fn look(s: i64, attempts: u64, failures: u64) -> Look {
-        Look { at: Time(s * 1_000), attempts, failures }
-    }
-
-    #[test]
-    fn one_look_makes_no_rate_and_two_do() {
-        let mut looks = Looks::default();
-        assert_eq!(looks.take(look(0, 1_000, 900)), None);
-        let tries = looks.take(look(2, 1_010, 908)).unwrap();
-        assert_eq!((tries.attempts_per_s(), tries.failures_per_s(), tries.coverage()), (5.0, 4.0, 1.0));
-        assert_eq!((tries.from, tries.margin_per_s), (TriesFrom::Counted, 0.0));
-    }
-
-    #[test]
-    fn counts_that_went_down_begin_anew() {
-        let mut looks = Looks::default();
-        looks.take(look(0, 1_000, 900));
-        assert_eq!(looks.take(look(2, 3, 2)), None);
-        assert_eq!(looks.take(look(4, 5, 2)).unwrap().attempts, 2);
-    }
-
-    #[test]
-    fn a_rate_is_of_the_last_seconds() {
-        let mut looks = Looks::default();
-        for s in (0..60).step_by(2) {
-            looks.take(look(s, 100, 100));
-        }
-        let tries = looks.take(look(60, 112, 112)).unwrap();
-        assert_eq!((tries.failures, tries.span), (12, SPAN));
-        assert!(looks.0.len() <= 8, "bounded");
-        assert_eq!(looks.take(look(300, 500, 500)), None, "what happened long ago says nothing of now");
-    }
-
     #[test]
     fn something_else_in_its_place_is_no_count() {
         let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
         let two = |a, b| Look::read(Value::Array(vec![a, b]), Time(0));
         assert_eq!(two(Value::Nil, Value::Nil), None);
         assert_eq!(two(text("x"), text("1")), None);
-        assert_eq!(two(text("7"), text("5")), Some(look(0, 7, 5)));
+        assert_eq!(two(text("7"), text("5")), Some(Look { at: Time(0), attempts: 7, failures: 5 }));
     }
 }

@@ -117,6 +117,11 @@ pub trait Dialect: Send + Sync {
         false
     }
 
+    /// Whether the library writes each attempt into a changelog.
+    fn publishes_attempts(&self) -> bool {
+        false
+    }
+
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 

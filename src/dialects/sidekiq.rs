@@ -56,6 +56,10 @@ impl Dialect for UniqueJobs {
         Renewal::NoLease
     }
 
+    fn publishes_attempts(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         if is_version_9(sight.value) {
             return Waiting::Nobody;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{Incoming, Monitor};
 use crate::clock::Clock;
-use crate::contention::{self, BATCH, Counts, Idle, Question};
+use crate::contention::{self, BATCH, Changelog, Counts, Idle, Question};
 use crate::model::{ClientRef, Lock, LockRef, NodeId, Observation, Time};
 use crate::pace::Budget;
 use crate::topology::Node;
@@ -67,6 +67,7 @@ impl Rounds {
 struct Memory {
     conn: Option<MultiplexedConnection>,
     counts: Counts,
+    changelog: Changelog,
     idle_again: Option<Instant>,
 }
 
@@ -86,6 +87,12 @@ impl Counter {
                 if !seen.is_empty() && out.send(Incoming::Observed(seen)).await.is_err() {
                     return;
                 }
+            }
+            if let Ok(rates) = self.read_changelog(&mut memory, &questions).await
+                && !rates.is_empty()
+                && out.send(Incoming::Observed(rates)).await.is_err()
+            {
+                return;
             }
             if out.send(Incoming::Counted(self.node.id)).await.is_err() {
                 return;
@@ -115,6 +122,15 @@ impl Counter {
         let rates = memory.counts.ask(conn, batch, self.clock.now()).await?;
         seen.extend(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }));
         Ok(seen)
+    }
+
+    /// Once a round, for all of its locks together.
+    async fn read_changelog(&self, memory: &mut Memory, questions: &[Question]) -> RedisResult<Vec<Observation>> {
+        let node = self.node.id;
+        let Some(conn) = &mut memory.conn else { return Ok(Vec::new()) };
+        let _turn = self.budget.turn().await;
+        let rates = memory.changelog.ask(conn, questions, self.clock.now()).await?;
+        Ok(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }).collect())
     }
 }
 
