@@ -149,6 +149,8 @@ impl Clients {
     const MOST: usize = 4_096;
     /// The server tells ages in whole seconds, and takes whole seconds of its own clock for them.
     const GRAIN: Duration = Duration::from_secs(2);
+    /// An address is not given to another connection so soon after it was seen.
+    const UNLISTED: Duration = Duration::from_secs(10);
 
     pub fn get(&self, client: ClientRef) -> Option<&Connection> {
         self.known.get(&client.0).map(|known| &known.connection)
@@ -168,7 +170,12 @@ impl Clients {
         let then = had.copied().find(|id| self.known.get(id).is_some_and(|known| known.is_there(at)));
         if let Some(known) = then.and_then(|id| self.known.get_mut(&id)) {
             let opened_later = known.connection.since.is_some_and(|since| at < since - Self::GRAIN);
-            if opened_later || (known.replaced && at > known.connection.seen) {
+            let unseen = match known.connection.id {
+                // Since it was last listed, its address may have become another's.
+                Some(_) => at > known.connection.seen + Self::UNLISTED,
+                None => false,
+            };
+            if opened_later || unseen || (known.replaced && at > known.connection.seen) {
                 return None;
             }
             known.connection.seen = known.connection.seen.max(at);

@@ -23,7 +23,7 @@ use crate::topology::Node;
 const PAUSE: Duration = Duration::from_secs(2);
 /// How many places of the table one round goes through, and how many locks it asks about.
 const SLOTS: usize = 10_000;
-const ASKED: usize = 2_000;
+const ASKED: usize = 6_000;
 /// As many wanted locks as are asked about in each round.
 const HOT: usize = 1_000;
 /// A server that does not tell when keys were touched is not asked again for so long.

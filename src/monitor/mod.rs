@@ -84,6 +84,17 @@ enum Incoming {
     },
 }
 
+impl Incoming {
+    /// Whether a reader may see more of it than time does.
+    fn is_news(&self) -> bool {
+        match self {
+            Incoming::Observed(seen) => !seen.iter().all(|seen| matches!(seen, Observation::Idle { .. })),
+            Incoming::Counted(_) | Incoming::Listed(_, None) => false,
+            _ => true,
+        }
+    }
+}
+
 struct NodeTasks {
     budget: Arc<Budget>,
     looks: mpsc::Sender<Vec<Ticket>>,
@@ -243,15 +254,15 @@ impl Monitor {
                 true
             }
             Some(incoming) = self.inbox.recv() => {
+                let mut news = incoming.is_news();
                 self.take(incoming);
                 // What has come in meanwhile is taken in one go, up to a limit: the reader wants its turn.
                 for _ in 0..INBOX {
-                    match self.inbox.try_recv() {
-                        Ok(incoming) => self.take(incoming),
-                        Err(_) => break,
-                    }
+                    let Ok(incoming) = self.inbox.try_recv() else { break };
+                    news |= incoming.is_news();
+                    self.take(incoming);
                 }
-                true
+                news
             }
             _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
             _ = self.tick.tick() => {

@@ -47,6 +47,16 @@ fn an_address_that_is_used_again_makes_nobody_alive() {
 }
 
 #[test]
+fn after_a_time_without_lists_an_address_is_nobodys() {
+    let mut clients = Clients::default();
+    let first = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
+    clients.listed(NODE, &Asked::All, vec![listed(7, 0, 12_000)], Time(12_000));
+    assert_eq!(clients.spoke(NODE, &address(), Time(60_000)), None, "it may be another by now");
+    clients.listed(NODE, &Asked::Ids(vec![7]), vec![listed(7, 0, 61_000)], Time(61_000));
+    assert_eq!(clients.spoke(NODE, &address(), Time(62_000)), Some(first));
+}
+
+#[test]
 fn before_its_number_is_known_its_age_tells() {
     let mut clients = Clients::default();
     let first = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
@@ -123,9 +133,9 @@ enum Step {
     ListsKnown(i64),
 }
 
-/// From when to when each connection is open, with pauses longer than the grain of ages.
+/// From when to when each connection is open. An address is not used again at once.
 fn lives() -> impl Strategy<Value = Vec<(i64, i64)>> {
-    let life = (5_000..20_000_i64, 1_000..30_000_i64);
+    let life = (11_000..25_000_i64, 1_000..30_000_i64);
     prop::collection::vec(life, 1..4).prop_map(|lives| {
         let mut at = 0;
         lives
