@@ -8,6 +8,7 @@
 mod closer;
 mod command_bar;
 mod commands;
+mod consent;
 mod dialog;
 mod feed;
 mod lab;
@@ -31,6 +32,7 @@ use crate::theme::Theme;
 use dialog::Answer;
 
 pub use closer::Closer;
+pub use consent::Consent;
 pub use dialog::{Choice, Dialog};
 pub use feed::Feed;
 pub use lab::{Row, Workbench};
@@ -88,6 +90,8 @@ pub enum Effect {
     Suspend,
     Redraw,
     Mouse(bool),
+    /// Sample attempts by bursts of MONITOR, or no more.
+    Sample(bool),
     /// Have a closer look taken at this lock.
     Inspect(LockId),
     /// Hand in these locks as they are now.
@@ -106,14 +110,16 @@ pub enum Effect {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Screen {
     Locks,
+    Contention,
     Events,
     Servers,
     Lab,
 }
 
 impl Screen {
-    pub const TABS: [(Screen, Command, &'static str); 4] = [
+    pub const TABS: [(Screen, Command, &'static str); 5] = [
         (Screen::Locks, Command::Locks, "Locks"),
+        (Screen::Contention, Command::Contention, "Contention"),
         (Screen::Events, Command::Events, "Events"),
         (Screen::Servers, Command::Servers, "Servers"),
         (Screen::Lab, Command::Lab, "Lab"),
@@ -190,6 +196,7 @@ pub struct App {
     pub reveal: bool,
     pub private: bool,
     pub mouse: bool,
+    pub consent: Consent,
     pub size: (u16, u16),
     pub notice: Option<Notice>,
     /// When a key was last pressed: the order does not move for a moment after it.
@@ -225,6 +232,7 @@ impl App {
             reveal: false,
             private: false,
             mouse: false,
+            consent: Consent::None,
             size: (80, 24),
             notice: None,
             touched: Time(0),

@@ -12,11 +12,12 @@ mod waiters;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
+pub(crate) use waiters::Listeners;
 pub use waiters::{Count, Counted, Health, Waiter, Waiters};
 
 use crate::dialects::{self, Claim, Sight, Waiting};
 use crate::look::{Wanted, look};
-use crate::model::{Key, LockView, RawValue, Seen, Time, Ttl};
+use crate::model::{Key, LockView, RawValue, Seen, State, Time, Ttl};
 use crate::servers::{Mode, Role, ServerFacts};
 
 /// As many keys of a lock as are looked at.
@@ -49,7 +50,10 @@ pub struct Belonging {
 pub struct Subject {
     pub key: Key,
     waiting: Waiting,
-    /// Its own first.
+    /// Its own key, where somebody holds it. That is known, and looking at it again would count as use of it on servers
+    /// that can't be asked to leave it out: as if somebody wanted it.
+    own: Option<Belonging>,
+    /// Those to look at.
     keys: Vec<Vec<u8>>,
     left_out: usize,
     db: i64,
@@ -67,12 +71,18 @@ impl Subject {
             Some(dialect) => (dialect.waiting(&sight), dialect.companions(&sight)),
             None => (Waiting::Polls { every: None }, Vec::new()),
         };
-        let mut keys = [vec![lock.key.as_bytes().to_vec()], companions].concat();
+        let seen = Seen::Present { value: lock.value.clone(), ttl: lock.ttl };
+        let own = Belonging::of(lock.key.as_bytes(), Some(seen)).filter(|_| lock.verdict.state != State::Free);
+        let mut keys = companions;
+        if own.is_none() {
+            keys.insert(0, lock.key.as_bytes().to_vec());
+        }
         let left_out = keys.len().saturating_sub(KEYS);
         keys.truncate(KEYS);
         Subject {
             key: lock.key.clone(),
             waiting,
+            own,
             keys,
             left_out,
             db,
@@ -97,7 +107,8 @@ pub async fn inspect(conn: &mut impl ConnectionLike, subject: &Subject, at: Time
     let waiters = ask::waiters(conn, subject, at).await?;
     let wanted: Vec<Wanted<'_>> = subject.keys.iter().map(|key| Wanted { key, hint: None }).collect();
     let seen = look(conn, &wanted).await?;
-    let keys = subject.keys.iter().zip(seen).filter_map(|(key, seen)| Belonging::of(key, seen)).collect();
+    let found = subject.keys.iter().zip(seen).filter_map(|(key, seen)| Belonging::of(key, seen));
+    let keys = subject.own.iter().cloned().chain(found).collect();
     Ok(Inspection { at, waiters, keys, left_out: subject.left_out, failed: None })
 }
 
@@ -177,8 +188,8 @@ mod tests {
     fn a_lock_says_what_to_ask_about_it() {
         let subject = Subject::of(&sample::redisson(), 3, &facts("redis_mode:standalone\nrole:master\n"), Time(0));
         assert!(matches!(&subject.waiting, Waiting::Queue { .. }));
-        assert_eq!(subject.keys.len(), 4, "its own, queue, deadlines and fencing counter");
-        assert_eq!(subject.keys[0], b"lock:order:8841");
+        assert_eq!(subject.keys.len(), 3, "queue, deadlines and fencing counter");
+        assert_eq!(subject.own.unwrap().key, Key::from("lock:order:8841"));
         assert!(subject.sure && !subject.scattered);
         assert!(!Subject::of(&sample::forever(), 0, &facts(""), Time(0)).sure, "the library is a guess");
     }

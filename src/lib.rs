@@ -36,6 +36,7 @@ pub mod secret;
 pub mod server_url;
 pub mod servers;
 pub mod settings;
+pub mod spread;
 pub mod test_lock;
 pub mod text;
 pub mod theme;

@@ -224,6 +224,7 @@ impl Canvas {
                 }
                 Effect::Copy(text) => tty.copy(&text)?,
                 Effect::Mouse(on) => tty.mouse(on)?,
+                Effect::Sample(on) => monitor.sample(on),
                 Effect::See(wish, ids) => {
                     let (now, table) = (monitor.clock.now(), monitor.table());
                     let view = |id: &LockId| table.view(table.lock_named(id.node, id.key.as_bytes())?, now);

@@ -29,8 +29,10 @@ pub fn redisson() -> LockView {
         waits: None,
         tries: None,
         wanted: None,
+        strain: Strain::default(),
         contenders: Vec::new(),
         connection: None,
+        notices: Vec::new(),
         findings: Vec::new(),
         beats: Vec::new(),
         renewals: Some(RenewalView {
@@ -39,6 +41,8 @@ pub fn redisson() -> LockView {
             period_ms: Some(10_000),
             expected_ms: Some(10_000),
             missed: Some(0),
+            jitter_ms: Some(200),
+            due_in_ms: Some(3_100),
         }),
         fencing_token: None,
         related: None,
@@ -51,9 +55,11 @@ pub fn redisson() -> LockView {
             ending: Ending::Released,
             renewals: 0,
         }],
+        usual: None,
         confirmed: Time(1_790_000_900_000),
         stale: false,
         source: Source::Notification,
+        at: Time(1_790_000_900_000),
     }
 }
 

@@ -8,11 +8,12 @@
 mod node;
 mod rank;
 mod sorting;
+mod struggle;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::app::{App, LockId, Overlay};
+use crate::app::{App, LockId, Overlay, Screen};
 use crate::filter::{Filter, Subject};
 use crate::model::{Lock, LockRef, LockView, State, Table, Time};
 use crate::monitor::NodeStatus;
@@ -20,6 +21,7 @@ use crate::monitor::NodeStatus;
 pub use node::NodeScene;
 use rank::Rank;
 use sorting::{Portion, Sorted, Sorting};
+pub use struggle::Struggle;
 
 /// How often the order is worked out anew, less often where there are very many locks, and how long it stays after a key.
 const REORDER: Duration = Duration::from_millis(1_000);
@@ -55,6 +57,8 @@ pub struct Scene {
     pub help_most: usize,
     /// The order must be worked out at once: something about it was changed.
     pub outdated: bool,
+    /// The locks that are wanted, while the contention screen shows them.
+    pub struggle: Struggle,
     order: Vec<LockRef>,
     ordered_at: Time,
     /// The next order, while it is being worked out.
@@ -142,7 +146,8 @@ impl App {
         }
         let (filter, nodes, at, order) = (self.filter.as_ref(), &scene.nodes, scene.at, self.order);
         let locks = &frozen.locks;
-        let shown = locks.iter().enumerate().filter(|(_, lock)| passes(filter, lock, nodes));
+        let wanted = |lock: &LockView| self.screen != Screen::Contention || lock.strain.is_any();
+        let shown = locks.iter().enumerate().filter(|(_, lock)| wanted(lock) && passes(filter, lock, nodes));
         let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order, at)).collect();
         ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].node))));
         frozen.order = ranked.into_iter().map(|rank| rank.place).collect();
@@ -210,14 +215,26 @@ impl App {
         let scene = &mut self.scene;
         scene.total = sorted.total;
         scene.counts = State::ALL.into_iter().map(|state| (state, sorted.counts[state as usize])).collect();
-        scene.order = sorted.places;
+        scene.order = match self.screen {
+            Screen::Contention => {
+                scene.struggle = Struggle::of(table, now);
+                let filter = self.filter.as_ref();
+                let wanted = scene.struggle.places().filter(|(_, lock)| passes(filter, lock, &scene.nodes));
+                wanted.map(|(place, _)| place).collect()
+            }
+            _ => sorted.places,
+        };
+        let stays = |view: &LockView| {
+            let wanted = self.screen != Screen::Contention || view.strain.is_any();
+            wanted && passes(self.filter.as_ref(), view, &scene.nodes)
+        };
         // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out; and
         // when it was free only while the order was worked out.
         if let Some(id) = self.selected.as_ref().filter(|_| self.touched > Time(0))
             && let Some(place) = table.place_named(id.node, id.key.as_bytes())
             && let Some(lock) = table.lock_at(place)
             && let Some(view) = table.view(lock, now)
-            && (!by_hand && !lock.is_held() || passes(self.filter.as_ref(), &view, &scene.nodes))
+            && (!by_hand && !lock.is_held() || stays(&view))
             && !scene.order.contains(&place)
         {
             let at = scene.cursor.unwrap_or(0).min(scene.order.len());

@@ -66,6 +66,7 @@ impl Stage {
             facts: facts(INFO),
             stream: Stream::Live(Source::Notification),
             note: None,
+            clients_note: None,
             events: 0,
             lost: 0,
             reconnects: 0,
@@ -73,6 +74,7 @@ impl Stage {
             progress: Arc::default(),
             under_way: false,
             spent: Duration::ZERO,
+            sampling: None,
         };
         let title = Title { target: "orders-redis".into(), environment: Some("prod") };
         let theme = Theme { color: true, ascii: false };

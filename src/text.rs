@@ -151,7 +151,7 @@ pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
 
 /// Our own words in ASCII alone: our signs get a likeness, everything else is escaped as [`visible`] does it.
 pub fn ascii(text: &str) -> String {
-    ascii_only(&text.replace('…', "..").replace('≥', ">=").replace('—', "-"))
+    ascii_only(&text.replace('…', "..").replace('≥', ">=").replace('—', "-").replace('±', "+/-"))
 }
 
 /// What [`visible`] wrote, in ASCII alone: still no two different inputs look the same.

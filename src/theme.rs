@@ -19,9 +19,11 @@ impl Theme {
 
     pub fn state(self, state: State) -> Style {
         match state {
+            State::Split => self.bad().add_modifier(Modifier::UNDERLINED),
+            State::Orphan => self.bad(),
             State::NoTtl => self.paint(Color::Magenta).add_modifier(Modifier::BOLD),
             State::Stalled => self.warning().add_modifier(Modifier::BOLD),
-            State::Contended => self.warning(),
+            State::Contended | State::Long | State::Expiring => self.warning(),
             State::Held => Style::new(),
             State::Test => self.accent(),
             State::Done => self.dim(),

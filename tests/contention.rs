@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use common::feed::Feed;
 use common::{Server, engine, lockscope};
-use lockscope::model::{NodeId, State};
+use lockscope::model::{Key, LockView, NodeId, State, TriesFrom};
+use lockscope::monitor::Monitor;
 use lockscope::pace::Pace;
 use serde_json::Value;
 
@@ -67,6 +68,26 @@ async fn ls_counts_who_waits_and_calls_a_crowd_contention() {
     };
     assert_eq!(keys(&["--filter", "wait>2"]), ["lock:crowd", "lock:fair"]);
     assert_eq!(keys(&["--filter", "state:contended", "--sort", "wait"]), ["lock:fair", "lock:crowd"]);
+    let home = common::process::temporary_directory();
+    let config = home.path().join("config.toml");
+    std::fs::write(&config, "[findings.contended]\nwaiters = 4\n").unwrap();
+    let tuned = ["--config", config.to_str().unwrap(), "--filter", "state:contended"];
+    assert_eq!(keys(&tuned), ["lock:fair"], "the threshold of the config counts here as well");
+}
+
+#[tokio::test]
+async fn a_queue_that_may_not_be_read_is_not_empty() {
+    let server = Server::start();
+    take(&server, "lock:fair");
+    take(&server, "lock:crowd");
+    server.cli(&["RPUSH", "redisson_lock_queue:{lock:fair}", "a:1", "b:2"]);
+    let _waiters = waiters(&server, "lock:crowd", 3).await;
+    server.cli(&["ACL", "SETUSER", "default", "-llen"]);
+    let locks = listed(&server, &[]);
+    let lock = |key: &str| locks.iter().find(|lock| lock["key"] == key).unwrap();
+    assert_eq!(lock("lock:fair")["contention"], Value::Null, "two wait, and nobody could count them");
+    assert_eq!(lock("lock:crowd")["state"], "contended");
+    assert_eq!(lock("lock:crowd")["evidence"][0], "at least 3 processes are subscribed to its channel");
 }
 
 #[tokio::test]
@@ -103,4 +124,303 @@ async fn the_count_follows_those_who_come_and_go() {
             assert!(began.elapsed() < PATIENCE, "never counted {count}");
         }
     }
+}
+
+fn view(monitor: &Monitor, key: &str) -> Option<LockView> {
+    let (table, now) = (monitor.table(), monitor.clock.now());
+    table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, now))
+}
+
+async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+    let began = tokio::time::Instant::now();
+    while !condition(monitor) {
+        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
+        monitor.next().await;
+    }
+}
+
+/// Does something again and again, at this distance, until it is told to stop.
+struct Again {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<u64>>,
+}
+
+impl Again {
+    fn start(server: &Server, every: Duration, what: impl Fn(&mut redis::Connection) + Send + 'static) -> Again {
+        let mut client = server.connection();
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let mut times = 0;
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                what(&mut client);
+                times += 1;
+                std::thread::sleep(every);
+            }
+            times
+        });
+        Again { stop, thread: Some(thread) }
+    }
+
+    /// How often it was done.
+    fn stop(mut self) -> u64 {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.thread.take().expect("stopped once").join().expect("it ends well")
+    }
+}
+
+impl Drop for Again {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// A lost attempt of a client that polls.
+fn attempt(client: &mut redis::Connection) {
+    redis::cmd("SET").arg("lock:polled").arg("other").arg("NX").arg("PX").arg(30_000).exec(client).unwrap();
+}
+
+fn renew(client: &mut redis::Connection) {
+    redis::cmd("PEXPIRE").arg("lock:polled").arg(30_000).exec(client).unwrap();
+}
+
+/// Two locks, one of them renewed every eight seconds; clients poll for that one.
+async fn polled(server: &Server, monitor: &mut Monitor) {
+    for key in ["lock:polled", "lock:calm"] {
+        server.cli(&["SET", key, "worker-1", "PX", "30000"]);
+    }
+    let renewals = Again::start(server, Duration::from_secs(8), renew);
+    let pollers = Again::start(server, Duration::from_millis(300), attempt);
+    until(monitor, "it is wanted", |monitor| view(monitor, "lock:polled").is_some_and(|lock| lock.wanted.is_some()))
+        .await;
+    let (lock, calm) = (view(monitor, "lock:polled").unwrap(), view(monitor, "lock:calm").unwrap());
+    assert_eq!((calm.wanted, calm.waits), (None, None));
+    let told = lock.verdict.evidence.last().unwrap();
+    assert!(told.starts_with("somebody tries to take it or looks at it (seen "), "{told}");
+    drop((renewals, pollers));
+}
+
+#[tokio::test]
+async fn a_lock_that_is_polled_for_is_wanted() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    polled(&server, &mut monitor).await;
+}
+
+#[tokio::test]
+async fn a_lock_that_nobody_wants_is_never_wanted() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    for key in ["lock:polled", "lock:calm"] {
+        server.cli(&["SET", key, "worker-1", "PX", "30000"]);
+    }
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    // Its holder renews, other locks come and go, and we look at it: all of them touch it, or keep us busy.
+    let renewals = Again::start(&server, Duration::from_secs(5), renew);
+    let others = Again::start(&server, Duration::from_millis(5), |client| {
+        redis::cmd("SET").arg("lock:other").arg("b").arg("NX").arg("PX").arg(1_000).exec(client).unwrap();
+        redis::cmd("DEL").arg("lock:other").exec(client).unwrap();
+    });
+    let began = tokio::time::Instant::now();
+    let mut walks = 0;
+    // Far enough apart that two of them would be taken for somebody, were they not known.
+    while began.elapsed() < Duration::from_secs(16) {
+        monitor.next().await;
+        if began.elapsed() > Duration::from_secs(walks * 5) {
+            monitor.scan(NodeId(0));
+            monitor.inspect(NodeId(0), &Key::from("lock:calm"));
+            walks += 1;
+        }
+        for key in ["lock:polled", "lock:calm"] {
+            let wanted = view(&monitor, key).and_then(|lock| lock.wanted);
+            assert_eq!(wanted, None, "{key} after {:?}", began.elapsed());
+        }
+    }
+    assert!(renewals.stop() >= 2 && others.stop() > 100, "it was a busy window");
+}
+
+#[tokio::test]
+async fn a_server_without_that_clock_leaves_it_unknown() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA", "--maxmemory-policy", "allkeys-lfu"]);
+    server.cli(&["SET", "lock:polled", "worker-1", "PX", "600000"]);
+    take(&server, "lock:crowd");
+    let _waiters = waiters(&server, "lock:crowd", 1).await;
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let pollers = Again::start(&server, Duration::from_millis(100), attempt);
+    until(&mut monitor, "the other sources still tell", |monitor| {
+        view(monitor, "lock:crowd").is_some_and(|lock| lock.waits.is_some_and(|waits| waits.count == 1))
+    })
+    .await;
+    monitor.run_for(Duration::from_secs(3)).await;
+    assert_eq!(view(&monitor, "lock:polled").and_then(|lock| lock.wanted), None);
+    assert!(pollers.stop() > 5);
+}
+
+#[tokio::test]
+async fn counted_attempts_make_an_exact_rate() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    server.cli(&["SET", "lock:counted", "worker-1", "PX", "600000"]);
+    server.cli(&["SET", "lock:plain", "worker-1", "PX", "600000"]);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let script = redis::Script::new(lockscope::scripts::COUNTED_ACQUIRE.text);
+    let counts = "lockscope:{lock:counted}:counts";
+    let attempts = Again::start(&server, Duration::from_millis(50), move |client| {
+        let mut call = script.prepare_invoke();
+        call.key("lock:counted").key(counts).arg("other").arg(1_000).invoke::<redis::Value>(client).unwrap();
+    });
+    let began = tokio::time::Instant::now();
+    until(&mut monitor, "a rate over some seconds", |monitor| {
+        let tries = view(monitor, "lock:counted").and_then(|lock| lock.tries);
+        tries.is_some_and(|tries| tries.span >= Duration::from_secs(4))
+    })
+    .await;
+    let tries = view(&monitor, "lock:counted").and_then(|lock| lock.tries).unwrap();
+    assert_eq!((tries.from, tries.coverage(), tries.margin_per_s), (TriesFrom::Counted, 1.0, 0.0));
+    assert_eq!(tries.attempts, tries.failures, "it was held all the time");
+    let done = attempts.stop();
+    let most = done as f64 / began.elapsed().as_secs_f64();
+    let rate = tries.failures_per_s();
+    assert!(rate > most * 0.5 && rate < most * 2.0, "{rate} a second, where {most} were made");
+    assert!(tries.failures <= done);
+    assert_eq!(view(&monitor, "lock:plain").and_then(|lock| lock.tries), None, "not counted is not nought");
+}
+
+#[tokio::test]
+async fn dead_heads_of_a_fair_queue_are_counted() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let far = "99999999999999";
+    for (key, ids) in [("lock:dead", ["gone:1", "gone:2", "here:3"]), ("lock:fair", ["here:1", "gone:2", "gone:3"])] {
+        take(&server, key);
+        for id in ids {
+            server.cli(&["RPUSH", &format!("redisson_lock_queue:{{{key}}}"), id]);
+            server.cli(&["ZADD", &format!("redisson_lock_timeout:{{{key}}}"), far, id]);
+        }
+    }
+    let mut here = Vec::new();
+    for channel in ["{lock:dead}:here:3", "{lock:fair}:here:1"] {
+        let mut pubsub = redis::Client::open(server.url()).unwrap().get_async_pubsub().await.unwrap();
+        pubsub.subscribe(format!("redisson_lock__channel:{channel}")).await.unwrap();
+        here.push(pubsub);
+    }
+    let locks = listed(&server, &[]);
+    let heads = |key: &str| {
+        let lock = locks.iter().find(|lock| lock["key"] == key).unwrap();
+        (lock["contention"]["waiters"].as_u64(), lock["contention"]["dead_heads"].as_u64())
+    };
+    assert_eq!(heads("lock:dead"), (Some(3), Some(2)));
+    assert_eq!(heads("lock:fair"), (Some(3), Some(0)));
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    until(&mut monitor, "the rounds count them too", |monitor| {
+        let waits = view(monitor, "lock:dead").and_then(|lock| lock.waits);
+        waits.is_some_and(|waits| waits.dead_heads == Some(2))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_changelog_of_sidekiq_unique_jobs_is_counted() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let digest = "lock:0123456789abcdef0123456789abcdef";
+    let key = format!("{digest}:LOCKED");
+    server.cli(&["HSET", &key, "b4a577edbccf1d805744efa9", "1749999000.5"]);
+    let write = move |client: &mut redis::Connection, message: &str, job: u64| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let entry = serde_json::json!({"digest": digest, "job_id": job.to_string(), "script": "lock.lua",
+            "message": message, "time": now});
+        redis::cmd("ZADD").arg("uniquejobs:changelog").arg(now).arg(entry.to_string()).exec(client).unwrap();
+    };
+    write(&mut server.connection(), "Locked", 0);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let jobs = std::sync::atomic::AtomicU64::new(1);
+    let attempts = Again::start(&server, Duration::from_millis(100), move |client| {
+        let job = jobs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        write(client, "Queued", job);
+        write(client, if job.is_multiple_of(2) { "Limited" } else { "Limit exceeded" }, job);
+    });
+    until(&mut monitor, "a rate", |monitor| view(monitor, &key).is_some_and(|lock| lock.tries.is_some())).await;
+    let tries = view(&monitor, &key).and_then(|lock| lock.tries).unwrap();
+    let done = attempts.stop();
+    assert_eq!((tries.from, tries.attempts), (TriesFrom::Counted, tries.failures));
+    assert!(tries.failures > 0 && tries.failures <= done, "{tries:?} of {done}");
+}
+
+/// Clients that want `lock:hot` at a steady rate, and count for themselves.
+fn contend(server: &Server, stop: &std::sync::atomic::AtomicBool) -> (u64, Duration) {
+    let mut conn = server.connection();
+    let (began, mut failed) = (std::time::Instant::now(), 0);
+    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+        let answer: redis::Value =
+            redis::cmd("SET").arg("lock:hot").arg("late").arg("NX").arg("PX").arg(1000).query(&mut conn).unwrap();
+        failed += u64::from(answer == redis::Value::Nil);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (failed, began.elapsed())
+}
+
+fn contention(server: &Server, arguments: &[&str]) -> std::process::Output {
+    lockscope().args(["contention", "-u", &server.url(), "-p", "lock:*"]).args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_command_tells_rates_within_their_own_margin() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    server.cli(&["SET", "lock:hot", "worker-1", "PX", "600000"]);
+    server.cli(&["SET", "lock:calm", "worker-2", "PX", "600000"]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (output, (failed, took)) = std::thread::scope(|scope| {
+        let client = scope.spawn(|| contend(&server, &stop));
+        let output = contention(&server, &["--monitor", "--for", "6s", "--json"]);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        (output, client.join().unwrap())
+    });
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("looked at every command"), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (hot, calm) = (&document["locks"][0], &document["locks"][1]);
+    assert_eq!((&hot["key"], &calm["key"]), (&"lock:hot".into(), &"lock:calm".into()), "hardest wanted first");
+    let told = &hot["contention"];
+    let number = |field: &str| told[field].as_f64().unwrap_or_else(|| panic!("{field} in {told}"));
+    let truth = failed as f64 / took.as_secs_f64();
+    let (rate, margin) = (number("failures_per_s"), number("failures_margin_per_s"));
+    assert!((rate - truth).abs() <= margin, "{rate} ± {margin} against {truth}");
+    assert!(rate > 10.0 && number("attempts_per_s") == rate, "{told}");
+    assert_eq!(told["source"], "sampled");
+    assert!((0.2..=0.8).contains(&number("coverage")), "{told}");
+    assert_eq!(calm["contention"]["failures_per_s"], 0.0, "looked for, and none was there");
+    assert!(calm["contention"]["failures_margin_per_s"].as_f64().unwrap() > 0.0);
+    let sampling = &document["server"]["nodes"][0]["sampling"];
+    assert_eq!((&sampling["state"], &sampling["judged"]), (&"on".into(), &true.into()));
+}
+
+#[tokio::test]
+async fn without_consent_no_command_of_others_is_looked_at() {
+    let server = Server::start();
+    take(&server, "lock:crowd");
+    server.cli(&["SET", "lock:string", "worker-1", "PX", "600000"]);
+    let _waiters = waiters(&server, "lock:crowd", 3).await;
+    let output = contention(&server, &["--for", "1s"]);
+    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("take --monitor"), "{said}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].starts_with("KEY") && lines[1].starts_with("lock:crowd"), "{out}");
+    assert!(lines[1].contains("3 subscribers"), "{out}");
+    let words: Vec<&str> = lines[2].split_whitespace().collect();
+    assert_eq!(words[words.len() - 4..], ["?", "?", "?", "?"], "unknown is no nought: {out}");
+    let stats: String = server.ask(&["INFO", "commandstats"]);
+    assert!(!stats.contains("cmdstat_monitor"), "{stats}");
+    assert!(contention(&server, &["--for", "1s", "-q"]).stderr.is_empty());
+}
+
+#[test]
+fn what_may_not_be_sampled_is_a_sentence_and_exit_code_3() {
+    let server = Server::start();
+    server.cli(&["ACL", "SETUSER", "poor", "on", ">open-sesame", "~*", "&*", "+@all", "-monitor"]);
+    let url = server.url().replace("redis://", "redis://poor:open-sesame@");
+    let output = lockscope().args(["contention", "--monitor", "-u", &url]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("may not run MONITOR") && !said.contains("sesame"), "{said}");
+    let wrong = lockscope().args(["contention", "--for", "0s", "-u", &server.url()]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
 }

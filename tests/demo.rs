@@ -200,6 +200,9 @@ fn check_what_was_seen(summary: &Summary, text: &str) {
     assert!(of("work that outlives its lease").changes.expired > 0, "{text}");
     assert!(of("crashed holder").changes.expired > 0, "{text}");
     assert_eq!(of("idempotency markers").lock.as_ref().unwrap().kind, Kind::Marker);
+    let told = &of("handed over without a release").told;
+    assert!(told["split"].times > 0 && told["taken-over"].sentence.contains("did not let go"), "{text}");
+    assert!(text.contains("verdicts: split "), "{text}");
 }
 
 /// Plays the process that owns a demo, when this test binary is started once more for it.

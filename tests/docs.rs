@@ -14,7 +14,7 @@ use common::samples::{ALL, Sample};
 use common::{Server, lockscope};
 use lockscope::dialects::{self, Dialect, Sight};
 use lockscope::look::{Wanted, look};
-use lockscope::model::{RawValue, Seen, Time, Ttl};
+use lockscope::model::{KNOBS, Knob, RawValue, Seen, Time, Ttl, findings};
 use regex::Regex;
 use serde_json::Value;
 
@@ -163,6 +163,18 @@ async fn the_page_on_libraries_is_what_the_dialects_say() {
         "docs/libraries.md is not what the dialects say; LOCKSCOPE_BLESS=1 cargo test --test docs writes it anew: \
          {changed:?}"
     );
+}
+
+#[test]
+fn the_page_on_findings_names_each_of_them_and_its_thresholds() {
+    let page = text_of("docs/findings.md");
+    for name in findings::names() {
+        assert!(page.contains(&format!("| `{name}` | ")), "docs/findings.md does not speak of {name}");
+    }
+    for Knob { finding, key, what, default, .. } in KNOBS {
+        let row = format!("| `{finding}` | `{key}` | {default} | {what} |");
+        assert!(page.contains(&row), "put this into docs/findings.md:\n{row}");
+    }
 }
 
 /// The names of all fields in a document, of all objects in it.

@@ -126,6 +126,11 @@ async fn the_observers_line_allows_all_that_watching_takes_and_no_write() {
     if seen.facts.product.known().unwrap().has_read_rules() {
         assert_eq!(status(&seen, "permissions"), Status::Ok, "{:?}", seen.check("permissions"));
         assert!(seen.check("writing").unwrap().finding.contains("may look only"));
+        let sampling = seen.check("sampling").unwrap();
+        assert!(sampling.status == Status::Ok && sampling.finding.contains("may not run MONITOR"), "{sampling:?}");
+        paste(&mut admin, &report.sampling_acl).await.unwrap();
+        let finding = examine(&mut conn, &scope).await.check("sampling").unwrap().finding.clone();
+        assert!(finding.contains("may run MONITOR"), "{finding}");
         assert!(seen.permissions.observer.iter().all(|g| g.permission == Permission::Allowed));
         assert!(seen.permissions.readable.iter().all(|(_, read)| *read == Permission::Allowed));
         assert!(seen.permissions.operator.iter().all(|g| matches!(g.permission, Permission::Denied { .. })));

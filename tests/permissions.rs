@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
 use common::feed::{EVENTS, held};
-use common::{Server, Watching, lockscope};
+use common::{Server, Watching, lockscope, lockscope_process, process, wait_until};
 use serde_json::Value;
 
 const PASSWORD: &str = "observer-secret";
@@ -71,6 +74,95 @@ fn the_observer_that_the_doctor_advises_can_observe() {
         // Nothing it does was refused.
         let refused: Vec<redis::Value> = server.ask(&["ACL", "LOG"]);
         assert!(refused.is_empty(), "{patterns:?}: {refused:?}");
+    }
+}
+
+/// Locks of every kind that somebody may want, with all that their libraries and our scripts keep beside them.
+fn wanted_locks(server: &Server) {
+    let far = "9999999999999";
+    let waiter = "e9b1c3a4-5d6f-4a7b-8c9d-0e1f2a3b4c5d:18";
+    let digest = "uniquejobs:0123456789abcdef0123456789abcdef";
+    let entry = serde_json::json!({"digest": digest, "message": "Limited"}).to_string();
+    let locked = format!("{digest}:LOCKED");
+    for command in [
+        &["SET", "lock:{tag}:plain", "t", "PX", "600000"][..],
+        &["HSET", "lockscope:{lock:plain}:counts", "attempts", "3", "failures", "1"],
+        &["HSET", &locked, "b4a577edbccf1d805744efa9", "1749999000.5"],
+        &["ZADD", "uniquejobs:changelog", "1749999000.5", &entry],
+    ] {
+        server.cli(command);
+    }
+    for (name, beside) in [("lock:fair", "{lock:fair}"), ("lock:{tag}:fair", "lock:{tag}:fair")] {
+        server.cli(&["HINCRBY", name, "e9b1c3a4-5d6f-4a7b-8c9d-0e1f2a3b4c5d:17", "1"]);
+        server.cli(&["PEXPIRE", name, "30000"]);
+        server.cli(&["RPUSH", &format!("redisson_lock_queue:{beside}"), waiter]);
+        server.cli(&["ZADD", &format!("redisson_lock_timeout:{beside}"), far, waiter]);
+    }
+}
+
+/// Ends when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How often the server ran each command, and how often it refused to.
+fn calls(server: &Server, command: &str) -> Option<String> {
+    let stats: String = server.ask(&["INFO", "commandstats"]);
+    // Before 7.0 subcommands are not told apart.
+    let whole = command.split('|').next().unwrap_or(command);
+    let of = |name: &str| stats.lines().find(|line| line.starts_with(&format!("cmdstat_{name}:"))).map(String::from);
+    of(command).or_else(|| of(whole))
+}
+
+#[test]
+fn the_observer_may_ask_all_that_tells_who_wants_a_lock_and_sample_only_if_allowed() {
+    for patterns in [&["-p", "lock:*", "-p", "uniquejobs:*:LOCKED"][..], &[]] {
+        let server = Server::with(&["--notify-keyspace-events", EVENTS]);
+        let output = lockscope().args(["doctor", "--json", "-u", &server.url()]).args(patterns).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).expect("the doctor's report");
+        let line = |which: &str| report["acl"][which].as_str().expect("a line to paste").to_string();
+        paste(&server, &line("observer"));
+        let user = user_of(&line("observer"));
+        let refused = run(&server, &user, &[&["contention", "--monitor", "--for", "100ms"], patterns].concat());
+        assert_eq!(refused.code, Some(3), "{}", refused.err);
+        assert!(refused.err.contains("may not run MONITOR") && refused.err.contains("+monitor"), "{}", refused.err);
+
+        paste(&server, &line("sampling"));
+        assert_eq!(user_of(&line("sampling")), user);
+        server.cli(&["ACL", "LOG", "RESET"]);
+        wanted_locks(&server);
+        let home = process::scratch("permissions");
+        let mut command = lockscope_process(&home);
+        command.args(["contention", "--monitor", "--for", "60s", "-u", &server.url(), "--user", &user]).args(patterns);
+        command.env("LOCKSCOPE_PASSWORD", PASSWORD).stdout(Stdio::null()).stderr(Stdio::null());
+        let _running = Running(process::spawn(command).expect("lockscope starts"));
+        // Its holder names it, so that a burst shows its connection, which is then asked for.
+        let mut holder = server.connection();
+        let asked = [
+            "pubsub|numsub",
+            "llen",
+            "lrange",
+            "zscore",
+            "time",
+            "object|idletime",
+            "exists",
+            "hmget",
+            "zrangebyscore",
+            "monitor",
+            "client|list",
+        ];
+        wait_until("everything was asked for", Duration::from_secs(40), || {
+            redis::cmd("SET").arg("lock:plain").arg("t").arg("PX").arg(600_000).exec(&mut holder).unwrap();
+            redis::cmd("SET").arg("lock:plain").arg("t").arg("XX").arg("PX").arg(600_000).exec(&mut holder).unwrap();
+            asked.iter().all(|command| calls(&server, command).is_some())
+        });
+        let log: Vec<redis::Value> = server.ask(&["ACL", "LOG"]);
+        assert!(log.is_empty(), "{patterns:?}: {log:?}");
     }
 }
 

@@ -1,12 +1,13 @@
 //! The figures that lockscope promises, measured side by side on private servers.
 //!
-//! `cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown]`; all parts without a
+//! `cargo bench --bench figures -- [PART]... [--markdown]`; all parts without a
 //! name. Times depend on the machine, so each figure is a ratio of two things measured in turns, or a count, or processor
 //! time. A machine that is busy with other things is said to be, not averaged away.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod console;
+mod contention;
 mod events;
 mod inventory;
 mod keyspace;
@@ -14,16 +15,18 @@ mod machine;
 mod memory;
 mod opened;
 mod politeness;
+mod polling;
 mod report;
 mod stalls;
+mod verdicts;
 
 use std::process::ExitCode;
 
 use keyspace::Keyspace;
 use report::Report;
 
-const USAGE: &str =
-    "usage: cargo bench --bench figures -- [inventory|events|memory|politeness|console]... [--markdown] [--rounds N]";
+const USAGE: &str = "usage: cargo bench --bench figures -- \
+    [inventory|events|memory|verdicts|politeness|polling|contention|console]... [--markdown] [--rounds N]";
 
 /// What was asked for.
 struct Wanted {
@@ -38,8 +41,11 @@ enum Part {
     Inventory,
     Events,
     Memory,
+    Verdicts,
     Politeness,
+    Polling,
     Console,
+    Contention,
 }
 
 fn main() -> ExitCode {
@@ -64,8 +70,11 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "inventory" => wanted.parts.push(Part::Inventory),
             "events" => wanted.parts.push(Part::Events),
             "memory" => wanted.parts.push(Part::Memory),
+            "verdicts" => wanted.parts.push(Part::Verdicts),
             "politeness" => wanted.parts.push(Part::Politeness),
+            "polling" => wanted.parts.push(Part::Polling),
             "console" => wanted.parts.push(Part::Console),
+            "contention" => wanted.parts.push(Part::Contention),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
@@ -77,7 +86,16 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
         }
     }
     if wanted.parts.is_empty() {
-        wanted.parts = vec![Part::Memory, Part::Events, Part::Inventory, Part::Politeness, Part::Console];
+        wanted.parts = vec![
+            Part::Memory,
+            Part::Verdicts,
+            Part::Events,
+            Part::Polling,
+            Part::Contention,
+            Part::Inventory,
+            Part::Politeness,
+            Part::Console,
+        ];
     }
     Ok(wanted)
 }
@@ -88,8 +106,17 @@ fn measure(wanted: &Wanted) -> ExitCode {
     if asked(Part::Memory) {
         memory::measure(&mut report);
     }
+    if asked(Part::Verdicts) {
+        verdicts::measure(&mut report, wanted.rounds);
+    }
     if asked(Part::Events) {
         events::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Polling) {
+        polling::measure(&mut report);
+    }
+    if asked(Part::Contention) {
+        contention::measure(&mut report, wanted.rounds);
     }
     if asked(Part::Console) {
         console::measure(&mut report);

@@ -69,7 +69,9 @@ impl App {
                 self.say(format!("mouse {}", if self.mouse { "on" } else { "off" }), now);
                 return vec![Effect::Mouse(self.mouse)];
             }
+            Command::Sample => return self.turn_sampling(now),
             Command::Locks => self.show(Screen::Locks),
+            Command::Contention => self.show(Screen::Contention),
             Command::Events => self.show(Screen::Events),
             Command::Servers => self.show(Screen::Servers),
             Command::Lab => self.show(Screen::Lab),
@@ -84,7 +86,9 @@ impl App {
     /// Whether the command means anything on the screen as it is.
     pub fn can(&self, command: Command) -> bool {
         match command {
-            Command::Open | Command::Mark | Command::MarkAll | Command::Sort | Command::Reverse => self.in_list(),
+            Command::Open | Command::Mark | Command::MarkAll => self.in_list(),
+            // Who blocks whom has an order of its own.
+            Command::Sort | Command::Reverse => self.in_list() && self.screen == Screen::Locks,
             Command::Copy | Command::Free | Command::Extend => self.in_list() || self.opened.is_some(),
             command if command.is_of_lab() => self.in_lab(),
             _ => true,
@@ -93,7 +97,7 @@ impl App {
 
     /// Whether the list of locks is what the keys move in.
     pub fn in_list(&self) -> bool {
-        self.screen == Screen::Locks && self.opened.is_none()
+        matches!(self.screen, Screen::Locks | Screen::Contention) && self.opened.is_none()
     }
 
     /// Whether the key is meant for what is in the rows of the list.
@@ -123,6 +127,8 @@ impl App {
     }
 
     fn show(&mut self, screen: Screen) {
+        // The two lists have other rows.
+        self.scene.outdated |= screen != self.screen && matches!(screen, Screen::Locks | Screen::Contention);
         self.screen = screen;
         self.opened = None;
         self.scroll = 0;
@@ -144,7 +150,7 @@ impl App {
         }
         if self.opened.take().is_some() {
         } else if self.screen != Screen::Locks {
-            self.screen = Screen::Locks;
+            self.show(Screen::Locks);
         } else if !self.marked.is_empty() {
             self.marked.clear();
         } else if !self.filter_text.is_empty() {

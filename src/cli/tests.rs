@@ -76,7 +76,7 @@ fn every_command_has_an_example_of_its_own() {
 #[test]
 fn commands_that_do_not_exist_yet_are_not_listed() {
     let names: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
-    let reading = ["ls", "show", "watch", "discover", "doctor"];
+    let reading = ["ls", "show", "watch", "contention", "discover", "doctor"];
     let writing = ["release", "extend", "undo", "audit", "acquire", "probe", "scripts"];
     let others = ["demo", "info", "completions", "man", "config"];
     assert_eq!(names, [&reading[..], &writing, &others].concat());

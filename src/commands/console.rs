@@ -19,9 +19,10 @@ use ratatui::backend::CrosstermBackend;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
-use crate::app::{App, Title, Writing};
+use crate::app::{App, Consent, Title, Writing};
 use crate::fault::Fault;
 use crate::keys::Keys;
+use crate::monitor::Duty;
 use crate::operator::Operator;
 use crate::pace::Pace;
 use crate::run::{Tty, run as run_loop};
@@ -36,7 +37,7 @@ pub fn needs_a_terminal() -> Result<(), Fault> {
 }
 
 /// Opens the console until somebody quits, or for as long as was asked for.
-pub async fn run(session: &Session, how_long: Option<Duration>) -> Result<u8, Fault> {
+pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<Duty>) -> Result<u8, Fault> {
     needs_a_terminal()?;
     let settings = &session.settings;
     let keys = Keys::bound(&settings.keys)?;
@@ -45,6 +46,10 @@ pub async fn run(session: &Session, how_long: Option<Duration>) -> Result<u8, Fa
     let title = Title { target, environment: settings.environment.map(|environment| environment.name()) };
     let mut app = App::new(title, keys, theme, None);
     let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
+    if sampled.is_some() {
+        app.consent = Consent::Given;
+        monitor.sample_by(sampled);
+    }
     app.writing = Writing::new(settings.read_only, settings.write, monitor.clock.now());
     let mut operator = Operator::new(settings, &session.topology, &session.shown, None);
     let mut tty = RealTty::open()?;

@@ -25,7 +25,7 @@ pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
     console::needs_a_terminal()?;
     let demo = Demo::open(&stage).await?;
     let session = Session::private(global, &demo.server.url()).await?;
-    let ended = console::run(&session, options.duration).await;
+    let ended = console::run(&session, options.duration, Some(demo::DUTY)).await;
     demo.fleet.stop().await;
     ended
 }

@@ -32,6 +32,8 @@ pub struct Report {
     pub observer_acl: String,
     /// The line that makes a user who may free, extend and take locks too.
     pub operator_acl: String,
+    /// The line that lets the first of them sample attempts as well.
+    pub sampling_acl: String,
 }
 
 impl Report {
@@ -88,6 +90,7 @@ pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Rep
         checks.extend([
             watching::notifications(&facts, &permissions, scope),
             watching::looking(&facts, &permissions, scope),
+            watching::sampling(&permissions),
             watching::writing(&permissions),
             hazards::eviction(&facts),
             hazards::persistence(&facts),
@@ -100,7 +103,7 @@ pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Rep
     let product = facts.product.known();
     let observer_acl = scope.acl_line(Party::Observer, product);
     let operator_acl = scope.acl_line(Party::Operator, product);
-    Report { facts, permissions, checks, observer_acl, operator_acl }
+    Report { facts, permissions, checks, observer_acl, operator_acl, sampling_acl: permissions::sampling_line() }
 }
 
 #[cfg(test)]

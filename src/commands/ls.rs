@@ -9,7 +9,7 @@ use super::{fencing, waiters};
 use crate::cli::Ls;
 use crate::fault::Fault;
 use crate::filter::{Filter, Subject};
-use crate::model::{LockView, Snapshot};
+use crate::model::{LockView, Snapshot, findings};
 use crate::monitor::{Monitor, Stream};
 use crate::output::{self, Place, columns};
 use crate::pace::Pace;
@@ -37,6 +37,9 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     })?;
     if !options.json && !options.csv {
         session.say(&footer(&monitor, &snapshot, found, matched, locks.len()));
+        for (name, sentence) in findings::summaries(&locks) {
+            session.say(&format!("{sentence} (finding:{name})"));
+        }
     }
     tell_gaps(session, &monitor, &snapshot);
     let code = session.still_there(&monitor);
@@ -61,14 +64,14 @@ pub async fn matching(
     Ok(locks)
 }
 
-fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: &Place) {
+pub fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: &Place) {
     if let Some(filter) = filter {
         locks.retain(|lock| filter.matches(&Subject::from(lock).on_node(&place.node(lock.node))));
     }
 }
 
 /// Runs the engine until every lock was met, and for as long as was asked for.
-async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Option<Duration>) -> Result<(), Fault> {
+pub async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Option<Duration>) -> Result<(), Fault> {
     let mut progress = ProgressLine::new(session);
     let until = tokio::time::Instant::now() + observe.unwrap_or_default();
     loop {

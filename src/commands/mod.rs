@@ -4,6 +4,7 @@ mod acquire;
 mod act;
 mod audit;
 mod console;
+mod contention;
 mod demo;
 mod discover;
 pub mod doctor;
@@ -34,7 +35,9 @@ use session::Session;
 /// Runs a command; the exit code comes back.
 pub async fn run(cli: Cli) -> Result<u8, Fault> {
     let global = &cli.global;
-    let Some(command) = cli.command else { return console::run(&Session::open(global).await?, None).await };
+    let Some(command) = cli.command else {
+        return console::run(&Session::open(global).await?, None, None).await;
+    };
     match command {
         Command::Completions { shell } => print(|out| cli::write_completions(shell, out)),
         Command::Man { page } => {
@@ -63,6 +66,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
         Command::Acquire(options) => acquire::run(&Session::open(global).await?, &options).await,
         Command::Probe(options) => probe::run(&Session::open(global).await?, &options).await,
+        Command::Contention(options) => contention::run(&Session::open(global).await?, &options).await,
         Command::Scripts(options) => scripts::run(&options),
     }
 }

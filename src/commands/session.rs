@@ -11,7 +11,7 @@ use crate::dialects::Recogniser;
 use crate::fault::Fault;
 use crate::glob::Glob;
 use crate::model::{Key, Limits};
-use crate::monitor::{Inventory, Monitor, Options, Stream};
+use crate::monitor::{Inventory, Monitor, Options, Sampling, Stream};
 use crate::output::{Look, Place};
 use crate::pace::Pace;
 use crate::settings::{Outside, Settings, Talk};
@@ -81,7 +81,9 @@ impl Session {
     }
 
     async fn start(&self, options: Options) -> Result<Monitor, Fault> {
-        Monitor::start(&self.topology, options).await.map_err(|error| self.fault(&error))
+        let mut monitor = Monitor::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
+        monitor.tune(self.settings.tuning.clone());
+        Ok(monitor)
     }
 
     /// The pace that was asked for, or what the command thinks right.
@@ -163,5 +165,23 @@ fn node_json(node: &crate::monitor::NodeStatus) -> Value {
             "calls": scan.calls,
             "count": scan.count,
         })),
+        "sampling": node.sampling.as_ref().map(sampling_json),
     })
+}
+
+fn sampling_json(sampling: &Sampling) -> Value {
+    match sampling {
+        Sampling::Starting => json!({ "state": "starting" }),
+        Sampling::Refused(why) => json!({ "state": "refused", "why": why }),
+        Sampling::Failed(why) => json!({ "state": "failed", "why": why }),
+        Sampling::On(sampled) => json!({
+            "state": "on",
+            "why": sampled.cut.map(|cut| cut.why()),
+            "at": sampled.at.rfc3339(),
+            "commands": sampled.lines,
+            "looked_ms": sampled.looked.as_millis() as u64,
+            "coverage": (sampled.coverage * 1000.0).round() / 1000.0,
+            "judged": sampled.told,
+        }),
+    }
 }

@@ -26,20 +26,20 @@ pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Resul
         }
         for lock in locks.iter_mut().filter(|lock| lock.node == node.id && lock.waits.is_none()) {
             if let Some(waits) = counted.get(&lock.key) {
-                take(lock, *waits, now);
+                take(lock, *waits, session.settings.tuning.contended_waiters, now);
             }
         }
     }
     Ok(())
 }
 
-/// The same judgement as the table's, now that it is known.
-fn take(lock: &mut LockView, waits: Waits, now: Time) {
+/// The same judgement as the table's, now that it is known: from `many` on it is contended.
+fn take(lock: &mut LockView, waits: Waits, many: f64, now: Time) {
     lock.waits = Some(waits);
     if waits.count > 0 {
         lock.verdict.evidence.push(waits.sentence(now));
     }
-    if waits.count >= Waits::MANY && lock.verdict.state == State::Held {
+    if f64::from(waits.count) >= many && (State::Contended..=State::Held).contains(&lock.verdict.state) {
         lock.verdict.state = State::Contended;
     }
 }

@@ -3,6 +3,7 @@
 //! Read and checked as a whole, so that a mistake in any part of it is told with its line before anything connects.
 //! How it joins with the command line and the environment is decided in [`settings`](crate::settings).
 
+mod findings;
 mod section;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::keys::{self, Press};
 use crate::nearest::nearest;
 use crate::server_url::ServerUrl;
 use clap::ValueEnum;
+pub use findings::{Tweak, tuned};
 use section::Section;
 
 /// A config file with every key explained, for `config template`.
@@ -34,6 +36,8 @@ pub struct Config {
     pub mappings: Vec<Mapping>,
     /// Locks that are never written.
     pub protected: Vec<Glob>,
+    /// What is judged otherwise than usual.
+    pub findings: Vec<Tweak>,
     pub targets: BTreeMap<String, Target>,
     /// Keys of the console's commands, where they are not the usual ones.
     pub keys: BTreeMap<String, Vec<String>>,
@@ -48,6 +52,8 @@ pub struct Target {
     pub environment: Option<Environment>,
     pub patterns: Vec<Glob>,
     pub protected: Vec<Glob>,
+    /// The same as at the top, and after it.
+    pub findings: Vec<Tweak>,
     pub read_only: bool,
     pub pace: Option<PaceArg>,
     pub tls_ca: Option<PathBuf>,
@@ -56,7 +62,7 @@ pub struct Target {
     pub tls_insecure: bool,
 }
 
-const TOP: &[&str] = &["default_target", "patterns", "protected", "dialect", "target", "keys"];
+const TOP: &[&str] = &["default_target", "patterns", "protected", "dialect", findings::KEY, "target", "keys"];
 const DIALECT: &[&str] = &["name", "pattern"];
 const TARGET: &[&str] = &[
     "url",
@@ -66,6 +72,7 @@ const TARGET: &[&str] = &[
     "environment",
     "patterns",
     "protected",
+    findings::KEY,
     "read_only",
     "pace",
     "tls_ca",
@@ -103,6 +110,7 @@ impl Config {
             default_target: top.text("default_target")?,
             patterns: top.texts_as("patterns", glob)?,
             protected: top.texts_as("protected", glob)?,
+            findings: findings::read(&top)?,
             ..Config::default()
         };
         for section in top.tables_in_list("dialect", DIALECT)? {
@@ -170,6 +178,7 @@ fn target(section: &Section<'_>, folder: &Path) -> Result<Target, Fault> {
         environment: section.text_as("environment", environment)?,
         patterns: section.texts_as("patterns", glob)?,
         protected: section.texts_as("protected", glob)?,
+        findings: findings::read(section)?,
         read_only: section.flag("read_only")?,
         pace: section.text_as("pace", |text| text.parse())?,
         tls_ca: file("tls_ca")?,

@@ -112,11 +112,27 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A number that is not less than nought.
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
+        const EXPECTED: &str = "a number, nought or more";
+        let Some(value) = self.find(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().parse::<f64>().ok(),
+            DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+            _ => return Err(self.type_fault(key, value, EXPECTED)),
+        };
+        match number.filter(|number| number.is_finite() && *number >= 0.0) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.fault(value.span(), &format!("{key:?} has to be {EXPECTED}"))),
+        }
+    }
+
     /// The table `[key]`.
     pub(super) fn table(&self, key: &str, known: &[&str]) -> Result<Option<Section<'a>>, Fault> {
         let Some(value) = self.find(key) else { return Ok(None) };
         let DeValue::Table(table) = value.get_ref() else { return Err(self.type_fault(key, value, "a table")) };
-        self.below(key.to_string(), value.span(), table, known).map(Some)
+        let path = if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) };
+        self.below(path, value.span(), table, known).map(Some)
     }
 
     /// The keys that are there.

@@ -108,3 +108,36 @@ fn a_named_file_has_to_be_there() {
     let fault = Config::load(Some(Path::new("/nonexistent/x.toml"))).unwrap_err();
     assert!(fault.to_string().contains("config template") && fault.exit_code() == 2);
 }
+
+#[test]
+fn findings_are_silenced_and_tuned_for_all_and_for_one_server() {
+    let text = "[findings]\nsilence = ['starving']\nlong.times = 7\n[target.a]\nurl = 'redis://h'\n\
+                [target.a.findings]\nsilence = ['outlived']\nlong = { times = 2.5, holds = 50 }\n";
+    let config = parse(text).unwrap();
+    let everywhere = tuned(config.findings.iter());
+    assert!(everywhere.is_silenced("starving") && !everywhere.is_silenced("outlived"));
+    assert_eq!((everywhere.long_times, everywhere.long_holds), (7.0, 20.0));
+    let here = tuned(config.findings.iter().chain(&config.targets["a"].findings));
+    assert!(here.is_silenced("starving") && here.is_silenced("outlived"));
+    assert_eq!((here.long_times, here.long_holds), (2.5, 50.0));
+}
+
+#[test]
+fn a_wrong_finding_or_threshold_names_the_nearest() {
+    for (text, number, part) in [
+        ("[findings]\nsilence = ['starvin']", 2, "there is no finding \"starvin\"; did you mean \"starving\"?"),
+        ("[findings]\nlng.times = 1", 2, "\"lng\" is not a key of [findings]; did you mean \"long\"?"),
+        ("[findings.long]\ntime = 1", 2, "\"time\" is not a key of [findings.long]; did you mean \"times\"?"),
+        ("[findings.long]\ntimes = 'x'", 2, "has to be a number, nought or more, not a text"),
+        ("[findings.long]\ntimes = -1", 2, "has to be a number, nought or more"),
+        ("[findings.long]\ntimes = nan", 2, "has to be a number, nought or more"),
+        ("[findings.long]\ntimes = 0x10", 2, "has to be a number"),
+        ("[findings]\nlong = 3", 2, "has to be a table, not a number"),
+        ("findings = 3", 1, "has to be a table"),
+        ("[target.a]\nurl = 'redis://h'\nfindings.long.tmes = 1", 3, "not a key of [target.a.findings.long]"),
+    ] {
+        let sentence = parse(text).unwrap_err().to_string();
+        assert!(sentence.starts_with(&format!("/etc/ls/config.toml line {number}: ")), "{text}: {sentence}");
+        assert!(sentence.contains(part), "{text}: {sentence}");
+    }
+}

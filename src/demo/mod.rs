@@ -18,16 +18,19 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 pub use fleet::{Fleet, SITUATIONS, Situation, Tally, Tempo};
 pub use server::{NoServer, PrivateServer};
-pub use summary::{Sighting, Summary};
+pub use summary::{Sighting, Summary, Told};
 
+use crate::contention::burst::Bounds;
 use crate::dialects::Recogniser;
 use crate::model::Limits;
-use crate::monitor::{self, Inventory, Monitor};
+use crate::monitor::{self, Duty, Inventory, Monitor};
 use crate::pace::Pace;
 use crate::topology::Topology;
 
 /// How long a headless demo watches if nothing else is said.
 pub const USUAL: Duration = Duration::from_secs(20);
+/// Nobody else is on the demo's server whom MONITOR could slow.
+pub const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
 /// How often the headless demo looks at the table.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -89,6 +92,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
         inventory: Inventory::Walk,
     };
     let mut monitor = Monitor::start(&topology, watch).await?;
+    monitor.sample_by(Some(DUTY));
 
     let mut summary = Summary::new(options.seed);
     let mut looks = tokio::time::interval(LOOK);

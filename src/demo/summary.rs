@@ -1,12 +1,13 @@
-//! What a headless demo saw: the locks by state and library, and each planted situation as the monitor knows it.
+//! What a headless demo saw: the locks by state and library, and each planted situation as the monitor knows it, with
+//! what was said of it: what should have been and was not, and what is not true of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::fleet::{SITUATIONS, Situation, Tally};
+use super::fleet::{DEADLOCK, SITUATIONS, Situation, Tally, is_usual};
 use crate::glob::Glob;
-use crate::model::{Change, Ending, HeldIs, Key, LockView, Snapshot, State};
+use crate::model::{Blocking, Change, Ending, HeldIs, Key, LockView, Snapshot, State};
 use crate::monitor::Monitor;
 use crate::servers::Product;
 use crate::text;
@@ -20,8 +21,23 @@ pub struct Sighting {
     /// How many locks of it there were at that look.
     pub keys: usize,
     pub changes: Changes,
+    /// What was said of its locks, by state word or name of the finding.
+    pub told: BTreeMap<&'static str, Told>,
+    /// What the last look said, and of which lock: as long as it is said again, it is one time.
+    lately: BTreeSet<(&'static str, Key)>,
     glob: Glob,
 }
+
+/// One word that was said of the locks of a situation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    pub times: u32,
+    /// The first time, with the lock's name.
+    pub sentence: String,
+}
+
+/// As many wanted locks are looked at for deadlocks.
+const WANTED: usize = 200;
 
 /// Counts of what happened to the locks of a situation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,12 +80,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(seed: u64) -> Summary {
+    pub fn new(seed: u64) -> Summary {
         let sighting = |situation: &'static Situation| Sighting {
             situation,
             lock: None,
             keys: 0,
             changes: Changes::default(),
+            told: BTreeMap::new(),
+            lately: BTreeSet::new(),
             glob: situation.glob(),
         };
         Summary {
@@ -87,13 +105,18 @@ impl Summary {
     }
 
     /// Takes in what the monitor knows now and what happened since the last look.
-    pub(super) fn look(&mut self, monitor: &mut Monitor) {
+    pub fn look(&mut self, monitor: &mut Monitor) {
         for transition in monitor.take_transitions().0 {
             if let Some(sighting) = self.sighting_of(&transition.key) {
                 sighting.changes.count(transition.change);
             }
         }
-        self.see(&monitor.snapshot());
+        let snapshot = monitor.snapshot();
+        self.see(&snapshot);
+        let deadlocked = deadlocked(monitor);
+        for sighting in &mut self.sightings {
+            sighting.hear(&snapshot.locks, &deadlocked);
+        }
     }
 
     pub(super) fn finish(&mut self, monitor: &mut Monitor, watched: Duration) {
@@ -131,6 +154,25 @@ impl Summary {
         unseen.map(|sighting| sighting.situation.name).collect()
     }
 
+    /// The situations of which not all was said that tells of them, with what was not.
+    pub fn untold(&self) -> Vec<String> {
+        let untold = |sighting: &Sighting| {
+            let words = sighting.untold();
+            (!words.is_empty()).then(|| format!("{}: {}", sighting.situation.name, words.join(", ")))
+        };
+        self.sightings.iter().filter_map(untold).collect()
+    }
+
+    /// What was said and is not true, by situation.
+    pub fn invented(&self) -> Vec<String> {
+        let of = |sighting: &Sighting| {
+            let name = sighting.situation.name;
+            let said = |(word, told): (&str, &Told)| format!("{name}: {word} ({})", told.sentence);
+            sighting.invented().map(said).collect::<Vec<_>>()
+        };
+        self.sightings.iter().flat_map(of).collect()
+    }
+
     /// 0 if every situation was found, else 1.
     pub fn exit_code(&self) -> u8 {
         u8::from(!self.missing().is_empty())
@@ -161,10 +203,32 @@ impl Summary {
         self.sightings.iter().try_for_each(|sighting| sighting.write(out))?;
         let missing = self.missing();
         match missing.len() {
-            0 => writeln!(out, "\nAll {} situations were found.", self.sightings.len()),
-            _ => writeln!(out, "\nNot found: {}.", missing.join(", ")),
+            0 => writeln!(out, "\nAll {} situations were found.", self.sightings.len())?,
+            _ => writeln!(out, "\nNot found: {}.", missing.join(", "))?,
+        }
+        match self.untold().as_slice() {
+            [] => writeln!(out, "Each got its right verdicts.")?,
+            untold => writeln!(out, "Not said so far: {}.", untold.join("; "))?,
+        }
+        match self.invented().as_slice() {
+            [] => writeln!(out, "Nothing was invented."),
+            invented => writeln!(out, "Invented: {}.", invented.join("; ")),
         }
     }
+}
+
+/// The locks whose holders wait for each other, with what says so.
+fn deadlocked(monitor: &Monitor) -> BTreeMap<Key, String> {
+    let (table, now) = (monitor.table(), monitor.clock.now());
+    let wanted = table.strained(WANTED, now);
+    let locks: Vec<LockView> = wanted.into_iter().filter_map(|place| table.view(table.lock_at(place)?, now)).collect();
+    let rings = Blocking::of(&locks, now).deadlocks;
+    let words = |ring: &Vec<usize>| {
+        let keys: Vec<Key> = ring.iter().filter_map(|index| Some(locks.get(*index)?.key.clone())).collect();
+        let names: Vec<String> = keys.iter().map(Key::to_string).collect();
+        keys.into_iter().map(move |key| (key, format!("holders wait for each other: {}", names.join(", "))))
+    };
+    rings.iter().flat_map(words).collect()
 }
 
 /// Which of several locks shows a situation best: the worst state, then the most missed and the most seen renewals.
@@ -175,9 +239,43 @@ fn telling(lock: &LockView) -> (std::cmp::Reverse<State>, u64, u64, usize) {
     (std::cmp::Reverse(lock.verdict.state), missed, count, lock.holders.len())
 }
 
+/// All that is said of a lock beyond that it is held, each word with its sentence.
+fn said(lock: &LockView) -> impl Iterator<Item = (&'static str, String)> {
+    let state = lock.verdict.state;
+    let verdict = (!is_usual(state)).then(|| (state.name(), lock.verdict.evidence.join("; ")));
+    verdict.into_iter().chain(lock.findings.iter().map(|finding| (finding.name, finding.sentence.clone())))
+}
+
 impl Sighting {
+    /// Takes in what is said of its locks at one moment.
+    fn hear(&mut self, locks: &[LockView], deadlocked: &BTreeMap<Key, String>) {
+        let mut now = BTreeSet::new();
+        for lock in locks.iter().filter(|lock| self.glob.matches(lock.key.as_bytes())) {
+            let deadlock = deadlocked.get(&lock.key).map(|sentence| (DEADLOCK, sentence.clone()));
+            for (word, sentence) in said(lock).chain(deadlock) {
+                let new = Told { times: 0, sentence: format!("{}: {sentence}", lock.key) };
+                let told = self.told.entry(word).or_insert(new);
+                told.times += u32::from(!self.lately.contains(&(word, lock.key.clone())));
+                now.insert((word, lock.key.clone()));
+            }
+        }
+        self.lately = now;
+    }
+
+    /// What tells of it and was not said.
+    pub fn untold(&self) -> Vec<&'static str> {
+        self.situation.shows.iter().copied().filter(|word| !self.told.contains_key(word)).collect()
+    }
+
+    /// What was said of it and is not true.
+    pub fn invented(&self) -> impl Iterator<Item = (&'static str, &Told)> {
+        let Situation { shows, may, .. } = self.situation;
+        let known = |word: &&'static str| shows.contains(word) || may.contains(word);
+        self.told.iter().map(|(word, told)| (*word, told)).filter(move |(word, _)| !known(word))
+    }
+
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Situation { name, key, library, what_to_see } = self.situation;
+        let Situation { name, key, library, what_to_see, .. } = self.situation;
         let Some(lock) = &self.lock else {
             writeln!(out, "  {name}: {key} ({library})\n      not found: {what_to_see}")?;
             return Ok(());
@@ -194,7 +292,16 @@ impl Sighting {
             .chain(rare.iter().filter(|(count, _)| *count > 0))
             .map(|(count, word)| format!("{word} {count}"))
             .collect();
-        writeln!(out, "      in all: {}", told.join(", "))
+        writeln!(out, "      in all: {}", told.join(", "))?;
+        if !self.told.is_empty() {
+            let times = |(word, told): (&&str, &Told)| match told.times {
+                1 => format!("{word} once"),
+                times => format!("{word} {times} times"),
+            };
+            let words: Vec<String> = self.told.iter().map(times).collect();
+            writeln!(out, "      verdicts: {}", words.join(", "))?;
+        }
+        Ok(())
     }
 }
 

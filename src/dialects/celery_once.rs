@@ -26,6 +26,11 @@ impl Dialect for CeleryOnce {
         Some(Claim::lock(confidence, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
     }
 
+    /// Whoever queues the task takes it; a worker frees it.
+    fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Manual
     }

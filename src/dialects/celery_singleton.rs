@@ -31,6 +31,11 @@ impl Dialect for CelerySingleton {
         Some(Claim::exclusive(confidence, token))
     }
 
+    /// Whoever queues the task takes it; a worker frees it.
+    fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Manual
     }

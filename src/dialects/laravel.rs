@@ -109,6 +109,12 @@ impl Dialect for Laravel {
         Some(if slot { Claim { mode: Mode::Permit, ..claim } } else { claim })
     }
 
+    /// A scheduled task may run on after the scheduler has ended, and a job is worked on by another process than the one
+    /// that queued it.
+    fn stays(&self, key: &[u8]) -> bool {
+        family(key).is_some()
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Manual
     }

@@ -53,6 +53,11 @@ impl Dialect for Marker {
         Some(Claim { kind: Kind::Marker, mode: Mode::Exclusive, confidence: confidence?, holders: Vec::new() })
     }
 
+    /// That is what it is for.
+    fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Manual
     }

@@ -112,8 +112,19 @@ pub trait Dialect: Send + Sync {
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal;
 
+    /// Whether the key stays on purpose when the work is done, or is taken by somebody else than the one who works, so
+    /// that a holder who is gone means nothing.
+    fn stays(&self, _key: &[u8]) -> bool {
+        false
+    }
+
     /// Whether those who wait can be counted on the server, by a channel or a queue of the lock's own.
     fn shows_waiters(&self) -> bool {
+        false
+    }
+
+    /// Whether the library writes each attempt into a changelog.
+    fn publishes_attempts(&self) -> bool {
         false
     }
 

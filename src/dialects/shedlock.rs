@@ -45,6 +45,11 @@ impl Dialect for ShedLock {
         Some(Claim::lock(confidence, Mode::Exclusive, vec![holder]))
     }
 
+    /// With `lockAtLeastFor` it outlives its job.
+    fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 0.5 }
     }

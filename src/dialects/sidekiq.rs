@@ -52,8 +52,17 @@ impl Dialect for UniqueJobs {
         Some(Claim::lock(confidence, mode, jobs.into_iter().map(|job| job.holder).collect()))
     }
 
+    /// Whoever pushes the job takes it; a worker frees it.
+    fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::NoLease
+    }
+
+    fn publishes_attempts(&self) -> bool {
+        true
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

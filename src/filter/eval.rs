@@ -24,7 +24,7 @@ impl<'a> From<&'a LockView> for Subject<'a> {
             node_name: None,
             lock: Some(lock),
             tokens: [None, None],
-            failures_per_s: None,
+            failures_per_s: lock.tries.and_then(|tries| tries.known_failures_per_s()),
             waiters: lock.waits.map(|waits| f64::from(waits.count)),
         }
     }
@@ -77,6 +77,9 @@ impl<'a> Subject<'a> {
                     || lock.holders.iter().any(|holder| holder.mode.is_some_and(|mode| pattern.is(mode.name())))
             }),
             Topic::Kind => self.lock.is_some_and(|lock| pattern.is(lock.kind.name())),
+            Topic::Finding => {
+                self.lock.is_some_and(|lock| lock.findings.iter().any(|finding| pattern.is(finding.name)))
+            }
             Topic::Node => {
                 self.node_name.is_some_and(|name| pattern.is_in(name)) || pattern.is(&self.node.0.to_string())
             }

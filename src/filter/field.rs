@@ -1,7 +1,7 @@
 //! What can be asked about a lock, by name.
 
 use crate::dialects;
-use crate::model::{Kind, Mode};
+use crate::model::{Kind, Mode, State, findings};
 
 /// Asked with `:` and a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +13,7 @@ pub(super) enum Topic {
     Mode,
     Kind,
     Node,
+    Finding,
 }
 
 /// Asked with a comparison.
@@ -34,7 +35,7 @@ pub(super) enum Field {
 }
 
 /// Every field, by the name it is written with.
-pub(super) const FIELDS: [(&str, Field); 14] = [
+pub(super) const FIELDS: [(&str, Field); 15] = [
     ("key", Field::Topic(Topic::Key)),
     ("state", Field::Topic(Topic::State)),
     ("lib", Field::Topic(Topic::Library)),
@@ -42,6 +43,7 @@ pub(super) const FIELDS: [(&str, Field); 14] = [
     ("mode", Field::Topic(Topic::Mode)),
     ("kind", Field::Topic(Topic::Kind)),
     ("node", Field::Topic(Topic::Node)),
+    ("finding", Field::Topic(Topic::Finding)),
     ("ttl", Field::Measure(Measure::Ttl)),
     ("lease", Field::Measure(Measure::Lease)),
     ("held", Field::Measure(Measure::Held)),
@@ -50,10 +52,6 @@ pub(super) const FIELDS: [(&str, Field); 14] = [
     ("fail", Field::Measure(Measure::Failures)),
     ("wait", Field::Measure(Measure::Waiters)),
 ];
-
-/// The state words of the verdicts, those that are given today and those that come with more evidence.
-pub(super) const STATES: [&str; 11] =
-    ["split", "orphan", "no-ttl", "stalled", "contended", "long", "expiring", "held", "test", "done", "free"];
 
 pub(super) fn field(name: &str) -> Option<Field> {
     FIELDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, field)| *field)
@@ -69,10 +67,11 @@ impl Topic {
     /// The words it can have, where they are a closed set.
     pub(super) fn words(self) -> Option<Vec<&'static str>> {
         match self {
-            Topic::State => Some(STATES.to_vec()),
+            Topic::State => Some(State::ALL.map(State::name).to_vec()),
             Topic::Library => Some(dialects::all().iter().map(|dialect| dialect.name()).collect()),
             Topic::Mode => Some([Mode::Exclusive, Mode::Read, Mode::Write, Mode::Permit].map(Mode::name).to_vec()),
             Topic::Kind => Some([Kind::Lock, Kind::Marker].map(Kind::name).to_vec()),
+            Topic::Finding => Some(findings::names().collect()),
             Topic::Key | Topic::Holder | Topic::Node => None,
         }
     }
@@ -87,6 +86,7 @@ impl Topic {
             Topic::Mode => "mode",
             Topic::Kind => "kind",
             Topic::Node => "node",
+            Topic::Finding => "finding",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The filter language, one for the console, the command line and the alert rules.
 //!
 //! Bare words match the key; `state:no-ttl`, `lib:redisson`, `holder:10.0.3.7`, `mode:read`, `kind:marker`, `node:`,
-//! `key:`; `ttl<5s`, `ttl:none`, `held>1m`, `lease`, `renewals`, `missed`, `fail` and `wait` with `<`, `<=`, `>`,
+//! `key:`, `finding:starving`; `ttl<5s`, `ttl:none`, `held>1m`, `lease`, `renewals`, `missed`, `fail` and `wait` with `<`, `<=`, `>`,
 //! `>=`, `=`, `!=`; joined by `and` (or nothing), `or`, `not` and parentheses. A `*` stands for anything and makes a
 //! word match as a whole; quotes take everything literally, and a quote inside them is doubled. What is unknown
 //! compares false whichever way it is asked.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Change, Ending, LockView, NodeId, State, Token, Transition};
+use crate::model::{Change, Ending, Finding, LockView, NodeId, State, Token, Transition, findings};
 use crate::sample;
 
 fn matches(filter: &str, lock: &LockView) -> bool {
@@ -176,10 +176,17 @@ fn the_caret_stands_under_the_place() {
 }
 
 #[test]
-fn every_state_there_is_can_be_asked_for() {
+fn every_state_and_finding_there_is_can_be_asked_for() {
     for state in State::ALL {
-        assert!(field::STATES.contains(&state.name()), "{}", state.name());
+        parsed(&format!("state:{}", state.name()));
     }
+    let finding = |name| Finding { name, sentence: String::new(), confidence: 1.0, settle: None };
+    for name in findings::names() {
+        let lock = LockView { findings: vec![finding(name)], ..sample::redisson() };
+        assert!(parsed(&format!("finding:{name}")).matches(&Subject::from(&lock)), "{name}");
+        assert!(!parsed(&format!("finding:{name}")).matches(&Subject::from(&sample::redisson())));
+    }
+    assert!(wrong("finding:starvin").to_string().contains("did you mean \"starving\"?"));
 }
 
 #[test]

@@ -3,14 +3,13 @@
 //! The server says that a client is blocked and in which command, but not on which key; so all that follows for one list
 //! is an upper bound.
 
+use crate::servers::client_list::{self, ClientLine, LISTED};
 use crate::servers::{Fact, InfoText};
 
 use super::waiters::Count;
 
 /// Commands in which waiters of known libraries, and others, block on lists.
 const ON_LISTS: [&str; 5] = ["blpop", "brpop", "blmove", "brpoplpush", "blmpop"];
-/// With more clients than this, listing them costs more than the answer is worth.
-const LISTED: u64 = 2_000;
 
 /// What INFO says of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,13 +45,9 @@ pub fn bound(clients: &Fact<Clients>, listed: Option<Fact<String>>, db: i64) -> 
 
 /// Clients of one database blocked in a list pop.
 fn on_lists(list: &str, db: i64) -> u64 {
-    let db = db.to_string();
-    let waits = |client: &&str| {
-        let field = |name: &str| client.split(' ').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
-        let blocked = field("flags").is_some_and(|flags| flags.contains('b'));
-        blocked && field("db") == Some(&db) && field("cmd").is_some_and(|command| ON_LISTS.contains(&command))
-    };
-    list.lines().filter(waits).count() as u64
+    let pops = |client: &ClientLine<'_>| client.command().is_some_and(|command| ON_LISTS.contains(&command));
+    let waits = |client: &ClientLine<'_>| client.is_blocked() && client.db() == Some(db) && pops(client);
+    client_list::lines(list).filter(waits).count() as u64
 }
 
 #[cfg(test)]

@@ -161,6 +161,12 @@ impl Waiters {
         }
     }
 
+    /// Only the beginning of a queue.
+    pub(crate) fn queued(queue: Vec<Waiter>) -> Waiters {
+        let count = Count::AtLeast(queue.len() as u64);
+        Waiters { count, counted: Some(Counted::Queue), on: None, note: None, queue }
+    }
+
     pub(super) fn of_blocked(list: &[u8], count: Count, db: i64) -> Waiters {
         let counted = (!matches!(count, Count::Unknown(_))).then_some(Counted::BlockedClients);
         let note = matches!(count, Count::AtMost(_))
@@ -233,7 +239,7 @@ fn processes(count: u64) -> String {
 }
 
 /// Subscribers of some channels, plain and sharded, in the order the channels were asked for.
-pub(super) struct Listeners {
+pub(crate) struct Listeners {
     plain: Fact<Vec<u64>>,
     sharded: Fact<Vec<u64>>,
     /// Other nodes may have more.

@@ -1,10 +1,12 @@
 //! Who blocks whom: a client that holds one lock and waits for another makes all who wait for the first wait for the
 //! second too. Pure, over the locks that somebody wants.
 //!
-//! Parties are told apart by their tokens, where libraries use one for all locks of a thread, and by the addresses of
-//! their connections. Threads may share a connection, so that what an address says is only suspected.
+//! Parties are told apart by their tokens, where libraries use one for all locks of a thread, and else by the addresses
+//! of their connections. Threads may share a connection, so that what an address says is only suspected.
 
-use super::{Address, LockView, Time, Token};
+use std::time::Duration;
+
+use super::{Address, Contender, Holder, LockView, Time, Token};
 
 /// One lock, and what its holder waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,21 +25,32 @@ pub struct Blocking {
     pub deadlocks: Vec<Vec<usize>>,
 }
 
-#[derive(Clone, Copy)]
-struct Party<'a> {
+/// One who waits.
+struct Waiter<'a> {
     token: Option<&'a Token>,
     address: Option<&'a Address>,
+    tried: Time,
+}
+
+/// One who holds a lock.
+struct Party<'a> {
+    token: &'a Token,
+    /// The token names a thread: wherever it is met, it is the same one.
+    thread: bool,
+    address: Option<&'a Address>,
+    since: Time,
 }
 
 impl Party<'_> {
-    /// Whether they are one, and whether that is sure.
-    fn is_same(&self, other: &Party<'_>) -> Option<bool> {
-        if self.token.is_some() && self.token == other.token {
-            Some(true)
-        } else if self.address.is_some() && self.address == other.address {
-            Some(false)
-        } else {
-            None
+    /// Whether it is the one who waits, and whether that is sure.
+    fn is(&self, waiter: &Waiter<'_>) -> Option<bool> {
+        // Whoever has taken a lock since it tried for another went on without that one.
+        if waiter.tried < self.since {
+            return None;
+        }
+        match waiter.token {
+            Some(token) if self.thread => (token == self.token).then_some(true),
+            _ => (self.address.is_some() && self.address == waiter.address).then_some(false),
         }
     }
 }
@@ -45,7 +58,7 @@ impl Party<'_> {
 impl Blocking {
     /// Of these locks, as they are at `now`.
     pub fn of(locks: &[LockView], now: Time) -> Blocking {
-        let waiting: Vec<Vec<Party<'_>>> = locks.iter().map(|lock| waiting(lock, now)).collect();
+        let waiting: Vec<Vec<Waiter<'_>>> = locks.iter().map(|lock| waiting(lock, now)).collect();
         let links: Vec<Link> = locks.iter().enumerate().map(|(index, lock)| link(index, lock, &waiting)).collect();
         let deadlocks = rings(&links);
         Blocking { links, deadlocks }
@@ -93,22 +106,31 @@ impl Blocking {
     }
 }
 
-fn waiting(lock: &LockView, now: Time) -> Vec<Party<'_>> {
+fn waiting(lock: &LockView, now: Time) -> Vec<Waiter<'_>> {
     let waits = lock.contenders.iter().filter(|contender| contender.is_waiting(now));
-    waits.map(|contender| Party { token: contender.token.as_ref(), address: contender.address.as_ref() }).collect()
+    let mut found = Vec::new();
+    for Contender { token, address, last, .. } in waits {
+        found.push(Waiter { token: token.as_ref(), address: address.as_ref(), tried: *last });
+    }
+    found
 }
 
 fn holding(lock: &LockView) -> Vec<Party<'_>> {
     let alone = lock.holders.len() == 1;
     let address = lock.connection.as_ref().filter(|_| alone).map(|connection| &connection.address);
-    lock.holders.iter().map(|holder| Party { token: Some(&holder.token), address }).collect()
+    let since = lock.at - Duration::from_millis(lock.held_ms.unwrap_or(0));
+    let mut found = Vec::new();
+    for Holder { token, thread, .. } in &lock.holders {
+        found.push(Party { token, thread: thread.is_some(), address, since });
+    }
+    found
 }
 
-fn link(index: usize, lock: &LockView, waiting: &[Vec<Party<'_>>]) -> Link {
+fn link(index: usize, lock: &LockView, waiting: &[Vec<Waiter<'_>>]) -> Link {
     let mut found = Link { behind: None, sure: false };
     for holder in holding(lock) {
         for (other, waiters) in waiting.iter().enumerate().filter(|(other, _)| *other != index) {
-            match waiters.iter().find_map(|waiter| holder.is_same(waiter)) {
+            match waiters.iter().find_map(|waiter| holder.is(waiter)) {
                 Some(true) => return Link { behind: Some(other), sure: true },
                 Some(false) if found.behind.is_none() => found.behind = Some(other),
                 _ => {}
@@ -141,7 +163,7 @@ fn rings(links: &[Link]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Connection, Contender, Holder};
+    use crate::model::Connection;
     use crate::sample;
 
     const NOW: Time = Time(100_000);
@@ -155,6 +177,7 @@ mod tests {
         let mut lock = sample::redisson();
         lock.holders = vec![Holder::new(format!("token of {holder} for this lock").as_bytes())];
         lock.connection = Some(Connection::new(address(holder), NOW));
+        (lock.at, lock.held_ms) = (NOW, Some(50_000));
         lock.contenders = waiters.iter().map(|port| contender(Some(address(*port)), None)).collect();
         lock
     }
@@ -197,12 +220,38 @@ mod tests {
     #[test]
     fn the_token_of_a_thread_is_sure() {
         let (mut a, mut b) = (lock(1, &[]), lock(2, &[]));
-        a.connection = None;
+        for lock in [&mut a, &mut b] {
+            lock.connection = None;
+            lock.holders[0].thread = Some("57".into());
+        }
         b.contenders = vec![contender(None, Some(a.holders[0].token.clone()))];
         a.contenders = vec![contender(None, Some(b.holders[0].token.clone()))];
         let blocking = Blocking::of(&[a, b], NOW);
         assert_eq!(blocking.deadlocks, [vec![0, 1]]);
         assert!(blocking.is_sure(&[0, 1]));
+    }
+
+    #[test]
+    fn who_went_on_with_another_lock_does_not_wait() {
+        // Each was refused one of them a while ago, and then took the other.
+        let mut locks = [lock(1, &[2]), lock(2, &[1])];
+        assert_eq!(Blocking::of(&locks, NOW).deadlocks.len(), 1);
+        for lock in &mut locks {
+            lock.held_ms = Some(1_000);
+            lock.contenders[0].last = NOW - Duration::from_secs(5);
+        }
+        let blocking = Blocking::of(&locks, NOW);
+        assert!(blocking.deadlocks.is_empty() && blocking.chain(0) == [0]);
+    }
+
+    #[test]
+    fn the_token_of_a_process_names_no_thread() {
+        // Spring has one value for all locks of a process: another thread of it waits, over a connection of its own.
+        let (mut a, b) = (lock(1, &[]), lock(2, &[]));
+        a.holders = b.holders.clone();
+        let mut waited_for = lock(3, &[]);
+        waited_for.contenders = vec![contender(Some(address(9)), Some(a.holders[0].token.clone()))];
+        assert_eq!(Blocking::of(&[a, waited_for], NOW).chain(0), [0]);
     }
 
     #[test]

@@ -12,8 +12,16 @@ pub struct Contention {
     pub tries: Option<Tries>,
     /// When somebody who is neither its holder nor us last looked at the key: it is wanted, nobody knows how often.
     pub wanted: Option<Time>,
+    /// When the key was touched by nobody we know of, since all that we know of: another such touch makes it wanted.
+    pub(super) touched: Option<Time>,
     /// The connection of its holder, where one client was seen to go by the holder's token.
     pub client: Option<ClientRef>,
+    /// A client that named the lock together with a token, until it is known whether that one holds it.
+    pub(super) spoke: Option<(Token, Address, Time)>,
+    /// From whom its holder took it over before their lease had ended.
+    pub former: Option<Former>,
+    /// How long the current hold had no TTL, where it got one later than it was taken.
+    pub bare_ms: Option<u32>,
     contenders: Vec<Contender>,
     notices: VecDeque<(Time, Notice)>,
 }
@@ -28,7 +36,7 @@ impl Contention {
     }
 
     /// What was noticed of it, oldest first.
-    pub fn notices(&self) -> impl Iterator<Item = &(Time, Notice)> {
+    pub fn notices(&self) -> impl DoubleEndedIterator<Item = &(Time, Notice)> {
         self.notices.iter()
     }
 
@@ -44,12 +52,31 @@ impl Contention {
         self.contenders.push(seen);
     }
 
+    /// Somebody got the lock: whoever goes by that token does not wait any more.
+    pub(super) fn got(&mut self, token: &Token, at: Time) {
+        for contender in self.contenders.iter_mut().filter(|contender| contender.token.as_ref() == Some(token)) {
+            (contender.won, contender.passed_over) = (contender.won.max(Some(at)), 0);
+        }
+    }
+
+    pub(super) fn forget_contenders(&mut self) {
+        self.contenders.clear();
+    }
+
     pub fn notice(&mut self, at: Time, notice: Notice) {
         if self.notices.len() == Self::NOTICES {
             self.notices.pop_front();
         }
         self.notices.push_back((at, notice));
     }
+}
+
+/// A holder whose lock was taken over.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Former {
+    pub token: Option<Token>,
+    /// When its lease would have ended; `None`: it had no end.
+    pub until: Option<Time>,
 }
 
 /// One who was seen to want a lock: a token, where attempts carry one of their own, a client where its address is known.
@@ -77,6 +104,11 @@ impl Contender {
     }
 
     fn add(&mut self, seen: Contender) {
+        // Many libraries take another token for each lock they want: then this is another wish, and a new wait.
+        let again = seen.token.is_some() && self.token.is_some() && seen.token != self.token;
+        if again {
+            (self.first, self.passed_over) = (seen.first, 0);
+        }
         let passed_over = if seen.won.is_some() { 0 } else { self.passed_over };
         self.token = seen.token.or(self.token.take());
         self.last = self.last.max(seen.last);
@@ -98,7 +130,9 @@ impl Contender {
 pub enum Notice {
     /// Somebody whose token is not the holder's tried to renew or release the lock: its time was up before its work.
     Late { token: Token, address: Option<Address>, renewal: bool },
-    /// The key was deleted by a client that is not the holder's, or without naming the holder's token.
+    /// The key was deleted by a client that is not the holder's, or without naming the holder's token. `holder` is there
+    /// only where another client was seen to hold it; without it, the holder itself may have deleted the key, by a library
+    /// that does not compare.
     FreedBy { holder: Option<Token>, address: Option<Address> },
 }
 

@@ -9,6 +9,8 @@ use super::{Ending, Time, Token};
 pub struct Beats {
     pub count: u64,
     recent: VecDeque<Time>,
+    /// How often it is renewed, kept since every verdict asks for it; `None` where there is no rhythm yet.
+    pub(super) period_ms: Option<u64>,
 }
 
 impl Beats {
@@ -57,7 +59,7 @@ impl Past {
         self.0.push_back(hold);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Hold> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Hold> {
         self.0.iter()
     }
 }

@@ -1,9 +1,10 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
 use super::history::{Beats, Hold, Past};
+use super::holds::GroupId;
 use super::{Contention, HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time, Waits};
 use crate::dialects::{self, DialectId, Renewal};
-use crate::watchdog_probe::cadence::{self, Cadence};
+use crate::watchdog_probe::cadence::{self, Cadence, Rhythm};
 
 /// Whether somebody holds it, as far as we know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +27,15 @@ pub struct Reading {
     pub vacant: bool,
     /// All who hold it are test locks of lockscope.
     pub test: bool,
+    /// It stays on purpose when the work is done, or whoever took it need not be the one who works.
+    pub stays: bool,
+}
+
+impl Reading {
+    /// Held by one at a time. Of a lock that many hold, what is seen of one hides what the others do.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.mode, Mode::Exclusive | Mode::Write)
+    }
 }
 
 /// Events that wait for a look at the key to be understood.
@@ -98,6 +108,8 @@ pub struct Lock {
     /// How often in a row an answer was set aside because events overtook it.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
+    /// Whose history it shares.
+    pub(super) group: GroupId,
     /// How often it was left by its holder.
     pub(super) left: u32,
     /// Bumped whenever the slot gets another lock, so that old tickets miss.
@@ -129,6 +141,7 @@ impl Lock {
             scheduled: None,
             overtaken: 0,
             flushed: false,
+            group: GroupId::default(),
             left: 0,
             generation,
         }
@@ -156,7 +169,7 @@ impl Lock {
     }
 
     /// The holds before the current one, oldest first.
-    pub fn past(&self) -> impl Iterator<Item = &Hold> {
+    pub fn past(&self) -> impl DoubleEndedIterator<Item = &Hold> {
         self.past.iter().flat_map(|past| past.iter())
     }
 
@@ -182,8 +195,31 @@ impl Lock {
 
     /// The rhythm of the renewals of the current hold; `None` where there is none yet.
     pub fn cadence(&self, now: Time) -> Option<Cadence> {
-        let taken = Some(self.since).filter(|_| self.since_is == HeldIs::Exact);
-        cadence::judge(self.beats()?.given(taken), self.expected_ms(), self.expires, now)
+        cadence::judge(self.beats()?.given(self.taken()), self.expected_ms(), self.expires, now)
+    }
+
+    /// The part of it that every verdict asks for.
+    pub fn rhythm(&self, now: Time) -> Option<Rhythm> {
+        let beats = self.beats()?;
+        debug_assert_eq!(beats.period_ms, self.period_ms(), "the period was not kept in step");
+        Some(Rhythm::at(beats.period_ms?, beats.last()?, now))
+    }
+
+    /// Works out anew how often it is renewed: whatever that depends on may have changed.
+    pub(super) fn keep_period(&mut self) {
+        let period_ms = self.period_ms();
+        if let Some(beats) = &mut self.beats {
+            beats.period_ms = period_ms;
+        }
+    }
+
+    fn period_ms(&self) -> Option<u64> {
+        cadence::period_ms(self.beats()?.given(self.taken()), self.expected_ms())
+    }
+
+    /// When it was taken, where that was seen.
+    pub fn taken(&self) -> Option<Time> {
+        Some(self.since).filter(|_| self.since_is == HeldIs::Exact)
     }
 
     /// The renewals of the current hold.

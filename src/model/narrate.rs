@@ -1,8 +1,9 @@
 //! Turns the steps that were worked out for a lock into transitions, and keeps the lock's history in step with them.
 
 use super::history::Hold;
+use super::holds::{Mark, Over};
 use super::resolve::Step;
-use super::{Change, Ending, HeldIs, Holder, Lock, Source, Time, Token, Transition};
+use super::{Change, Ending, Former, HeldIs, Holder, Lock, Source, Time, Token, Transition};
 
 pub(super) struct Narrator<'a> {
     lock: &'a mut Lock,
@@ -12,17 +13,25 @@ pub(super) struct Narrator<'a> {
     /// Who holds it at the end.
     finally: Option<Token>,
     out: Vec<Transition>,
+    marks: Vec<Mark>,
+}
+
+/// What the steps came to.
+pub(super) struct Told {
+    pub transitions: Vec<Transition>,
+    /// What they add to what is usual for locks of its kind.
+    pub marks: Vec<Mark>,
 }
 
 impl<'a> Narrator<'a> {
     pub fn new(lock: &'a mut Lock, source: Source, before: &[Holder], after: &[Holder]) -> Narrator<'a> {
         let first = |holders: &[Holder]| holders.first().map(|holder| holder.token.clone());
-        Narrator { lock, source, holding: first(before), finally: first(after), out: Vec::new() }
+        Narrator { lock, source, holding: first(before), finally: first(after), out: Vec::new(), marks: Vec::new() }
     }
 
     /// Tells the steps in order. Only the last hold can be the one that was looked at; holds that came and went before
     /// it had holders nobody saw.
-    pub fn tell(mut self, steps: &[Step]) -> Vec<Transition> {
+    pub fn tell(mut self, steps: &[Step]) -> Told {
         let last_start =
             steps.iter().rposition(|step| matches!(step, Step::Begin { .. } | Step::Take { .. } | Step::Find));
         for (index, step) in steps.iter().enumerate() {
@@ -39,7 +48,9 @@ impl<'a> Narrator<'a> {
                 Step::Take { at } => {
                     self.finish(at, Ending::Taken);
                     let previous = self.holding.take();
+                    let until = self.lock.expires;
                     self.start(Some(at), looked_at);
+                    self.take_over(previous.clone(), until, at);
                     self.say(at, Change::Taken, previous);
                 }
                 Step::Renew { at } => {
@@ -54,7 +65,7 @@ impl<'a> Narrator<'a> {
                 }
             }
         }
-        self.out
+        Told { transitions: self.out, marks: self.marks }
     }
 
     /// Tells who joined and who left a lock that several hold.
@@ -75,7 +86,14 @@ impl<'a> Narrator<'a> {
         self.holding = self.finally.clone().filter(|_| looked_at);
         self.lock.beats = None;
         if let Some(contention) = &mut self.lock.contention {
-            contention.client = None;
+            (contention.client, contention.former, contention.bare_ms) = (None, None, None);
+            if let Some(token) = &self.holding {
+                contention.got(token, at.unwrap_or(self.lock.confirmed));
+            }
+        }
+        let before = self.lock.past().last().filter(|before| before.ending != Ending::Taken);
+        if let (Some(at), Some(before)) = (at, before) {
+            self.marks.push(Mark::HandedOver(before.until, at));
         }
         self.lock.lease_ms = None;
         self.lock.since = at.unwrap_or(self.lock.confirmed);
@@ -91,7 +109,16 @@ impl<'a> Narrator<'a> {
             ending,
             renewals: self.lock.beats.as_ref().map_or(0, |beats| beats.count),
         };
+        let leased = self.lock.lease_ms.is_some() || self.lock.expires.is_some();
+        self.marks.push(Mark::Ended(Over::of(&hold, leased)));
         self.lock.past.get_or_insert_default().push(hold);
+    }
+
+    /// Remembers from whom it was taken, as long as their lease may make them think that they hold it.
+    fn take_over(&mut self, token: Option<Token>, until: Option<Time>, at: Time) {
+        if until.is_none_or(|until| until > at) {
+            self.lock.contention.get_or_insert_default().former = Some(Former { token, until });
+        }
     }
 
     fn say(&mut self, at: Time, change: Change, previous: Option<Token>) {

@@ -1,6 +1,6 @@
 //! What the table knows of a node: how its changes are learnt, and what may have been missed.
 
-use super::{Source, Time};
+use super::{Hazards, Source, Time};
 
 #[derive(Debug, Default)]
 pub(super) struct NodeState {
@@ -11,6 +11,7 @@ pub(super) struct NodeState {
     /// When the last walk of the keyspace began that was finished.
     pub swept: Option<Time>,
     pub source: Option<Source>,
+    pub hazards: Hazards,
 }
 
 impl NodeState {

@@ -1,6 +1,6 @@
 //! What a source saw, on its way into the [`Table`](super::Table).
 
-use super::{Asked, Connection, EventBatch, Key, NodeId, RawValue, Sample, Time, Ttl, Waits};
+use super::{Asked, Connection, EventBatch, Key, NodeId, RawValue, Sample, Time, Tries, Ttl, Waits};
 
 /// Where a piece of knowledge comes from; always shown beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +45,10 @@ pub enum Observation {
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
     /// How many wait for a lock.
     Counted { node: NodeId, key: Key, waits: Waits },
-    /// Somebody who is neither its holder nor us looked at the key of a lock at about this time.
-    Wanted { node: NodeId, key: Key, at: Time },
+    /// The key was last touched, by whomever, at about this time: the server's clock for it has a grain of a second.
+    Idle { node: NodeId, key: Key, since: Time },
+    /// Attempts to take a lock and their failures, each of them counted.
+    Tried { node: NodeId, key: Key, tries: Tries },
     /// What a burst of MONITOR showed of a lock.
     Sampled { node: NodeId, key: Key, sample: Box<Sample> },
     /// What the server's list of clients said at `at`, when the question was sent.

@@ -1,12 +1,13 @@
 //! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
 
+use super::holds::Mark;
 use super::lock::{Phase, Reading};
-use super::narrate::Narrator;
+use super::narrate::{Narrator, Told};
 use super::resolve::{Look, Question, Step, resolve};
 use super::slots::LockRef;
 use super::table::{GRACE, Table, Ticket};
 use super::{Ending, HeldIs, Holder, Key, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
-use crate::dialects::Best;
+use crate::dialects::{self, Best};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
 const OVERTAKEN_MOST: u8 = 3;
@@ -102,21 +103,37 @@ impl Table {
         lock.flushed = false;
         lock.asked = asked;
         lock.confirmed = answered;
-        let mut told = Narrator::new(lock, source, &before, &after).tell(&steps);
+        let Told { transitions: mut told, marks } = Narrator::new(lock, source, &before, &after).tell(&steps);
         if look == Look::Same && was_held {
             told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
+        }
+        if look == Look::Other
+            && let Some(contention) = &mut lock.contention
+        {
+            // It was that of the holder before.
+            contention.client = None;
         }
         if let Some(ttl) = found.ttl() {
             let first_ttl = was_held && lock.expires.is_none();
             lock.learn_lease(ttl, answered, &steps, extended || first_ttl);
             lock.learn_age(&after);
+            lock.learn_bare(first_ttl && ttl != Ttl::Never, answered);
             lock.expires = expires;
             lock.phase = Phase::Held;
         }
         let is_held = found.ttl().is_some();
+        let unread = lock.reading.is_none();
         if let Found::Lock { value, best, .. } = found {
-            lock.reading = Some(Reading::of(&best, &value, test));
+            lock.reading = Some(Reading::of(&best, &lock.key, &value, test));
             lock.value = value;
+        }
+        lock.keep_period();
+        if unread && lock.reading.is_some() {
+            self.first_read(place);
+        }
+        self.count_holds(place, &marks);
+        if is_held {
+            self.know_client(place, &after);
         }
         self.held = self.held + is_held as usize - was_held as usize;
         for transition in told {
@@ -125,13 +142,24 @@ impl Table {
         if is_held { self.schedule(place) } else { self.leave(place) }
     }
 
+    /// Adds what became of a lock to what is usual for its kind.
+    fn count_holds(&mut self, place: LockRef, marks: &[Mark]) {
+        let counts =
+            |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Lock && reading.is_alone());
+        let Some(group) = self.lock_at(place).filter(counts).map(|lock| lock.group) else { return };
+        for mark in marks {
+            self.groups.mark(group, *mark);
+        }
+    }
+
     /// The key is there but reads as no lock; where it was one, somebody wrote something else over it.
     fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
         let Some(lock) = self.at(place) else { return };
         if lock.is_held() {
             let told = Narrator::new(lock, source, before, &[]).tell(&[Step::End { at, ending: Ending::Unseen }]);
             self.held -= 1;
-            for transition in told {
+            self.count_holds(place, &told.marks);
+            for transition in told.transitions {
                 self.report(transition);
             }
         }
@@ -196,7 +224,7 @@ impl Found {
 }
 
 impl Reading {
-    fn of(best: &Best, value: &RawValue, test: bool) -> Reading {
+    fn of(best: &Best, key: &Key, value: &RawValue, test: bool) -> Reading {
         // A bare counter of permits names nobody, and is held all the same.
         let counter = best.claim.mode == Mode::Permit && matches!(value, RawValue::Str { .. });
         Reading {
@@ -207,6 +235,7 @@ impl Reading {
             mode: best.claim.mode,
             confidence: best.claim.confidence,
             second: best.second,
+            stays: dialects::dialect(best.dialect).stays(key.as_bytes()),
         }
     }
 }
@@ -243,6 +272,14 @@ impl Lock {
             self.lease_ms = u32::try_from(full).ok();
         } else if extended {
             self.lease_ms = u32::try_from(rounded(left).max(self.lease_ms.unwrap_or(0) as u64)).ok();
+        }
+    }
+
+    /// A lock that is given its TTL by a second command has none in between.
+    fn learn_bare(&mut self, got_ttl: bool, answered: Time) {
+        if let Some(taken) = self.taken().filter(|_| got_ttl && self.beats().is_none_or(|beats| beats.count <= 1)) {
+            let bare = answered.since(taken).as_millis().min(u128::from(u32::MAX)) as u32;
+            self.contention.get_or_insert_default().bare_ms = Some(bare);
         }
     }
 

@@ -8,10 +8,17 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::{Key, Lock, NodeId, Time};
 
 /// A slot and the lock it was given to: stale once the slot has another. Small, for lists of many locks.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LockRef {
     slot: u32,
     generation: u32,
+}
+
+impl LockRef {
+    /// For whoever goes through all slots bit by bit.
+    pub fn slot(self) -> usize {
+        self.slot as usize
+    }
 }
 
 #[derive(Default)]

@@ -13,10 +13,15 @@ use std::time::Duration;
 
 use super::absent::{Departed, Ignored};
 use super::client::Clients;
+use super::holds::Groups;
 use super::lock::Phase;
 use super::node::NodeState;
 use super::slots::{LockRef, Slots};
-use super::{EventBatch, Holder, Key, KeyEvent, Lock, NodeId, Observation, Seen, Source, Time, Token, Transition};
+use super::strain::Strained;
+use super::{
+    EventBatch, Hazards, Holder, Holds, Key, KeyEvent, Kind, Lock, NodeId, Observation, Seen, Source, Time, Token,
+    Transition, Tuning,
+};
 use crate::dialects::{Recogniser, own};
 
 /// How much the table may hold.
@@ -63,12 +68,20 @@ pub struct Table {
     ignored: Ignored,
     departed: Departed,
     pub(super) clients: Clients,
+    pub(super) strained: Strained,
+    pub(super) groups: Groups,
+    pub(super) tuning: Tuning,
+    /// What stands before the ids of markers: `completed:`.
+    marker_prefixes: Vec<Box<[u8]>>,
     /// Test locks that we take with a token of somebody's choice, which does not show whose they are.
     tests: VecDeque<(Key, Token)>,
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
     locks_dropped: u64,
 }
+
+/// As many prefixes of markers as are kept.
+const MARKERS: usize = 16;
 
 /// As many expected test locks as are kept.
 const TESTS: usize = 64;
@@ -92,6 +105,10 @@ impl Table {
             ignored: Ignored::default(),
             departed: Departed::default(),
             clients: Clients::default(),
+            strained: Strained::default(),
+            groups: Groups::default(),
+            tuning: Tuning::default(),
+            marker_prefixes: Vec::new(),
             tests: VecDeque::new(),
             transitions: VecDeque::new(),
             transitions_dropped: 0,
@@ -124,6 +141,16 @@ impl Table {
         state.source = Some(source);
     }
 
+    /// Judges by these thresholds from now on.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
+    }
+
+    /// Says what of a node's settings can cost a lock.
+    pub fn hazards(&mut self, node: NodeId, hazards: Hazards) {
+        self.node(node).hazards = hazards;
+    }
+
     pub fn apply(&mut self, observation: Observation) {
         match observation {
             Observation::Events { node, batch } => self.take_events(node, &batch),
@@ -146,10 +173,14 @@ impl Table {
                 }
             }
             Observation::Counted { node, key, waits } => self.take_count(node, &key, waits),
-            Observation::Wanted { node, key, at } => self.take_wanted(node, &key, at),
+            Observation::Idle { node, key, since } => self.take_idle(node, &key, since),
+            Observation::Tried { node, key, tries } => self.take_tries(node, &key, tries),
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
             Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
-            Observation::Gap { node, at } => self.node(node).gap = Some(at),
+            Observation::Gap { node, at } => {
+                self.node(node).gap = Some(at);
+                self.forget_contenders(node);
+            }
         }
     }
 
@@ -351,6 +382,48 @@ impl Table {
             .unwrap_or_default()
     }
 
+    /// What is usual for locks of its name pattern.
+    pub fn holds(&self, lock: &Lock) -> &Holds {
+        self.groups.get(lock.group)
+    }
+
+    /// What is usual for each name pattern of which a hold has ended.
+    pub fn all_holds(&self) -> impl Iterator<Item = &Holds> {
+        self.groups.iter()
+    }
+
+    /// The key that marks the work of this lock as done, where it is there: `completed:17` for `lock:17`.
+    pub(super) fn marker_of(&self, lock: &Lock) -> Option<&Lock> {
+        let a_lock = lock.reading.is_some_and(|reading| reading.kind == Kind::Lock);
+        let id = id_of(&lock.key).filter(|_| a_lock && !self.marker_prefixes.is_empty())?;
+        let mut key = Vec::new();
+        self.marker_prefixes.iter().find_map(|prefix| {
+            key.clear();
+            key.extend_from_slice(prefix);
+            key.extend_from_slice(id);
+            let marks = |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Marker);
+            self.lock_named(lock.node, &key).filter(|lock| lock.is_held()).filter(marks)
+        })
+    }
+
+    /// What depends on its name and never changes.
+    pub(super) fn first_read(&mut self, place: LockRef) {
+        let Some(lock) = self.slots.get_mut(place) else { return };
+        lock.group = self.groups.of(lock.key.as_bytes());
+        if lock.reading.is_some_and(|reading| reading.kind == Kind::Marker)
+            && let Some(id) = id_of(&lock.key)
+        {
+            let prefix = &lock.key.as_bytes()[..lock.key.as_bytes().len() - id.len()];
+            if self.marker_prefixes.len() < MARKERS && !self.marker_prefixes.iter().any(|known| **known == *prefix) {
+                self.marker_prefixes.push(prefix.into());
+            }
+        }
+    }
+
+    pub(super) fn hazards_of(&self, lock: &Lock) -> Option<&Hazards> {
+        self.nodes.get(lock.node.0 as usize).map(|node| &node.hazards)
+    }
+
     /// Not confirmed since events went missing on its node.
     pub fn is_stale(&self, lock: &Lock) -> bool {
         self.missed(lock)
@@ -513,4 +586,11 @@ impl Table {
     pub(super) fn at(&mut self, place: LockRef) -> Option<&mut Lock> {
         self.slots.get_mut(place)
     }
+}
+
+/// What stands behind the first colon.
+pub(super) fn id_of(key: &Key) -> Option<&[u8]> {
+    let bytes = key.as_bytes();
+    let colon = bytes.iter().position(|byte| *byte == b':')?;
+    Some(&bytes[colon + 1..]).filter(|id| !id.is_empty())
 }

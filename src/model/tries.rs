@@ -36,6 +36,8 @@ impl TriesFrom {
 pub struct Tries {
     pub attempts: u64,
     pub failures: u64,
+    /// Attempts of which nobody knows how they ended: where there are any, the failures are not known.
+    pub unjudged: u64,
     /// So much of the span was looked at; all of it where each attempt is counted.
     pub looked: Duration,
     pub span: Duration,
@@ -59,6 +61,16 @@ impl Tries {
 
     pub fn failures_per_s(&self) -> f64 {
         self.failures as f64 / self.looked.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// A whole number to order by: failures in a thousand seconds.
+    pub fn rank(&self) -> u64 {
+        (self.failures_per_s() * 1_000.0) as u64
+    }
+
+    /// The same, or `None` where some attempts could not be judged: a number that leaves them out would say too little.
+    pub fn known_failures_per_s(&self) -> Option<f64> {
+        (self.unjudged == 0).then(|| self.failures_per_s())
     }
 
     /// The share of the time that was looked at, 0 to 1.

@@ -1,9 +1,10 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
 use super::{
-    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, RawValue, Source, Time, Tries, Ttl, Verdict,
-    Waits,
+    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, RawValue, Source, Strain, Time,
+    Tries, Ttl, Usual, Verdict, Waits,
 };
+use crate::text::short_duration;
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,21 @@ pub struct RenewalView {
     pub expected_ms: Option<u64>,
     /// Expected and not seen since the last one; `None` where the period is not known.
     pub missed: Option<u64>,
+    /// How far a renewal usually is from where it should be.
+    pub jitter_ms: Option<u64>,
+    /// When the next one is due, from now; less than nought: it should have come.
+    pub due_in_ms: Option<i64>,
+}
+
+impl RenewalView {
+    /// When the next one is due, and how exactly that is known: `next due in 3.1s, ±0.2s`.
+    pub fn due_words(&self) -> Option<String> {
+        let jitter = self.jitter_ms.map(|ms| format!(", ±{}", short_duration(ms))).unwrap_or_default();
+        Some(match self.due_in_ms? {
+            left @ 0.. => format!("next due in {}{jitter}", short_duration(left as u64)),
+            past => format!("due {} ago{jitter}", short_duration(past.unsigned_abs())),
+        })
+    }
 }
 
 /// One lock at one moment, decoded.
@@ -65,12 +81,16 @@ pub struct LockView {
     pub waits: Option<Waits>,
     /// Attempts to take it and their failures, if they were counted or sampled lately.
     pub tries: Option<Tries>,
-    /// When somebody else than its holder last looked at it, where that is all that is known.
+    /// When somebody else than its holder last looked at it, if that was lately.
     pub wanted: Option<Time>,
+    /// How hard it is wanted, by all that is known.
+    pub strain: Strain,
     /// Who was seen to want it.
     pub contenders: Vec<Contender>,
     /// The connection of its holder, where that is known.
     pub connection: Option<Connection>,
+    /// What clients were seen to do to it that events do not tell, oldest first.
+    pub notices: Vec<(Time, Notice)>,
     /// What is wrong with it or with how it is used, the worst first.
     pub findings: Vec<Finding>,
     /// When the last renewals of this hold were seen, oldest first.
@@ -80,11 +100,15 @@ pub struct LockView {
     pub related: Option<Key>,
     pub value: RawValue,
     pub past: Vec<Hold>,
+    /// What is usual for locks of its name pattern, once one of them was seen from its beginning to its end.
+    pub usual: Option<Usual>,
     /// When the server last confirmed what is shown here.
     pub confirmed: Time,
     /// Not confirmed since the connection was lost or events went missing.
     pub stale: bool,
     pub source: Source,
+    /// The moment of all this.
+    pub at: Time,
 }
 
 /// All locks of a table at one moment.

@@ -16,14 +16,15 @@ pub enum WaitsAt {
 pub struct Waits {
     pub count: u32,
     pub at: WaitsAt,
-    /// Other nodes may have more of them.
+    /// There may be more of them, on other nodes or in a queue that may not be read.
     pub at_least: bool,
+    /// Of the first waiters in a queue, how many can't hear that it is their turn, and hold up the others; `None` where
+    /// there is no queue, or nobody could tell.
+    pub dead_heads: Option<u32>,
     pub counted: Time,
 }
 
 impl Waits {
-    /// From so many on, the lock counts as contended.
-    pub const MANY: u32 = 3;
     /// An older count says nothing of now.
     const FRESH_MS: u64 = 15_000;
 
@@ -43,9 +44,9 @@ impl Waits {
     pub fn sentence(&self, now: Time) -> String {
         let least = if self.at_least { "at least " } else { "" };
         let who = match (self.at, self.count) {
-            (WaitsAt::Channel, 1) => "1 process is subscribed to its channel".to_string(),
+            (WaitsAt::Channel, 1) => format!("{least}1 process is subscribed to its channel"),
             (WaitsAt::Channel, count) => format!("{least}{count} processes are subscribed to its channel"),
-            (WaitsAt::Queue, 1) => "1 waiter stands in its queue".into(),
+            (WaitsAt::Queue, 1) => format!("{least}1 waiter stands in its queue"),
             (WaitsAt::Queue, count) => format!("{least}{count} waiters stand in its queue"),
         };
         match now.since(self.counted).as_millis() as u64 {

@@ -4,10 +4,12 @@
 //! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
 //! monitor through one bounded channel. A source that panics is fatal, and told.
 
+mod clients;
 mod counter;
 mod facts;
 mod inspector;
 mod looker;
+mod sampler;
 mod scanner;
 mod status;
 
@@ -20,16 +22,18 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::contention::Question;
 use crate::dialects::Recogniser;
 use crate::inspect::{self, Inspection, Subject};
-use crate::model::{Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition};
+use crate::model::{
+    Hazards, Key, Limits, NodeId, Observation, Seen, Snapshot, Source, Table, Ticket, Time, Token, Transition, Tuning,
+};
 use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
 use crate::scan::Progress;
 use crate::servers::{self, Flavor, Mode, ServerFacts};
 use crate::topology::{Node, Topology};
 
+pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
 pub use status::{NodeStatus, Stream};
 
@@ -72,14 +76,29 @@ enum Incoming {
     Scanned(NodeId, ScanReport),
     Facts(NodeId, Box<ServerFacts>),
     Inspected(NodeId, Key, Box<Inspection>),
-    /// A round of counting waiters is over.
+    /// A round of asking who wants locks is over.
     Counted(NodeId),
+    /// The list of clients was asked for, and why it was refused, where it was.
+    Listed(NodeId, Option<String>),
+    /// A burst is over, or could not be.
+    Sampled(NodeId, Sampling),
     Looked {
         node: NodeId,
         asked: Time,
         answered: Time,
         looks: Vec<(Ticket, Option<Seen>)>,
     },
+}
+
+impl Incoming {
+    /// Whether a reader may see more of it than time does.
+    fn is_news(&self) -> bool {
+        match self {
+            Incoming::Observed(seen) => !seen.iter().all(|seen| matches!(seen, Observation::Idle { .. })),
+            Incoming::Counted(_) | Incoming::Listed(_, None) => false,
+            _ => true,
+        }
+    }
 }
 
 struct NodeTasks {
@@ -93,11 +112,9 @@ struct NodeTasks {
     rescan_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
     inspections: watch::Sender<Option<Subject>>,
-    counts: mpsc::Sender<Vec<Question>>,
-    counting: bool,
-    count_at: Instant,
-    /// The slot at which the next round of counting begins.
-    counted_to: usize,
+    rounds: counter::Rounds,
+    listing: clients::Listing,
+    samples: watch::Sender<Option<Duty>>,
 }
 
 /// The engine of one target.
@@ -171,13 +188,22 @@ impl Monitor {
         let scattered = inspect::is_scattered(&facts);
         let counter = counter::Counter { node: node.clone(), budget: budget.clone(), clock: self.clock, scattered };
         self.running.spawn(counter.run(to_count, out.clone()));
+        let (lists, to_list) = mpsc::channel(1);
+        let lister = clients::Lister { node: node.clone(), budget: budget.clone(), clock: self.clock };
+        self.running.spawn(lister.run(to_list, out.clone()));
+        let (samples, to_sample) = watch::channel(None);
+        let sampler =
+            sampler::Sampler { node: node.clone(), recogniser: options.recogniser.clone(), clock: self.clock };
+        self.running.spawn(sampler.run(to_sample, out.clone()));
         let stream = if options.follow { Stream::Starting } else { Stream::Off };
+        self.table.hazards(node.id, hazards(&facts));
         self.status.push(NodeStatus {
             name: node.name.clone(),
             db: node.db,
             facts,
             stream,
             note: None,
+            clients_note: None,
             events: 0,
             lost: 0,
             reconnects: 0,
@@ -185,6 +211,7 @@ impl Monitor {
             progress: progress.clone(),
             under_way: false,
             spent: Duration::ZERO,
+            sampling: None,
         });
         self.tasks.push(NodeTasks {
             budget,
@@ -196,10 +223,9 @@ impl Monitor {
             rescan_at: None,
             known,
             inspections,
-            counts,
-            counting: false,
-            count_at: Instant::now(),
-            counted_to: 0,
+            rounds: counter::Rounds::new(counts, self.clock.now()),
+            listing: clients::Listing::new(lists),
+            samples,
         });
         if options.follow {
             let (signals, mut heard) = mpsc::channel(INBOX);
@@ -242,15 +268,15 @@ impl Monitor {
                 true
             }
             Some(incoming) = self.inbox.recv() => {
+                let mut news = incoming.is_news();
                 self.take(incoming);
                 // What has come in meanwhile is taken in one go, up to a limit: the reader wants its turn.
                 for _ in 0..INBOX {
-                    match self.inbox.try_recv() {
-                        Ok(incoming) => self.take(incoming),
-                        Err(_) => break,
-                    }
+                    let Ok(incoming) = self.inbox.try_recv() else { break };
+                    news |= incoming.is_news();
+                    self.take(incoming);
                 }
-                true
+                news
             }
             _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
             _ = self.tick.tick() => {
@@ -282,6 +308,11 @@ impl Monitor {
         self.status.iter().all(|status| status.scan.is_some())
     }
 
+    /// Takes in what was seen by somebody who is no source of its own.
+    pub fn observe(&mut self, observation: Observation) {
+        self.table.apply(observation);
+    }
+
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -289,6 +320,11 @@ impl Monitor {
     /// A test lock will be taken here by a token that does not show it.
     pub fn expect_test(&mut self, key: Key, token: Token) {
         self.table.expect_test(key, token);
+    }
+
+    /// Judges by these thresholds from now on.
+    pub fn tune(&mut self, tuning: Tuning) {
+        self.table.tune(tuning);
     }
 
     pub fn nodes(&self) -> &[NodeStatus] {
@@ -341,12 +377,14 @@ impl Monitor {
                 }
             }
             Incoming::Scanned(node, report) => self.take_scan(node, report),
-            Incoming::Facts(node, facts) => self.status[node.0 as usize].facts = *facts,
-            Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
-            Incoming::Counted(node) => {
-                let tasks = &mut self.tasks[node.0 as usize];
-                (tasks.counting, tasks.count_at) = (false, Instant::now() + counter::PAUSE);
+            Incoming::Facts(node, facts) => {
+                self.table.hazards(node, hazards(&facts));
+                self.status[node.0 as usize].facts = *facts;
             }
+            Incoming::Inspected(node, key, inspection) => self.inspected = Some((node, key, inspection)),
+            Incoming::Counted(node) => self.tasks[node.0 as usize].rounds.done(),
+            Incoming::Listed(node, refused) => self.take_listed(node, refused),
+            Incoming::Sampled(node, sampling) => self.take_sampling(node, sampling),
             Incoming::Looked { node, asked, answered, looks } => {
                 self.tasks[node.0 as usize].looking = false;
                 for (ticket, seen) in looks {
@@ -465,12 +503,19 @@ impl Monitor {
                 _ => continue,
             }
             self.count_waiters(node);
+            self.list_clients(node);
             let due = self.tasks[index].rescan_at.is_some_and(|at| at <= Instant::now());
             if due && !self.tasks[index].scanning {
                 self.scan(node);
             }
         }
     }
+}
+
+/// What of this can cost a lock.
+fn hazards(facts: &ServerFacts) -> Hazards {
+    let memory = facts.memory.known();
+    memory.map(|memory| Hazards::of_memory(&memory.policy, memory.used, memory.max)).unwrap_or_default()
 }
 
 /// Only servers known to number cursors by reversed bits, and only outside a cluster.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::ScanReport;
+use super::{Sampling, ScanReport};
 use crate::model::{Source, Time};
 use crate::scan::Progress;
 use crate::servers::ServerFacts;
@@ -17,6 +17,8 @@ pub struct NodeStatus {
     pub stream: Stream,
     /// What the source can't tell, and how to get it.
     pub note: Option<String>,
+    /// Why the connections of holders can't be followed, where that is so.
+    pub clients_note: Option<String>,
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
@@ -27,6 +29,8 @@ pub struct NodeStatus {
     pub under_way: bool,
     /// What our looks and scans took of the server's time at most.
     pub spent: Duration,
+    /// How sampling by MONITOR goes; `None`: it is off.
+    pub sampling: Option<Sampling>,
 }
 
 impl NodeStatus {

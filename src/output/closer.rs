@@ -1,37 +1,91 @@
-//! What a closer look at one lock found, as objects of the JSON contract: its waiters and the keys that belong to it.
+//! What goes beyond the lock itself, as objects of the JSON contract: who wants it, the connection of its holder, and
+//! what a closer look found, its waiters and the keys that belong to it.
 
 use serde::Serialize;
 
 use super::stored::textual;
 use crate::inspect::{self, Count, Inspection};
-use crate::model::{Ttl, Waits};
+use crate::model::{Connection, LockView, Time, Ttl};
 
-/// How hard the lock is wanted. Rates are measured by no command of today.
+/// How hard the lock is wanted: what is known of it.
 #[derive(Serialize)]
 pub(super) struct Contention {
-    waiters: u64,
-    waiters_source: &'static str,
+    waiters: Option<u64>,
+    waiters_source: Option<&'static str>,
+    /// How many who can't hear stand first in a fair queue.
+    dead_heads: Option<u32>,
+    /// Somebody was seen to want it lately; never `false`, as nothing shows that nobody does.
+    wanted: Option<bool>,
     attempts_per_s: Option<f64>,
     failures_per_s: Option<f64>,
+    /// By so much the failures may be off, nineteen times in twenty.
+    failures_margin_per_s: Option<f64>,
     source: Option<&'static str>,
     coverage: Option<f64>,
 }
 
 impl Contention {
-    pub(super) fn of_waits(waits: Waits) -> Option<Contention> {
-        (!waits.at_least).then(|| Contention::waiting(u64::from(waits.count), waits.source()))
+    /// `None` where nothing is known.
+    pub(super) fn of(lock: &LockView) -> Option<Contention> {
+        let exact = lock.waits.filter(|waits| !waits.at_least);
+        Contention::with(lock, exact.map(|waits| (u64::from(waits.count), waits.source())))
     }
 
-    fn waiting(waiters: u64, waiters_source: &'static str) -> Contention {
-        let (attempts_per_s, failures_per_s, source, coverage) = (None, None, None, None);
-        Contention { waiters, waiters_source, attempts_per_s, failures_per_s, source, coverage }
+    /// The same after a closer look. Only what is beyond doubt; bounds are told under `waiting`.
+    pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
+        let counted = found.waiters.exact().zip(found.waiters.counted.map(inspect::Counted::name));
+        Contention::with(lock, counted)
     }
 
-    /// Only what is beyond doubt; bounds are told under `waiting`.
-    pub(super) fn of(found: &Inspection) -> Option<Contention> {
-        let (waiters, counted) = (found.waiters.exact()?, found.waiters.counted?);
-        Some(Contention::waiting(waiters, counted.name()))
+    fn with(lock: &LockView, waits: Option<(u64, &'static str)>) -> Option<Contention> {
+        let (tries, wanted) = (lock.tries, lock.wanted.map(|_| true));
+        let failures = tries.and_then(|tries| tries.known_failures_per_s());
+        (waits.is_some() || tries.is_some() || wanted.is_some()).then(|| Contention {
+            waiters: waits.map(|(count, _)| count),
+            waiters_source: waits.map(|(_, source)| source),
+            dead_heads: lock.waits.and_then(|waits| waits.dead_heads),
+            wanted,
+            attempts_per_s: tries.map(|tries| rounded(tries.attempts_per_s())),
+            failures_per_s: failures.map(rounded),
+            failures_margin_per_s: tries.filter(|_| failures.is_some()).map(|tries| rounded(tries.margin_per_s)),
+            source: tries.map(|tries| tries.from.name()),
+            coverage: tries.map(|tries| rounded(tries.coverage())),
+        })
     }
+}
+
+/// The connection of a lock's holder.
+#[derive(Serialize)]
+pub(super) struct Connected<'a> {
+    address: &'a str,
+    name: Option<&'a str>,
+    library: Option<&'a str>,
+    user: Option<&'a str>,
+    open: bool,
+    /// For how long it has been open, or had been when it was closed.
+    open_ms: Option<u64>,
+    /// How long ago it was found closed.
+    closed_ms: Option<u64>,
+}
+
+impl<'a> Connected<'a> {
+    pub(super) fn of(known: &'a Connection, now: Time) -> Connected<'a> {
+        let ms = |from: Time, to: Time| to.since(from).as_millis() as u64;
+        Connected {
+            address: known.address.as_str(),
+            name: known.name.as_deref(),
+            library: known.library.as_deref(),
+            user: known.user.as_deref(),
+            open: known.closed.is_none(),
+            open_ms: known.since.map(|since| ms(since, known.closed.unwrap_or(now))),
+            closed_ms: known.closed.map(|closed| ms(closed, now)),
+        }
+    }
+}
+
+/// What is estimated should not look more exact than it is.
+pub(super) fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
 }
 
 /// Who waits for the lock, as far as the server tells.

@@ -25,12 +25,14 @@ pub enum Column {
     Lease,
     /// Most first
     Renewals,
+    /// Refused attempts a second, most first
+    Fail,
     /// Most first
     Wait,
 }
 
 impl Column {
-    pub const ALL: [Column; 9] = [
+    pub const ALL: [Column; 10] = [
         Column::State,
         Column::Key,
         Column::Library,
@@ -39,6 +41,7 @@ impl Column {
         Column::Ttl,
         Column::Lease,
         Column::Renewals,
+        Column::Fail,
         Column::Wait,
     ];
 
@@ -52,12 +55,13 @@ impl Column {
             Column::Ttl => "TTL",
             Column::Lease => "LEASE",
             Column::Renewals => "RENEWALS",
+            Column::Fail => "FAIL/S",
             Column::Wait => "WAIT",
         }
     }
 
     pub(super) fn is_number(self) -> bool {
-        matches!(self, Column::Held | Column::Ttl | Column::Lease | Column::Wait)
+        matches!(self, Column::Held | Column::Ttl | Column::Lease | Column::Fail | Column::Wait)
     }
 
     /// What stands in the cell of a lock.
@@ -72,6 +76,7 @@ impl Column {
             Column::Ttl => ttl(lock.ttl),
             Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
             Column::Renewals => renewals(lock),
+            Column::Fail => fail(lock),
             Column::Wait => wait(lock),
         };
         look.plain(text).into_owned()
@@ -97,6 +102,7 @@ impl Column {
                 let count = |lock: &LockView| lock.renewals.as_ref().map(|renewals| renewals.count);
                 most_first(count(a), count(b))
             }
+            Column::Fail => most_first(a.failures_rank(), b.failures_rank()),
             Column::Wait => {
                 let count = |lock: &LockView| lock.waits.map(|waits| u64::from(waits.count));
                 most_first(count(a), count(b))
@@ -125,9 +131,10 @@ pub fn sort(locks: &mut [LockView], by: Option<Column>) {
 /// The colour of a state, as SGR parameters; the word itself says the same.
 pub(super) fn paint(state: State) -> &'static str {
     match state {
-        State::NoTtl => "1;31",
+        State::Split | State::Orphan => "1;31",
+        State::NoTtl => "1;35",
         State::Stalled => "1;33",
-        State::Contended => "33",
+        State::Contended | State::Long | State::Expiring => "33",
         State::Held => "32",
         State::Test => "36",
         State::Done | State::Free => "2",
@@ -140,7 +147,7 @@ pub(super) fn library(lock: &LockView) -> String {
     format!("{}{mark}", lock.dialect)
 }
 
-fn holders(lock: &LockView, look: &Look) -> String {
+pub(super) fn holders(lock: &LockView, look: &Look) -> String {
     let Some(first) = lock.holders.first() else {
         return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
     };
@@ -195,9 +202,28 @@ fn renewals(lock: &LockView) -> String {
 /// How many wait for it, as far as the server shows them.
 pub fn wait(lock: &LockView) -> String {
     match lock.waits {
+        // Who polls can't be counted, but some of them were seen.
+        None if lock.strain.waiting > 0 => format!("≥{}", lock.strain.waiting),
+        None if lock.wanted.is_some() => "some".to_string(),
         None => "?".to_string(),
         Some(waits) if waits.at_least => format!("≥{}", waits.count),
         Some(waits) => waits.count.to_string(),
+    }
+}
+
+/// Refused attempts a second, with where the number comes from: `4.2~m`; `?` where nobody knows.
+pub fn fail(lock: &LockView) -> String {
+    let known = lock.tries.and_then(|tries| Some((tries.known_failures_per_s()?, tries.from)));
+    known.map_or("?".into(), |(per_s, from)| format!("{}{}", rate(per_s), from.mark()))
+}
+
+/// A number a second, in three or four digits. What is not nought does not look like it.
+pub fn rate(per_s: f64) -> String {
+    match per_s {
+        ..=0.0 => "0".into(),
+        ..0.1 => "<0.1".into(),
+        ..100.0 => format!("{per_s:.1}"),
+        _ => format!("{per_s:.0}"),
     }
 }
 

@@ -7,9 +7,10 @@
 use std::io::{self, Write};
 
 use super::Place;
+use super::closer::rounded;
 use crate::model::{HeldIs, LockView};
 
-const HEADER: [&str; 22] = [
+const HEADER: [&str; 26] = [
     "state",
     "key",
     "node",
@@ -32,6 +33,10 @@ const HEADER: [&str; 22] = [
     "stale",
     "waiters",
     "waiters_source",
+    "attempts_per_s",
+    "failures_per_s",
+    "rates_source",
+    "rates_coverage",
 ];
 
 /// Writes the header and the locks in the order given.
@@ -46,6 +51,7 @@ pub fn write(out: &mut impl Write, locks: &[LockView], place: &Place) -> io::Res
 
 fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let rate = |rate: Option<f64>| rate.map(|rate| rounded(rate).to_string()).unwrap_or_default();
     let renewals = lock.renewals.as_ref();
     let exact = lock.waits.filter(|waits| !waits.at_least);
     let holders: Vec<String> = lock.holders.iter().map(|holder| holder.token.to_string()).collect();
@@ -72,6 +78,10 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         lock.stale.to_string(),
         number(exact.map(|waits| u64::from(waits.count))),
         exact.map(|waits| waits.source()).unwrap_or_default().to_string(),
+        rate(lock.tries.map(|tries| tries.attempts_per_s())),
+        rate(lock.tries.and_then(|tries| tries.known_failures_per_s())),
+        lock.tries.map(|tries| tries.from.name()).unwrap_or_default().to_string(),
+        rate(lock.tries.map(|tries| tries.coverage())),
     ]
 }
 
@@ -92,7 +102,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,\
-             842000,exact,4,0,,0.97,,false,,"
+             842000,exact,4,0,,0.97,,false,,,,,,"
         );
         assert!(lines[2].starts_with("no-ttl,job-lock:\\xff\\n,"), "{}", lines[2]);
         assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,60000,at-least,,,"), "{}", lines[2]);

@@ -49,7 +49,7 @@ pub fn write_lock(
 ) -> io::Result<()> {
     let document = Document {
         schema: SCHEMA,
-        lock: Lock::of(lock, place).looked_at(found),
+        lock: Lock::of(lock, place).looked_at(lock, found),
         history: lock.past.iter().map(Past::of).collect(),
         waiting: Waiting::of(&found.waiters),
         keys: found.keys.iter().map(Belonging::of).collect(),
@@ -96,6 +96,8 @@ impl serde_json::ser::Formatter for Harmless {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use serde_json::json;
 
     use super::*;
@@ -133,6 +135,7 @@ mod tests {
             "state",
             "evidence",
             "confidence",
+            "findings",
             "holders",
             "ttl_ms",
             "lease_ms",
@@ -153,7 +156,8 @@ mod tests {
         assert_eq!((&lock["node"], &lock["db"]), (&json!("127.0.0.1:6379"), &json!(2)));
         assert_eq!(
             lock["renewals"],
-            json!({"count": 4, "last_ms": 1860, "period_ms": 10000, "expected_ms": 10000, "missed": 0})
+            json!({"count": 4, "last_ms": 1860, "period_ms": 10000, "expected_ms": 10000, "missed": 0,
+                "jitter_ms": 200, "due_in_ms": 3100})
         );
         assert_eq!(lock["holders"][0]["count"], 2);
         assert_eq!(lock["holders"][0].get("host"), None, "what is not known of a holder is left out");
@@ -217,8 +221,9 @@ mod tests {
         let value = shown(&sample::inspection());
         assert_eq!(
             value["contention"],
-            json!({"waiters": 2, "waiters_source": "queue", "attempts_per_s": null, "failures_per_s": null,
-                "source": null, "coverage": null})
+            json!({"waiters": 2, "waiters_source": "queue", "dead_heads": null, "wanted": null,
+                "attempts_per_s": null, "failures_per_s": null, "failures_margin_per_s": null, "source": null,
+                "coverage": null})
         );
         assert_eq!(
             value["waiting"],
@@ -242,6 +247,70 @@ mod tests {
         unknown.waiters.count = Count::AtMost(3);
         assert_eq!(shown(&unknown)["contention"], Value::Null, "a bound is not a count");
         assert_eq!(shown(&unknown)["waiting"]["count"], 3);
+    }
+
+    #[test]
+    fn a_holder_has_its_connection_and_a_lock_its_rates_where_they_are_known() {
+        let mut lock = sample::redisson();
+        let since = lock.at - std::time::Duration::from_secs(60);
+        lock.connection = Some(Connection {
+            name: Some("orders-1".into()),
+            since: Some(since),
+            closed: Some(lock.at - std::time::Duration::from_secs(31)),
+            ..Connection::new(Address::parse("10.0.3.7:51322").unwrap(), since)
+        });
+        let second = std::time::Duration::from_secs(2);
+        let (from, at) = (TriesFrom::Counted, lock.at);
+        lock.tries = Some(Tries {
+            attempts: 9,
+            failures: 8,
+            unjudged: 0,
+            looked: second,
+            span: second,
+            margin_per_s: 0.0,
+            from,
+            at,
+        });
+        lock.wanted = Some(lock.at);
+        let (_, value) = list(&[lock]);
+        let lock = &value["locks"][0];
+        assert_eq!(
+            lock["holders"][0]["connection"],
+            json!({"address": "10.0.3.7:51322", "name": "orders-1", "library": null, "user": null, "open": false,
+                "open_ms": 29_000, "closed_ms": 31_000})
+        );
+        assert_eq!(
+            lock["contention"],
+            json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": true,
+                "attempts_per_s": 4.5, "failures_per_s": 4.0, "failures_margin_per_s": 0.0, "source": "counted", "coverage": 1.0})
+        );
+    }
+
+    #[test]
+    fn rates_come_with_their_source_and_margin() {
+        let mut lock = sample::redisson();
+        let mut tries = Tries {
+            attempts: 25,
+            failures: 21,
+            unjudged: 0,
+            looked: Duration::from_secs(5),
+            span: Duration::from_secs(15),
+            margin_per_s: 0.61239,
+            from: TriesFrom::Sampled,
+            at: Time(0),
+        };
+        lock.tries = Some(tries);
+        assert_eq!(
+            list(&[lock.clone()]).1["locks"][0]["contention"],
+            json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": null, "attempts_per_s": 5.0, "failures_per_s": 4.2,
+                "failures_margin_per_s": 0.612, "source": "sampled", "coverage": 0.333})
+        );
+        tries.unjudged = 1;
+        lock.tries = Some(tries);
+        let (_, value) = list(&[lock]);
+        let contention = &value["locks"][0]["contention"];
+        assert_eq!((&contention["attempts_per_s"], &contention["failures_per_s"]), (&json!(5.0), &Value::Null));
+        assert_eq!(contention["failures_margin_per_s"], Value::Null);
     }
 
     #[test]

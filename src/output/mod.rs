@@ -12,6 +12,7 @@ pub mod page;
 mod shape;
 mod stored;
 pub mod table;
+pub mod wanted;
 pub mod watch;
 
 pub use columns::{Column, worst_first};

@@ -37,6 +37,11 @@ pub fn write(
     let mut lines: Vec<(&str, String)> = Vec::new();
     lines.push(("state", format!("{}, sure to {:.2}", state.name(), lock.verdict.confidence)));
     lines.extend(lock.verdict.evidence.iter().map(|sentence| ("evidence", visible(sentence.as_bytes()))));
+    for finding in &lock.findings {
+        let sentence = visible(finding.sentence.as_bytes());
+        lines.push(("findings", format!("{}: {sentence} (sure to {:.2})", finding.name, finding.confidence)));
+        lines.extend(finding.settle.as_ref().map(|settle| ("findings", format!("  to settle it: {settle}"))));
+    }
     lines.push(("library", library_line(lock)));
     let what = format!("{}, {} {}", lock.type_name, lock.mode.name(), lock.kind.name());
     lines.push(("type", visible(what.as_bytes())));
@@ -45,6 +50,7 @@ pub fn write(
         lines.push(("holder", "not known".into()));
     }
     lines.extend(lock.holders.iter().map(|holder| ("holder", holder_line(holder))));
+    lines.extend(lock.connection.as_ref().map(|known| ("connection", known.describe(lock.at))));
     lines.push(("held", held_line(lock)));
     lines.push(("ttl", ttl(lock.ttl)));
     lines.push(("lease", lock.lease_ms.map_or("not known".into(), short_duration)));
@@ -58,6 +64,7 @@ pub fn write(
     lines.extend(found.keys.iter().map(|key| ("keys", key_line(key))));
     lines.push(("confirmed", format!("{} by {}", lock.confirmed.rfc3339(), lock.source.name())));
     lines.extend(lock.past.iter().rev().map(|hold| ("before", past_line(hold))));
+    lines.extend(lock.usual.as_ref().map(|usual| ("usual", usual.describe())));
     for (label, sentences) in [("waiting", &notes.waiting), ("renewing", &notes.renewal), ("freeing", &notes.release)] {
         lines.extend(sentences.iter().map(|sentence| (label, visible(sentence.as_bytes()))));
     }
@@ -115,6 +122,7 @@ fn renewals_line(lock: &LockView) -> String {
     parts.extend(renewals.period_ms.map(|ms| format!("every {}", short_duration(ms))));
     parts.extend(renewals.expected_ms.map(|ms| format!("the library's own period is {}", short_duration(ms))));
     parts.extend(renewals.missed.map(|missed| format!("{missed} missed")));
+    parts.extend(renewals.due_words());
     parts.join(", ")
 }
 
@@ -159,6 +167,7 @@ fn past_line(hold: &Hold) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Finding;
     use crate::sample;
 
     fn page(lock: &LockView, notes: &Notes, look: Look) -> String {
@@ -185,7 +194,7 @@ lock:order:8841  HELD
   held       14m02s
   ttl        8.1s
   lease      30.0s
-  renewals   4, last 1.8s ago, every 10.0s, the library's own period is 10.0s, 0 missed
+  renewals   4, last 1.8s ago, every 10.0s, the library's own period is 10.0s, 0 missed, next due in 3.1s, ±200ms
   waiters    2 in the queue redisson_lock_queue:{lock:order:8841}, 1 of them not listening
               1 9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9, not listening: dead head, blocks all for 3m00s
               2 \\xff, listening
@@ -201,6 +210,21 @@ lock:order:8841  HELD
              PUBLISH it
 ";
         assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn findings_come_with_what_would_settle_them() {
+        let finding = Finding {
+            name: "orphan-suspected",
+            sentence: "held for 11m40s\u{1b} without a TTL".into(),
+            confidence: 0.5,
+            settle: Some("a burst of MONITOR would show it".into()),
+        };
+        let lock = LockView { findings: vec![finding], ..sample::redisson() };
+        let text = page(&lock, &Notes::default(), Look { ascii: true, ..Look::default() });
+        let told = "findings   orphan-suspected: held for 11m40s\\u{1b} without a TTL (sure to 0.50)\n";
+        assert!(text.contains(told) && text.contains("  to settle it: a burst of MONITOR would show it\n"), "{text}");
+        assert!(text.contains("next due in 3.1s, +/-200ms") && text.is_ascii(), "{text}");
     }
 
     #[test]

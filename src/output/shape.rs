@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::closer::{Belonging, Contention, Waiting};
+use super::closer::{Belonging, Connected, Contention, Waiting};
 use super::json::SCHEMA;
 use super::stored::{Stored, textual};
 use super::{Notes, Place};
@@ -41,6 +41,7 @@ pub(super) struct Lock<'a> {
     state: &'static str,
     evidence: &'a [String],
     confidence: f32,
+    findings: Vec<Finding<'a>>,
     holders: Vec<Holder<'a>>,
     ttl_ms: Option<u64>,
     lease_ms: Option<u64>,
@@ -53,6 +54,7 @@ pub(super) struct Lock<'a> {
     /// A lock of one node has no others to agree with.
     nodes: Option<()>,
     related: Option<Cow<'a, str>>,
+    usual: Option<Usual>,
     value: Stored<'a>,
     source: &'static str,
     confirmed: String,
@@ -76,16 +78,18 @@ impl<'a> Lock<'a> {
             state: lock.verdict.state.name(),
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
-            holders: lock.holders.iter().map(Holder::of).collect(),
+            findings: lock.findings.iter().map(Finding::of).collect(),
+            holders: lock.holders.iter().map(|holder| Holder::of(holder, lock)).collect(),
             ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
             lease_ms: lock.lease_ms,
             held_ms: lock.held_ms,
             held_is: lock.held_is.map(model::HeldIs::name),
             renewals: lock.renewals.as_ref().map(Renewals::of),
-            contention: lock.waits.and_then(Contention::of_waits),
+            contention: Contention::of(lock),
             fencing_token: lock.fencing_token,
             nodes: None,
             related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),
+            usual: lock.usual.as_ref().map(Usual::of),
             value: Stored::of(&lock.value),
             source: lock.source.name(),
             confirmed: lock.confirmed.rfc3339(),
@@ -94,8 +98,8 @@ impl<'a> Lock<'a> {
     }
 
     /// With what a closer look found.
-    pub(super) fn looked_at(self, found: &Inspection) -> Lock<'a> {
-        Lock { contention: Contention::of(found), ..self }
+    pub(super) fn looked_at(self, lock: &LockView, found: &Inspection) -> Lock<'a> {
+        Lock { contention: Contention::looked_at(lock, found), ..self }
     }
 }
 
@@ -106,18 +110,66 @@ struct Choice {
 }
 
 #[derive(Serialize)]
+struct Finding<'a> {
+    name: &'static str,
+    sentence: &'a str,
+    confidence: f32,
+    settle: Option<&'a str>,
+}
+
+impl<'a> Finding<'a> {
+    fn of(finding: &'a model::Finding) -> Finding<'a> {
+        let model::Finding { name, sentence, confidence, settle } = finding;
+        Finding { name, sentence, confidence: *confidence, settle: settle.as_deref() }
+    }
+}
+
+/// What is usual for locks of its name pattern. The pattern is escaped: it names no single key.
+#[derive(Serialize)]
+struct Usual {
+    pattern: String,
+    holds: u64,
+    p50_ms: u64,
+    p99_ms: u64,
+    hand_over_ms: Option<u64>,
+    renewed: u32,
+    ended: Ended,
+}
+
+#[derive(Serialize)]
+struct Ended {
+    released: u32,
+    expired: u32,
+    evicted: u32,
+    forced: u32,
+    taken: u32,
+    lost: u32,
+}
+
+impl Usual {
+    fn of(usual: &model::Usual) -> Usual {
+        let model::Usual { ref pattern, holds, p50_ms, p99_ms, hand_over_ms, ends, renewed } = *usual;
+        let model::Ends { released, expired, evicted, forced, taken, lost } = ends;
+        let ended = Ended { released, expired, evicted, forced, taken, lost };
+        Usual { pattern: pattern.to_string(), holds, p50_ms, p99_ms, hand_over_ms, renewed, ended }
+    }
+}
+
+#[derive(Serialize)]
 struct Renewals {
     count: u64,
     last_ms: Option<u64>,
     period_ms: Option<u64>,
     expected_ms: Option<u64>,
     missed: Option<u64>,
+    jitter_ms: Option<u64>,
+    due_in_ms: Option<i64>,
 }
 
 impl Renewals {
     fn of(view: &model::RenewalView) -> Renewals {
-        let model::RenewalView { count, last_ms, period_ms, expected_ms, missed } = *view;
-        Renewals { count, last_ms, period_ms, expected_ms, missed }
+        let model::RenewalView { count, last_ms, period_ms, expected_ms, missed, jitter_ms, due_in_ms } = *view;
+        Renewals { count, last_ms, period_ms, expected_ms, missed, jitter_ms, due_in_ms }
     }
 }
 
@@ -143,10 +195,14 @@ struct Holder<'a> {
     until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<Connected<'a>>,
 }
 
 impl<'a> Holder<'a> {
-    fn of(holder: &'a model::Holder) -> Holder<'a> {
+    fn of(holder: &'a model::Holder, lock: &'a LockView) -> Holder<'a> {
+        // It is known only of a lock that one alone holds.
+        let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
         let (token, token_base64) = textual(holder.token.as_bytes());
         Holder {
             token,
@@ -159,6 +215,7 @@ impl<'a> Holder<'a> {
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),
             mode: holder.mode.map(model::Mode::name),
+            connection: connection.map(|known| Connected::of(known, lock.at)),
         }
     }
 }

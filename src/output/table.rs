@@ -21,7 +21,8 @@ fn least(column: Column) -> Option<usize> {
 }
 
 /// Columns that go first when the terminal is too narrow for all.
-const DROPPED: [Column; 5] = [Column::Lease, Column::Wait, Column::Renewals, Column::Library, Column::Held];
+const DROPPED: [Column; 6] =
+    [Column::Lease, Column::Fail, Column::Wait, Column::Renewals, Column::Library, Column::Held];
 
 /// Writes a header and a line for each lock, in the order given.
 pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Result<()> {
@@ -66,7 +67,10 @@ fn layout(locks: &[LockView], look: &Look) -> Vec<(Column, usize)> {
         let cells = locks.iter().map(|lock| column.cell(lock, look).width());
         cells.max().unwrap_or(0).max(column.title().len())
     };
-    let mut columns: Vec<(Column, usize)> = Column::ALL.iter().map(|&column| (column, natural(column))).collect();
+    // Rates are the exception; where nobody counted any, their column has nothing to say.
+    let rated = locks.iter().any(|lock| lock.tries.is_some());
+    let shown = Column::ALL.iter().filter(|column| rated || **column != Column::Fail);
+    let mut columns: Vec<(Column, usize)> = shown.map(|&column| (column, natural(column))).collect();
     let Some(width) = look.width else { return columns };
     let needed = |columns: &[(Column, usize)], cut: bool| -> usize {
         let widths = columns.iter().map(|&(column, natural)| match least(column) {
@@ -142,8 +146,8 @@ HELD    锁:cart          redisson  ?                                           
     #[test]
     fn colour_only_repeats_the_word() {
         let text = table(&all(), Look { color: true, ..Look::default() });
-        assert!(text.contains("\x1b[1;31mNO-TTL\x1b[0m"), "{text}");
-        let bare = text.replace("\x1b[1;31m", "").replace("\x1b[32m", "").replace("\x1b[0m", "");
+        assert!(text.contains("\x1b[1;35mNO-TTL\x1b[0m"), "{text}");
+        let bare = text.replace("\x1b[1;35m", "").replace("\x1b[32m", "").replace("\x1b[0m", "");
         assert_eq!(bare, table(&all(), Look::default()));
     }
 

@@ -1,8 +1,9 @@
-//! The ACL lines to paste: the least an observer and an operator need, for the patterns in use. Pure.
+//! The ACL lines to paste: the least an observer and an operator need, for the patterns in use, and what sampling adds.
+//! Pure.
 //!
 //! PSUBSCRIBE patterns are compared with channel rules letter by letter, so the rules are exactly the subscriptions.
 
-use super::needs::{Party, WAKE_CHANNELS};
+use super::needs::{Party, SAMPLING, WAKE_CHANNELS};
 use super::pattern::{acl_safe, sample_key};
 use crate::glob::{Glob, Globs};
 use crate::notify;
@@ -15,6 +16,13 @@ pub struct Scope {
     pub db: i64,
     /// The patterns given to PSUBSCRIBE, exactly.
     pub subscriptions: Vec<String>,
+}
+
+const OBSERVER: &str = "lockscope-observer";
+
+/// What lets the observer sample attempts as well.
+pub fn sampling_line() -> String {
+    format!("ACL SETUSER {OBSERVER} +{}", SAMPLING.command)
 }
 
 /// A lock of a library, a key that goes with it, and the pattern of all of them.
@@ -31,7 +39,8 @@ impl Scope {
     }
 
     /// Keys that libraries keep beside a lock, where the patterns do not cover them: Redisson's `prefix:{NAME}` and
-    /// `{NAME}:suffix`, python-redis-lock's `lock-signal:`, and those of [`COMPANIONS`].
+    /// `{NAME}:suffix`, which is `prefix:NAME` where the name has braces of its own, python-redis-lock's `lock-signal:`,
+    /// the counts of our scripts, and those of [`COMPANIONS`].
     fn companions(&self) -> Vec<String> {
         let known = COMPANIONS.iter().filter(|(lock, companion, _)| {
             self.patterns.matches(lock.as_bytes()) && !self.patterns.matches(companion.as_bytes())
@@ -41,12 +50,16 @@ impl Scope {
             let key = String::from_utf8_lossy(&sample_key(glob)).into_owned();
             if !self.patterns.matches(format!("redisson_lock_queue:{{{key}}}").as_bytes()) {
                 found.push(format!("*{{{}}}*", glob.as_str()));
+                found.push(format!("redisson_*:{}", glob.as_str()));
             }
             if let Some(rest) = glob.as_str().strip_prefix("lock:")
                 && !self.patterns.matches(format!("lock-signal:{key}").as_bytes())
             {
                 found.push(format!("lock-signal:{rest}"));
             }
+        }
+        if !self.patterns.matches(b"lockscope:x{x}:counts") {
+            found.push("lockscope:*:counts".into());
         }
         found
     }
@@ -80,7 +93,7 @@ impl Scope {
         // Of an unknown server take the least: what 6.2 has, all later ones have.
         let compatible = product.map_or(Version(6, 2, 0), |product| product.compatible);
         let (name, parties): (&str, &[Party]) = match party {
-            Party::Observer => ("lockscope-observer", &[Party::Observer]),
+            Party::Observer => (OBSERVER, &[Party::Observer]),
             Party::Operator => ("lockscope-operator", &[Party::Observer, Party::Operator]),
         };
         let mut words: Vec<String> =
@@ -110,7 +123,10 @@ mod tests {
     #[test]
     fn an_observer_reads_and_no_more() {
         let line = scope(&["lock:*"]).acl_line(Party::Observer, Some(&redis(7, 0)));
-        assert!(line.contains(" &__keyspace@0__:lock:* %R~lock:* %R~*{lock:*}* %R~lock-signal:* "), "{line}");
+        assert!(line.contains(" &__keyspace@0__:lock:* %R~lock:* %R~*{lock:*}* "), "{line}");
+        for beside in ["redisson_*:lock:*", "lock-signal:*", "lockscope:*:counts"] {
+            assert!(line.contains(&format!(" %R~{beside} ")), "{line}");
+        }
         assert!(!line.contains("+set") && !line.contains("+eval") && !line.contains("no-touch"), "{line}");
         assert!(line.contains(">PASSWORD"));
     }

@@ -9,14 +9,14 @@ mod pattern;
 use redis::aio::ConnectionLike;
 use redis::{Pipeline, RedisError, RedisResult, Value};
 
-pub use acl::Scope;
+pub use acl::{Scope, sampling_line};
 pub use needs::{Need, Party};
 pub use pattern::{acl_safe, sample_key};
 
 use crate::notify;
 use crate::servers::{Fact, Product, refusal};
 use crate::text;
-use needs::Arg;
+use needs::{Arg, SAMPLING};
 
 /// Whether something is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +50,8 @@ pub struct Permissions {
     pub observer: Vec<Granted>,
     /// What an operator needs beyond that.
     pub operator: Vec<Granted>,
+    /// Whether attempts may be sampled, by MONITOR.
+    pub sampling: Permission,
     /// For each pattern, whether keys under it may be read, as far as GET tells.
     pub readable: Vec<(String, Permission)>,
     /// For each pattern, whether keys under it may be written, as far as SET tells.
@@ -82,13 +84,16 @@ impl Permissions {
     }
 
     fn sorted(user: Fact<String>, asked: &[Question<'_>], answers: impl Iterator<Item = Permission>) -> Permissions {
-        let mut sorted = Permissions { user, observer: vec![], operator: vec![], readable: vec![], writable: vec![] };
+        let sampling = Permission::Unknown("it was not asked".into());
+        let (observer, operator, readable, writable) = (vec![], vec![], vec![], vec![]);
+        let mut sorted = Permissions { user, observer, operator, sampling, readable, writable };
         for (question, permission) in asked.iter().zip(answers) {
             match question {
                 Question::Command(Party::Observer, need) => sorted.observer.push(Granted { need, permission }),
                 Question::Command(Party::Operator, need) => sorted.operator.push(Granted { need, permission }),
                 Question::Key(Party::Observer, pattern, _) => sorted.readable.push((pattern.to_string(), permission)),
                 Question::Key(Party::Operator, pattern, _) => sorted.writable.push((pattern.to_string(), permission)),
+                Question::Sampling => sorted.sampling = permission,
                 Question::Wider(_) if permission == Permission::Allowed => sorted.allow("psubscribe"),
                 Question::Wider(_) => {}
             }
@@ -101,6 +106,7 @@ impl Permissions {
 enum Question<'a> {
     Command(Party, &'static Need),
     Key(Party, &'a str, Vec<u8>),
+    Sampling,
     /// Another pattern to subscribe with, where the narrow ones are refused.
     Wider(String),
 }
@@ -150,6 +156,7 @@ fn questions<'a>(scope: &'a Scope, product: Option<&Product>) -> Vec<Question<'a
         let keys = scope.patterns.iter().take(Permissions::PATTERNS);
         questions.extend(keys.map(|glob| Question::Key(party, glob.as_str(), sample_key(glob))));
     }
+    questions.push(Question::Sampling);
     questions.extend(notify::wider_channels(scope.db).map(Question::Wider));
     questions
 }
@@ -159,6 +166,9 @@ fn put(pipe: &mut Pipeline, question: &Question<'_>, scope: &Scope) {
     match question {
         Question::Wider(channel) => {
             pipe.arg("psubscribe").arg(channel);
+        }
+        Question::Sampling => {
+            pipe.arg(SAMPLING.command);
         }
         Question::Key(Party::Observer, _, key) => {
             pipe.arg("get").arg(key);

@@ -89,10 +89,11 @@ pub static OBSERVER: &[Need] = &[
     must("hgetall", &[Key], HASHES),
     may("hscan", &[Key, Word("0")], HASHES),
     may("hget", &[Key, Word("f")], HASHES),
-    may("hmget", &[Key, Word("f")], HASHES),
+    may("hmget", &[Key, Word("f")], "attempts that our scripts count"),
     may("hexists", &[Key, Word("f")], HASHES),
     may("zcard", &[Key], ZSETS),
     may("zrange", &[Key, Word("0"), Word("9")], ZSETS),
+    may("zrangebyscore", &[Key, Word("0"), Word("9")], "attempts that sidekiq-unique-jobs publishes"),
     may("zscore", &[Key, Word("m")], ZSETS),
     may("scard", &[Key], SETS),
     may("smembers", &[Key], SETS),
@@ -100,7 +101,7 @@ pub static OBSERVER: &[Need] = &[
     may("llen", &[Key], LISTS),
     may("lindex", &[Key, Word("0")], LISTS),
     may("lrange", &[Key, Word("0"), Word("9")], LISTS),
-    may("exists", &[Key], "asking whether a lock is still there"),
+    may("exists", &[Key], "finding out which locks have counted attempts"),
     may("ttl", &[Key], "reading TTLs"),
     may("pexpiretime", &[Key], "reading TTLs").since(7, 0),
     may("memory|usage", &[Key], "the size of a lock"),
@@ -130,6 +131,9 @@ pub static OBSERVER: &[Need] = &[
     may("acl|whoami", &[], "knowing which user we are"),
     may("acl|dryrun", &[Word("default"), Word("ping")], "knowing what this user may do").since(7, 0),
 ];
+
+/// What sampling adds to looking, by consent: it is no part of the lines above, since it shows more than locks.
+pub static SAMPLING: Need = may("monitor", &[], "sampling attempts to take locks");
 
 const WAKE: &str = "waking waiters after a release";
 const PARTS: &str = "freeing one holder of several";

@@ -14,6 +14,9 @@ pub struct NodeScene {
     pub facts: ServerFacts,
     pub stream: Stream,
     pub note: Option<String>,
+    pub clients_note: Option<String>,
+    /// How sampling by MONITOR goes, in a word and in a sentence; `None`: it is off.
+    pub sampling: Option<(String, String)>,
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
@@ -55,6 +58,8 @@ impl NodeScene {
             facts: node.facts.clone(),
             stream: node.stream.clone(),
             note: node.note.clone(),
+            clients_note: node.clients_note.clone(),
+            sampling: node.sampling.as_ref().map(|sampling| (sampling.word(), sampling.sentence(now))),
             events: node.events,
             lost: node.lost,
             reconnects: node.reconnects,

@@ -38,6 +38,7 @@ impl Rank<LockRef> {
             Column::Held => By::Most(Reverse(held)),
             Column::Ttl => By::Soonest(lock.expires().is_none(), lock.expires()),
             Column::Lease => By::Most(Reverse(lock.lease_ms())),
+            Column::Fail => By::Most(Reverse(lock.tries(now).map(|tries| tries.rank()))),
             Column::Wait => By::Most(Reverse(lock.waits(now).map(|waits| u64::from(waits.count)))),
             Column::Renewals => By::Most(Reverse(lock.beats().map(|beats| beats.count))),
         };
@@ -58,6 +59,7 @@ impl Rank<usize> {
                 By::Soonest(expires.is_none(), expires)
             }
             Column::Lease => By::Most(Reverse(lock.lease_ms)),
+            Column::Fail => By::Most(Reverse(lock.failures_rank())),
             Column::Wait => By::Most(Reverse(lock.waits.map(|waits| u64::from(waits.count)))),
             Column::Renewals => By::Most(Reverse(lock.renewals.as_ref().map(|renewals| renewals.count))),
         };

@@ -8,10 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Environment, Global, PaceArg};
-use crate::config::{Config, Target};
+use crate::config::{self, Config, Target};
 use crate::dialects::Mapping;
 use crate::fault::Fault;
 use crate::glob::Glob;
+use crate::model::Tuning;
 use crate::secret::Secret;
 use crate::server_url::ServerUrl;
 
@@ -61,6 +62,8 @@ pub struct Settings {
     pub mappings: Vec<Mapping>,
     /// Locks that are never written.
     pub protected: Vec<Glob>,
+    /// The thresholds of the verdicts and findings.
+    pub tuning: Tuning,
     /// `None`: what the command thinks right.
     pub pace: Option<PaceArg>,
     pub color: bool,
@@ -121,6 +124,7 @@ impl Settings {
             extra_patterns: config.patterns.iter().chain(&target.patterns).cloned().collect(),
             mappings: mappings(cli, config)?,
             protected: config.protected.iter().chain(&target.protected).cloned().collect(),
+            tuning: config::tuned(config.findings.iter().chain(&target.findings)),
             pace: cli.pace.or(target.pace),
             color: color(cli, outside),
             ascii: cli.ascii,

@@ -5,15 +5,17 @@
 
 mod endpoint;
 mod standalone;
+mod stream;
 
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisResult};
+use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisResult, TlsCertificates};
 
 use crate::model::NodeId;
 
 pub use endpoint::Endpoint;
+pub use stream::{Login, Stream};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -28,6 +30,8 @@ pub struct Node {
     pub name: String,
     pub db: i64,
     client: Client,
+    /// What the client was built with: streams of our own need it too.
+    tls: Option<TlsCertificates>,
 }
 
 /// All nodes of a target.

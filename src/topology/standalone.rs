@@ -12,5 +12,5 @@ pub fn node(endpoint: &Endpoint) -> RedisResult<Node> {
         Some(certificates) => Client::build_with_tls(endpoint.info.clone(), certificates.clone())?,
         None => Client::open(endpoint.info.clone())?,
     };
-    Ok(Node { id: NodeId(0), name, db, client })
+    Ok(Node { id: NodeId(0), name, db, client, tls: endpoint.tls.clone() })
 }

@@ -11,7 +11,8 @@ use crate::dialects::Claim;
 use crate::model::{Ending, Hold, Kind, LockView, State};
 use crate::text::short_duration;
 
-pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
+/// The line above it, with where the cursor is.
+pub fn draw_rule(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let theme = app.theme;
     let rule = Rect { height: 1.min(area.height), ..area };
     let position = match (app.scene.cursor, app.scene.listed) {
@@ -20,6 +21,11 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     };
     let line = theme.sign("─", "-").repeat(usize::from(area.width).saturating_sub(position.len() + 2));
     frame.render_widget(Line::styled(format!("{line}{position}"), theme.dim()), rule);
+}
+
+pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    draw_rule(frame, app, area);
+    let theme = app.theme;
     let Some(lock) = &app.scene.lock else { return };
     let width = usize::from(area.width).saturating_sub(2);
     let state = lock.verdict.state;
@@ -63,7 +69,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
     if lock.stale {
         parts.push("not confirmed since the connection was lost".into());
     }
-    parts.extend(lock.verdict.evidence.iter().cloned());
+    parts.extend(lock.verdict.evidence.iter().map(|text| part::without_holders(app, lock, text.clone())));
     if lock.kind == Kind::Marker {
         parts.push("marks work as done, nobody holds it".into());
     }
@@ -76,7 +82,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
     // The evidence of a stalled lock has these numbers already.
     if let Some(renewals) = &lock.renewals
         && let Some(last) = renewals.last_ms
-        && lock.verdict.state != State::Stalled
+        && !matches!(lock.verdict.state, State::Stalled | State::Orphan)
     {
         let every = renewals.period_ms.map(|ms| format!(" every {}", short_duration(ms))).unwrap_or_default();
         let until = match renewals.missed {

@@ -104,6 +104,9 @@ fn truth(app: &App) -> Vec<Part> {
             Stream::Reconnecting { .. } => parts.push(part(", rows are stale", style).gives_way(1)),
             _ => {}
         }
+        if let Some((word, _)) = &node.sampling {
+            parts.push(part(format!(" {dot} {word}"), theme.warning()).gives_way(2));
+        }
         if node.lost > 0 {
             parts.push(part(format!(" {dot} {} events lost", node.lost), theme.bad()));
         }
@@ -157,15 +160,15 @@ fn stream(app: &App, node: &NodeScene) -> (&'static str, Style) {
 fn tab_parts(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let mut parts = vec![part(" ", Style::new())];
-    for (screen, command, name) in Screen::TABS {
+    for (index, (screen, command, name)) in Screen::TABS.into_iter().enumerate() {
         let here = screen == app.screen && app.opened.is_none();
         let style = if here { theme.heading() } else { theme.dim() };
         let name = match app.keys.of(command).next() {
             None => part(name, style),
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));
-                // Where there is no room, the key alone stands for a screen.
-                part(format!(" {name}"), style).gives_way(if here { KEEP } else { 2 })
+                // Where there is no room, the key alone stands for a screen, for the last ones first.
+                part(format!(" {name}"), style).gives_way(if here { KEEP } else { 2 + index as u8 })
             }
         };
         parts.push(name);

@@ -49,8 +49,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
         .map(|binding| {
             let keys: Vec<String> = app.keys.of(binding.command).map(|press| press.to_string()).collect();
             Line::from(vec![
-                Span::styled(format!(" {:<17}", keys.join(" ")), app.theme.accent()),
-                Span::styled(format!(" {:<10}", binding.name), app.theme.dim()),
+                Span::styled(format!(" {:<16}", keys.join(" ")), app.theme.accent()),
+                Span::styled(format!(" {:<11}", binding.name), app.theme.dim()),
                 Span::raw(binding.about),
             ])
         })

@@ -25,6 +25,7 @@ struct Widths {
     holder: usize,
     bar: usize,
     renewals: usize,
+    fail: usize,
     wait: usize,
 }
 
@@ -34,15 +35,15 @@ const TTL: usize = 7;
 
 impl Widths {
     fn of(width: usize) -> Widths {
-        let (library, holder, bar, renewals, wait) = match width {
-            0..80 => (0, 13, 0, 0, 0),
-            80..100 => (9, 13, 0, 10, 0),
-            100..130 => (12, 17, 7, 14, 4),
-            _ => (17, 22, 8, 18, 4),
+        let (library, holder, bar, renewals, fail, wait) = match width {
+            0..80 => (0, 13, 0, 0, 0, 0),
+            80..100 => (9, 13, 0, 10, 0, 0),
+            100..130 => (12, 17, 7, 14, 0, 4),
+            _ => (17, 20, 7, 17, 7, 4),
         };
-        let others = [STATE, library, holder, HELD, bar, TTL, renewals, wait];
+        let others = [STATE, library, holder, HELD, bar, TTL, renewals, fail, wait];
         let taken = 1 + others.iter().map(|width| width + usize::from(*width > 0)).sum::<usize>();
-        Widths { key: width.saturating_sub(taken), library, holder, bar, renewals, wait }
+        Widths { key: width.saturating_sub(taken), library, holder, bar, renewals, fail, wait }
     }
 }
 
@@ -101,6 +102,7 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
     title(Column::Held, HELD, true);
     title(Column::Ttl, TTL + widths.bar + usize::from(widths.bar > 0), true);
     title(Column::Renewals, widths.renewals, false);
+    title(Column::Fail, widths.fail, true);
     title(Column::Wait, widths.wait, true);
     Line::styled(text, theme.title())
 }
@@ -138,6 +140,11 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     cell(fit_right(&part::ttl(lock), TTL, theme), base);
     let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
     cell(fit(&strip, widths.renewals, theme), over(if missed.is_some() { theme.warning() } else { Style::new() }));
+    if widths.fail > 0 {
+        let failing = lock.tries.is_some_and(|tries| tries.failures > 0);
+        let style = over(if failing { theme.warning() } else { Style::new() });
+        cell(fit_right(&columns::fail(lock), widths.fail, theme), style);
+    }
     if widths.wait > 0 {
         let many = lock.waits.is_some_and(|waits| waits.count > 0);
         let text = part::safe(&columns::wait(lock), theme);

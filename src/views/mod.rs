@@ -9,6 +9,7 @@
 //!  footer    keys, or what is being typed, or what there is to say
 //! ```
 
+mod contention;
 mod detail;
 mod dialog;
 mod events;
@@ -42,7 +43,11 @@ struct Areas {
 
 /// Plain sums: this is asked several times for each key, and a constraint solver takes longer than all the rest.
 fn areas(app: &App, area: Rect) -> Areas {
-    let evidence = if app.in_list() { EVIDENCE } else { 0 };
+    let evidence = match app.screen {
+        _ if !app.in_list() => 0,
+        Screen::Contention => contention::below(area.height),
+        _ => EVIDENCE,
+    };
     let mut rest = area;
     let from_top = |rows: u16, rest: &mut Rect| {
         let height = rows.min(rest.height);
@@ -72,7 +77,7 @@ pub fn scroll_most(app: &App) -> usize {
     let body = areas(app, whole(app)).body;
     match (&app.opened, app.screen) {
         (Some(_), _) => detail::scroll_most(app, body),
-        (None, Screen::Locks) => 0,
+        (None, Screen::Locks | Screen::Contention) => 0,
         (None, Screen::Events) => events::scroll_most(app, body),
         (None, Screen::Servers) => servers::scroll_most(app, body),
         (None, Screen::Lab) => 0,
@@ -103,6 +108,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
             locks::draw(frame, app, areas.body);
             evidence::draw(frame, app, areas.evidence);
         }
+        (None, Screen::Contention) => contention::draw(frame, app, areas.body, areas.evidence),
         (None, Screen::Events) => events::draw(frame, app, areas.body),
         (None, Screen::Servers) => servers::draw(frame, app, areas.body),
         (None, Screen::Lab) => lab::draw(frame, app, areas.body),

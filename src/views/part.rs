@@ -7,7 +7,7 @@ use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
-use crate::model::{HeldIs, Holder, Key, LockView, State, Time, Ttl};
+use crate::model::{HeldIs, Holder, Key, LockView, Notice, State, Time, Ttl};
 use crate::text::{self, short_duration};
 use crate::theme::Theme;
 
@@ -81,11 +81,27 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
     if !app.private {
         return text;
     }
-    let names = lock.holders.iter().flat_map(|holder| {
-        let names = [Some(holder.token.to_string()), holder.client.clone(), holder.host.clone()];
-        names.into_iter().flatten().filter(|name| !name.is_empty())
+    let mut names: Vec<String> = Vec::new();
+    for holder in &lock.holders {
+        names.extend([&holder.client, &holder.host].into_iter().flatten().cloned());
+    }
+    let noticed = lock.notices.iter().map(|(_, notice)| match notice {
+        Notice::Late { token, address, .. } => (Some(token), address.as_ref()),
+        Notice::FreedBy { holder, address } => (holder.as_ref(), address.as_ref()),
     });
-    names.fold(text, |text, name| text.replace(&name, HIDDEN))
+    let contenders = lock.contenders.iter().map(|contender| (contender.token.as_ref(), contender.address.as_ref()));
+    let connection = lock.connection.as_ref().map(|connection| (None, Some(&connection.address)));
+    let holders = lock.holders.iter().map(|holder| (Some(&holder.token), None));
+    let past = lock.past.iter().map(|hold| (hold.holder.as_ref(), None));
+    for (token, address) in holders.chain(past).chain(contenders).chain(noticed).chain(connection) {
+        names.extend(token.map(|token| token.to_string()));
+        names.extend(token.map(|token| text::short_token(&token.to_string())));
+        names.extend(address.map(|address| address.to_string()));
+    }
+    names.retain(|name| !name.is_empty());
+    // A name that is part of another would leave the rest of it to be seen.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
 }
 
 /// Who holds it, as short as it helps: what a person calls it before what a machine does.

@@ -150,6 +150,7 @@ fn whatever_is_on_a_screen_is_also_a_command() {
     for (screen, _, _) in Screen::TABS {
         let command = match screen {
             Screen::Locks => "ls",
+            Screen::Contention => "contention",
             Screen::Events => "watch",
             Screen::Servers => "doctor",
             Screen::Lab => "acquire",

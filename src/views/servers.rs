@@ -47,8 +47,11 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
     say("up for", told(facts.uptime.as_ref().map(|uptime| short_duration(uptime.as_millis() as u64))));
     say("keys", told(facts.keys.as_ref().map(|keys| keys.to_string())));
     say("watched by", stream(app, node));
-    if let Some(note) = &node.note {
+    for note in [&node.note, &node.clients_note].into_iter().flatten() {
         say("", (note.clone(), theme.warning()));
+    }
+    if let Some((_, sentence)) = &node.sampling {
+        say("sampling", (super::part::safe(sentence, theme), theme.warning()));
     }
     let lost = if node.lost > 0 { format!(", {} lost", node.lost) } else { String::new() };
     let rate = node.events_per_s.map(|rate| format!(", {rate:.1} a second now")).unwrap_or_default();

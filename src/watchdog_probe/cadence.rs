@@ -32,6 +32,16 @@ pub struct Cadence {
     pub lost_in: Option<Duration>,
 }
 
+/// How often it is renewed, and whether that goes on: what a verdict needs of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rhythm {
+    pub period_ms: u64,
+    /// Due since the last one, and not come.
+    pub missed: u64,
+    /// When the last one came.
+    pub last: Time,
+}
+
 /// Judges the times at which a lease was given, oldest first: when the lock was taken, where that is known, and each
 /// renewal. `expected_ms` is the period that the library is known for, `expires` when the lease ends as it is.
 ///
@@ -42,35 +52,67 @@ pub fn judge(
     expires: Option<Time>,
     now: Time,
 ) -> Option<Cadence> {
-    let mut times = [Time(0); MOST];
-    let mut count = 0;
-    for time in given {
-        if count == MOST {
-            times.rotate_left(1);
-            count -= 1;
-        }
-        times[count] = time;
-        count += 1;
-    }
-    let times = &times[..count];
-    let last = *times.last()?;
-    let mut gaps = [0.0; MOST];
-    for (gap, pair) in gaps.iter_mut().zip(times.windows(2)) {
-        *gap = pair[1].since(pair[0]).as_millis() as f64;
-    }
-    let gaps = &gaps[..count - 1];
-    let expected = expected_ms.filter(|ms| *ms > 0).map(|ms| ms as f64);
-    let period = period(gaps, expected)?;
-    let period_ms = period.round().max(1.0) as u64;
-    let since = now.since(last).as_millis() as u64;
-    let missed = if is_missed(Duration::from_millis(period_ms), now.since(last)) { since / period_ms } else { 0 };
+    let gaps = Gaps::between(given)?;
+    let period = period(gaps.all(), expected_ms)?;
+    let rhythm = Rhythm::at(whole_ms(period), gaps.last, now);
     Some(Cadence {
-        period_ms,
-        jitter_ms: jitter(gaps, period).round() as u64,
-        due: last + Duration::from_millis(period_ms),
-        missed,
+        period_ms: rhythm.period_ms,
+        jitter_ms: jitter(gaps.all(), period).round() as u64,
+        due: rhythm.last + Duration::from_millis(rhythm.period_ms),
+        missed: rhythm.missed,
         lost_in: expires.map(|expires| expires.since(now)),
     })
+}
+
+/// The period alone. It changes with each renewal and not with time, so that whoever asks often keeps it.
+pub fn period_ms(given: impl Iterator<Item = Time>, expected_ms: Option<u64>) -> Option<u64> {
+    period(Gaps::between(given)?.all(), expected_ms).map(whole_ms)
+}
+
+impl Rhythm {
+    /// Of a lock that is renewed so often, and was last so long ago.
+    pub fn at(period_ms: u64, last: Time, now: Time) -> Rhythm {
+        let (period, since) = (Duration::from_millis(period_ms), now.since(last));
+        // Nearly all are on time, and every lock is asked at every moment.
+        let missed =
+            if since > period && is_missed(period, since) { since.as_millis() as u64 / period_ms.max(1) } else { 0 };
+        Rhythm { period_ms, missed, last }
+    }
+}
+
+/// The distances between the newest times, in milliseconds.
+struct Gaps {
+    gaps: [f64; MOST],
+    count: usize,
+    last: Time,
+}
+
+impl Gaps {
+    /// `None` of no times at all.
+    fn between(times: impl Iterator<Item = Time>) -> Option<Gaps> {
+        let mut gaps = [0.0; MOST];
+        let (mut count, mut last) = (0, None::<Time>);
+        for time in times {
+            if let Some(before) = last {
+                if count == MOST - 1 {
+                    gaps.copy_within(1..count, 0);
+                    count -= 1;
+                }
+                gaps[count] = time.since(before).as_millis() as f64;
+                count += 1;
+            }
+            last = Some(time);
+        }
+        Some(Gaps { gaps, count, last: last? })
+    }
+
+    fn all(&self) -> &[f64] {
+        &self.gaps[..self.count]
+    }
+}
+
+fn whole_ms(period: f64) -> u64 {
+    period.round().max(1.0) as u64
 }
 
 /// Whether a renewal should have come, of a lock that was renewed every `period` and last so long ago.
@@ -86,7 +128,8 @@ pub fn grace(period: Duration) -> Duration {
 /// The time that passed, by the periods that passed in it. The median says how many those are, so that a beat that was
 /// lost or came twice does no harm. A watchdog that keeps to a schedule is a little late at both ends of the whole, not
 /// at each beat: over `n` distances its jitter counts for an `n`-th, where the median has all of it.
-fn period(gaps: &[f64], expected: Option<f64>) -> Option<f64> {
+fn period(gaps: &[f64], expected_ms: Option<u64>) -> Option<f64> {
+    let expected = expected_ms.filter(|ms| *ms > 0).map(|ms| ms as f64);
     let near = |gap: f64, other: f64| (gap - other).abs() <= other / 4.0;
     let median = match gaps {
         [] => return None,

@@ -4,89 +4,35 @@
 
 use std::time::Duration;
 
-/// Buckets for each doubling.
-const FINE: u64 = 32;
-/// Up to 2^38 microseconds, three days; what is longer counts as that.
-const DOUBLINGS: u64 = 38;
-const BUCKETS: usize = (FINE * (DOUBLINGS - 3)) as usize;
+use crate::spread::Spread;
 
-#[derive(Clone, Debug)]
-pub struct Latencies {
-    counts: Box<[u32; BUCKETS]>,
-    count: u64,
-    most: Duration,
-}
-
-impl Default for Latencies {
-    fn default() -> Latencies {
-        Latencies { counts: Box::new([0; BUCKETS]), count: 0, most: Duration::ZERO }
-    }
-}
+/// Microseconds, up to three days; what is longer counts as that.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies(Spread<32, 1_120>);
 
 impl Latencies {
     pub fn add(&mut self, took: Duration) {
-        let bucket = &mut self.counts[bucket(took.as_micros().min(u128::from(u64::MAX)) as u64)];
-        *bucket = bucket.saturating_add(1);
-        self.count += 1;
-        self.most = self.most.max(took);
+        self.0.add(took.as_micros().min(u128::from(u64::MAX)) as u64);
     }
 
     pub fn count(&self) -> u64 {
-        self.count
+        self.0.count()
     }
 
-    /// The longest, exactly; `None` of none.
+    /// The longest, to the microsecond; `None` of none.
     pub fn most(&self) -> Option<Duration> {
-        (self.count > 0).then_some(self.most)
+        self.0.most().map(Duration::from_micros)
     }
 
     /// What so many of a hundred stayed within, at most 3 % too long.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        let wanted = (self.count as f64 * percent / 100.0).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let within = self.counts.iter().position(|count| {
-            seen += u64::from(*count);
-            seen >= wanted
-        })?;
-        Some(Duration::from_micros(end(within)).min(self.most))
+        self.0.percentile(percent).map(Duration::from_micros)
     }
-}
-
-/// Exact up to `FINE` microseconds, then `FINE` buckets for each doubling.
-fn bucket(micros: u64) -> usize {
-    if micros < 2 * FINE {
-        return micros as usize;
-    }
-    let shift = u64::from(micros.ilog2() - FINE.ilog2());
-    let bucket = shift * FINE + (micros >> shift);
-    (bucket as usize).min(BUCKETS - 1)
-}
-
-/// The largest number of microseconds in a bucket.
-fn end(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket < 2 * FINE {
-        return bucket;
-    }
-    let shift = bucket / FINE - 1;
-    ((bucket - shift * FINE + 1) << shift) - 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn buckets_follow_each_other_and_are_three_percent_wide() {
-        let mut before = 0;
-        for index in 1..BUCKETS {
-            assert!(end(index) > end(index - 1));
-            assert_eq!((bucket(end(index - 1) + 1), bucket(end(index))), (index, index));
-            before = end(index - 1);
-            assert!(end(index) - before <= 1 + before / FINE, "{index}");
-        }
-        assert!(before > 24 * 3600 * 1_000_000, "a day has a bucket of its own");
-    }
 
     #[test]
     fn percentiles_are_close_to_the_truth() {

@@ -63,14 +63,41 @@ impl Library {
     /// Begins to take a lock and does not wait for it: a waiter, as long as somebody else holds it. The scenarios are
     /// `ttl`, `forever` and `renew`.
     pub fn attempt(&self, scenario: &str, name: &str, ttl: Duration) -> Attempt {
+        Attempt { script: self.script(&[scenario, name, &ttl.as_millis().to_string()]) }
+    }
+
+    fn script(&self, arguments: &[&str]) -> Script {
         let mut command = Command::new(&self.interpreter);
-        command.arg(&self.script).arg(self.port.to_string()).args([scenario, name]).arg(ttl.as_millis().to_string());
+        command.arg(&self.script).arg(self.port.to_string()).args(arguments);
         command.env("NODE_LIBS", &self.packages).env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = process::spawn(command).unwrap_or_else(|error| panic!("{:?}: {error}", self.script));
         let input = child.stdin.take().expect("a piped input");
         let output = BufReader::new(child.stdout.take().expect("a piped output"));
-        Attempt { script: Script { child, input, output, path: self.script.clone() } }
+        Script { child, input, output, path: self.script.clone() }
+    }
+}
+
+/// Many threads of the real libraries that take and free locks, and count for themselves. Dropped, they are killed.
+pub struct Load {
+    script: Script,
+}
+
+impl Load {
+    /// Starts `tests/libs/python/load.py` with these jobs, once the libraries are there.
+    pub fn start(server: &Server, jobs: &[Value]) -> Option<Load> {
+        let library = Library::python("load", server)?;
+        let mut script = library.script(&[&Value::from(jobs).to_string()]);
+        assert_eq!(script.line()["ready"], true, "{:?}", script.path);
+        Some(Load { script })
+    }
+
+    /// Attempts and failures on one lock so far, as the clients counted them.
+    pub fn counted(&mut self, key: &str) -> (u64, u64) {
+        writeln!(self.script.input, "count").unwrap_or_else(|error| panic!("the load is gone: {error}"));
+        let counts = self.script.line();
+        let count = |word: &str| counts[key][word].as_u64().unwrap_or(0);
+        (count("attempts"), count("failures"))
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod acting;
+pub mod burst;
 pub mod desk;
 pub mod engine;
 pub mod feed;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 
 pub use desk::{Desk, Ran};
 pub use feed::Feed;
-pub use library::{Library, Taken};
+pub use library::{Library, Load, Taken};
 pub use listener::Listener;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;

@@ -73,8 +73,12 @@ pub fn eviction(facts: &ServerFacts) -> Check {
     const NAME: &str = "eviction";
     let memory = known!(facts.memory, NAME, "what happens when memory runs out");
     let Memory { used, max, policy, evicted } = memory;
+    // The server keeps one clock for a key, and here it counts uses.
+    let untold =
+        if policy.ends_with("lfu") { " With an LFU policy, those who poll for a lock can't be seen." } else { "" };
     if *max == 0 {
-        return Check::ok(NAME, format!("no memory limit is set, so nothing is evicted; {} in use.", bytes(*used)));
+        let finding = format!("no memory limit is set, so nothing is evicted; {} in use.{untold}", bytes(*used));
+        return Check::ok(NAME, finding);
     }
     let full = percent(*used, *max);
     let room = format!("{} of {} in use ({full} %)", bytes(*used), bytes(*max));
@@ -101,7 +105,7 @@ pub fn eviction(facts: &ServerFacts) -> Check {
     };
     let finding = format!(
         "{which} may be dropped when memory is full ({policy}): a dropped lock is free while its holder still works; \
-         {room}, {so_far}."
+         {room}, {so_far}.{untold}"
     );
     let fix = "CONFIG SET maxmemory-policy noeviction (on a cache: keep locks on a server of their own).";
     if evicted.is_some_and(|evicted| evicted > 0) || full >= 80 {

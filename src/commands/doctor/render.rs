@@ -53,7 +53,11 @@ pub fn text(report: &Report, look: Look, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "\nThe least a user needs who only looks; paste it into redis-cli with a password of your own:")?;
     writeln!(out, "{}", report.observer_acl)?;
     writeln!(out, "\nAnd one who also frees, extends and takes locks:")?;
-    writeln!(out, "{}", report.operator_acl)
+    writeln!(out, "{}", report.operator_acl)?;
+    let sampling = "To sample attempts as well, by consent. MONITOR shows every command of the server with all its values, \
+                    not only those on locks: give it with care.";
+    writeln!(out, "\n{}", wrap(sampling, look.width).join("\n"))?;
+    writeln!(out, "{}", report.sampling_acl)
 }
 
 /// Writes the report as one JSON document.
@@ -71,7 +75,11 @@ pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
             keys: facts.keys.known().copied(),
         },
         checks: &report.checks,
-        acl: AclLines { observer: &report.observer_acl, operator: &report.operator_acl },
+        acl: AclLines {
+            observer: &report.observer_acl,
+            operator: &report.operator_acl,
+            sampling: &report.sampling_acl,
+        },
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
@@ -100,6 +108,7 @@ struct ServerLine<'a> {
 struct AclLines<'a> {
     observer: &'a str,
     operator: &'a str,
+    sampling: &'a str,
 }
 
 /// How many of each, in words.

@@ -163,6 +163,27 @@ fn grant(facts: &ServerFacts, denied: &[&Granted], keys: bool, scope: &Scope) ->
     (!rules.is_empty()).then(|| rules.join(" "))
 }
 
+/// What sampling attempts adds. Nobody needs it, so that nothing is wrong without it.
+pub fn sampling(permissions: &Permissions) -> Check {
+    const NAME: &str = "sampling";
+    let user = name(permissions);
+    match &permissions.sampling {
+        Permission::Allowed => {
+            Check::ok(NAME, format!("user {user} may run MONITOR: attempts can be sampled, by consent."))
+        }
+        Permission::Denied { by: Denial::Absent, .. } => {
+            Check::ok(NAME, "this server has no MONITOR: attempts to take locks can't be sampled.")
+        }
+        Permission::Denied { .. } => Check::ok(
+            NAME,
+            format!(
+                "user {user} may not run MONITOR: attempts to take locks can't be sampled. The last line below allows it."
+            ),
+        ),
+        Permission::Unknown(why) => Check::unknown(NAME, "whether attempts may be sampled", why),
+    }
+}
+
 /// What freeing, extending and taking locks adds.
 pub fn writing(permissions: &Permissions) -> Check {
     const NAME: &str = "writing";

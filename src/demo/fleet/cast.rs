@@ -4,7 +4,7 @@ use super::dice::Dice;
 use super::fair::{DyingWaiter, InTurn};
 use super::jobs::{BullWorker, Scheduler, UniqueJobs};
 use super::plain::{Everyday, Leaver, Leaving, Payments, Seizer, Token};
-use super::python::{AutoRenewal, Poller};
+use super::python::{AutoRenewal, Crossing, Poller};
 use super::read_write::{Reader, Writer};
 use super::redisson::{Failing, Failure, Healthy};
 use super::web::{Laravel, SpringThread, Symfony};
@@ -63,6 +63,11 @@ fn busy(crew: &mut Crew, dice: &mut Dice) {
         let sleep = millis(dice.number(50, 101));
         let keys = vec!["flash-sale-lock".into()];
         crew.add(&format!("sale-{number}"), Poller { keys, lease: secs(10), sleep, work, pause });
+    }
+    let accounts = [10, 60].map(|from| format!("transfer-lock:{}", dice.number(from, from + 40)));
+    for (name, way, patience) in [("transfers-1", [0, 1], secs(18)), ("transfers-2", [1, 0], secs(24))] {
+        let [first, second] = way.map(|index| accounts[index].clone());
+        crew.add(name, Crossing { first, second, lease: secs(60), patience, delay: secs(1) });
     }
     let keys = vec![format!("export-lock:{}", dice.number(10, 99))];
     for name in ["exports-1", "exports-2"] {

@@ -38,6 +38,48 @@ impl Role for Poller {
     }
 }
 
+/// Takes one lock, then wants another while it holds the first. Two of these the other way round wait for each other,
+/// until the less patient one gives up.
+pub struct Crossing {
+    pub first: String,
+    pub second: String,
+    pub lease: Duration,
+    pub patience: Duration,
+    pub delay: Duration,
+}
+
+impl Crossing {
+    const SLEEP: Duration = Duration::from_millis(250);
+
+    /// Whether it got the lock in that time.
+    async fn obtain(me: &mut Worker, key: &str, token: &str, lease: Duration, tries: u32) -> Result<bool, Cut> {
+        for _ in 0..tries {
+            if strings::take(me, key, token, Lease::Millis(lease)).await? {
+                return Ok(true);
+            }
+            me.rest(Self::SLEEP).await?;
+        }
+        Ok(false)
+    }
+}
+
+impl Role for Crossing {
+    async fn round(&mut self, me: &mut Worker) -> Result<(), Cut> {
+        me.rest(self.delay).await?;
+        let (mine, other) = (token(me), token(me));
+        let tries = (self.patience.as_millis() / Self::SLEEP.as_millis()) as u32;
+        if Self::obtain(me, &self.first, &mine, self.lease, tries).await? {
+            me.rest(secs(1)).await?;
+            if Self::obtain(me, &self.second, &other, self.lease, tries).await? {
+                me.rest(secs(1)).await?;
+                strings::release(me, &self.second, &other).await?;
+            }
+            strings::release(me, &self.first, &mine).await?;
+        }
+        me.rest(secs(2)).await
+    }
+}
+
 static EXTEND: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "if redis.call('get', KEYS[1]) ~= ARGV[1] or redis.call('ttl', KEYS[1]) < 0 then return 0 end

@@ -1,6 +1,7 @@
 //! What is planted in the fleet, where, and what a person should be able to see of it.
 
 use crate::glob::Glob;
+use crate::model::State;
 
 /// One planted situation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,9 +12,29 @@ pub struct Situation {
     /// The dialect that these keys are.
     pub library: &'static str,
     pub what_to_see: &'static str,
+    /// State words and names of findings that tell of it, each of them sooner or later. See [`is_usual`].
+    pub shows: &'static [&'static str],
+    /// Words that are true of it now and then. All others are invented.
+    pub may: &'static [&'static str],
+}
+
+/// The word for locks whose holders wait for each other.
+pub const DEADLOCK: &str = "deadlock";
+
+/// A state that says nothing bad of a lock.
+pub fn is_usual(state: State) -> bool {
+    matches!(state, State::Held | State::Test | State::Done | State::Free)
 }
 
 impl Situation {
+    const fn shows(self, words: &'static [&'static str]) -> Situation {
+        Situation { shows: words, ..self }
+    }
+
+    const fn may(self, words: &'static [&'static str]) -> Situation {
+        Situation { may: words, ..self }
+    }
+
     /// The pattern, ready to match. Keep it where many keys are matched.
     pub fn glob(&self) -> Glob {
         Glob::new(self.key).expect("the patterns of the situations are valid")
@@ -26,7 +47,7 @@ const fn situation(
     library: &'static str,
     what_to_see: &'static str,
 ) -> Situation {
-    Situation { name, key, library, what_to_see }
+    Situation { name, key, library, what_to_see, shows: &[], may: &[] }
 }
 
 /// All of them. No two share a key.
@@ -54,32 +75,51 @@ pub const SITUATIONS: &[Situation] = &[
         "stock-lock:*",
         "redisson",
         "renewals end and the holder's connection is gone; the lock waits for its time to be up",
-    ),
+    )
+    .shows(&["orphan"])
+    .may(&["stalled", "orphan-suspected", "expiring"]),
     situation(
         "stalled watchdog",
         "billing-lock:*",
         "redisson",
         "renewals end while the holder's connection lives: its work goes on, and soon without the lock",
-    ),
+    )
+    .shows(&["stalled"])
+    .may(&["orphan-suspected", "expiring"]),
     situation(
         "lock without a TTL",
         "reindex-lock",
         "redis-py",
         "taken without a timeout by somebody who is gone: it stays until somebody frees it",
-    ),
-    situation("SETNX without EXPIRE", "import.lock", "plain", "its taker died between the two commands: it stays"),
+    )
+    .shows(&["no-ttl"])
+    .may(&["orphan"]),
+    situation("SETNX without EXPIRE", "import.lock", "plain", "its taker died between the two commands: it stays")
+        .shows(&["no-ttl", "non-atomic-acquire"])
+        .may(&["orphan"]),
     situation(
         "hot lock",
         "flash-sale-lock",
         "redis-py",
         "six pollers, most attempts refused, the holder changes each second",
-    ),
+    )
+    .shows(&["contended"])
+    .may(&["starving"]),
+    situation(
+        "two locks in the wrong order",
+        "transfer-lock:*",
+        "redis-py",
+        "each of two workers holds one and wants the other: a deadlock, until one of them gives up",
+    )
+    .shows(&["deadlock"]),
     situation(
         "fair queue with a dead waiter",
         "print-lock:*",
         "redisson",
         "waiters in a list; one of them is dead, and as the head of the queue holds up the others",
-    ),
+    )
+    .shows(&["dead-heads"])
+    .may(&["contended"]),
     situation("readers", "catalogue-lock", "redisson", "several hold it to read, and a writer waits for all of them"),
     situation("writer", "prices-lock", "redisson", "one holds it to write, and readers wait for it"),
     situation(
@@ -93,13 +133,16 @@ pub const SITUATIONS: &[Situation] = &[
         "invoice-lock:*",
         "plain",
         "the holder changes while it is held: each writes itself over the other",
-    ),
+    )
+    .shows(&["split", "taken-over"]),
     situation(
         "work that outlives its lease",
         "export-lock:*",
         "redis-py",
         "it expires under its holder, another takes it, and for a while both work",
-    ),
+    )
+    .shows(&["outlived"])
+    .may(&["split", "expiring", "no-watchdog", "lease-too-short"]),
     situation(
         "idempotency markers",
         "completed:payment-*",
@@ -117,22 +160,29 @@ pub const SITUATIONS: &[Situation] = &[
         "uniquejobs:*:LOCKED",
         "sidekiq-unique-jobs",
         "no TTL, as all of this library; jobs like one under way are refused",
-    ),
+    )
+    .shows(&["no-ttl"]),
     situation("claims on queued jobs", "bull:mail:*:lock", "bullmq", "renewed each 15 s by being set again"),
     situation("lock registry", "spring-locks:*", "spring", "one value on several keys: they belong to one process"),
-    situation("exclusive lock with a deadline", "pdf-lock", "symfony", "300 s long, and freed after a few"),
+    situation("exclusive lock with a deadline", "pdf-lock", "symfony", "300 s long, and freed after a few")
+        .may(&["lease-too-long"]),
     situation(
         "scheduled task",
         "shop-database-shop-cache-framework/schedule-*",
         "laravel",
         "a lease of a day for a task of seconds: a crash would stop the task until tomorrow",
-    ),
+    )
+    .may(&["lease-too-long"]),
     situation(
         "unique job without a TTL",
         "shop-database-shop-cache-laravel_unique_job:*",
         "laravel",
         "no TTL, and freed when the job is done",
-    ),
+    )
+    .shows(&["no-ttl"]),
+    situation("everyday checkout", "shop-database-shop-cache-checkout-lock:*", "laravel", "two workers take turns")
+        .may(&["lease-too-long"]),
+    situation("everyday sessions", "lock:session:*", "plain", "many, short, freed by their holders"),
     situation("everyday locks", "locks:account:*", "redlock", "many, short, freed by their holders"),
     situation("everyday mutexes", "seat-mutex:*", "redsync", "many, short, freed by their holders"),
 ];
@@ -141,6 +191,7 @@ pub const SITUATIONS: &[Situation] = &[
 mod tests {
     use super::*;
     use crate::dialects;
+    use crate::model::findings;
 
     #[test]
     fn every_situation_has_a_valid_pattern_and_a_known_library() {
@@ -148,6 +199,16 @@ mod tests {
             assert!(dialects::by_name(situation.library).is_some(), "{}", situation.library);
             let same = |other: &&Situation| other.name == situation.name || other.glob().covers(&situation.glob());
             assert_eq!(SITUATIONS.iter().filter(same).count(), 1, "{}", situation.name);
+        }
+    }
+    #[test]
+    fn what_a_situation_shows_are_words_that_can_be_said() {
+        for Situation { name, shows, may, .. } in SITUATIONS {
+            for word in shows.iter().chain(*may) {
+                let state = State::ALL.iter().any(|state| state.name() == *word && !is_usual(*state));
+                assert!(state || *word == DEADLOCK || findings::names().any(|known| known == *word), "{name}: {word}");
+            }
+            assert!(shows.iter().all(|word| !may.contains(word)), "{name}");
         }
     }
 }

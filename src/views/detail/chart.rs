@@ -185,6 +185,8 @@ mod tests {
                 period_ms: Some(9_000),
                 expected_ms: None,
                 missed: Some(1),
+                jitter_ms: Some(200),
+                due_in_ms: Some(3_100),
             }),
             ..sample::redisson()
         };

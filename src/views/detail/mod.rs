@@ -3,10 +3,10 @@
 //! ```text
 //!  lock:order:8841  STALLED                       lock:order:8841  STALLED
 //!  the sentence with the numbers                  the sentence with the numbers
-//!        │▇▅▃ ▇▅▃ ▇▅▃·                                 │▇▅▃ ▇▅▃ ▇▅▃·      holder
-//!  expected │   │   │                             expected │   │   │      waiting
-//!  holder                                         before                  freeing
-//!  waiting, before, freeing, keys, value          value                   keys
+//!        │▇▅▃ ▇▅▃ ▇▅▃·                                 │▇▅▃ ▇▅▃ ▇▅▃·      findings
+//!  expected │   │   │                             expected │   │   │      holder
+//!  findings, holder                               before                  waiting
+//!  waiting, before, freeing, keys, value          value                   freeing, keys
 //!
 //!  narrow: one column                             wide: two
 //! ```
@@ -45,6 +45,7 @@ impl Layout {
         if area.width < WIDE {
             let mut page = Labelled::new(usize::from(area.width), app.theme);
             life(app, lock, &mut page, height);
+            sections::findings(app, lock, &mut page);
             sections::holders(app, lock, &mut page);
             sections::waiters(app, lock, &mut page);
             sections::freeing(app, lock, &mut page);
@@ -60,6 +61,7 @@ impl Layout {
         sections::value(app, lock, &mut left);
         sections::library(app, lock, &mut left);
         let mut right = Labelled::new(usize::from(area.width - left_width(area)), app.theme);
+        sections::findings(app, lock, &mut right);
         sections::holders(app, lock, &mut right);
         sections::waiters(app, lock, &mut right);
         sections::freeing(app, lock, &mut right);

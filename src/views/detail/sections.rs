@@ -46,6 +46,7 @@ pub fn renewals(lock: &LockView) -> String {
     parts.extend(renewals.expected_ms.map(|ms| format!("due every {}", short_duration(ms))));
     parts.extend(renewals.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
     parts.extend(renewals.missed.filter(|missed| *missed > 0).map(|missed| format!("{missed} missed")));
+    parts.extend(renewals.due_words());
     parts.join(", ")
 }
 
@@ -60,6 +61,11 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
     }
     for holder in &lock.holders {
         page.say("holder", &holder_line(app, holder), Style::new());
+    }
+    if let Some(known) = &lock.connection {
+        let style = if known.closed.is_some() { app.theme.bad() } else { Style::new() };
+        let line = if app.private { HIDDEN.to_string() } else { known.describe(app.scene.at) };
+        page.say("connection", &line, style);
     }
 }
 
@@ -85,6 +91,17 @@ fn until_words(until: Time, now: Time) -> String {
     match until.0 - now.0 {
         left @ 0.. => format!("its share ends in {}", short_duration(left as u64)),
         past => format!("its share ended {} ago", short_duration(past.unsigned_abs())),
+    }
+}
+
+/// What is wrong with it, and what would settle what is only suspected.
+pub fn findings(app: &App, lock: &LockView, page: &mut Labelled) {
+    for finding in &lock.findings {
+        let text = format!("{}: {} (sure: {:.2})", finding.name, finding.sentence, finding.confidence);
+        page.say("findings", &part::without_holders(app, lock, text), app.theme.warning());
+        if let Some(settle) = &finding.settle {
+            page.say("findings", &format!("to settle it: {settle}"), app.theme.dim());
+        }
     }
 }
 
@@ -139,6 +156,9 @@ pub fn before(app: &App, lock: &LockView, page: &mut Labelled) {
     }
     for hold in lock.past.iter().rev() {
         page.say("before", &past_line(app, hold), Style::new());
+    }
+    if let Some(usual) = &lock.usual {
+        page.say("usual", &usual.describe(), Style::new());
     }
 }
 

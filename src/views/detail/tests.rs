@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 
 use crate::app::{App, Effect, Event, LockId, Title};
 use crate::keys::Keys;
-use crate::model::{LockView, RenewalView, State, Time, Ttl};
+use crate::model::{Address, Finding, LockView, Notice, RenewalView, State, Time, Token, Ttl, Verdict};
 use crate::sample;
 use crate::theme::Theme;
 use crate::views;
@@ -25,6 +25,8 @@ fn stalled() -> LockView {
             period_ms: Some(9_000),
             expected_ms: Some(10_000),
             missed: Some(1),
+            jitter_ms: Some(200),
+            due_in_ms: Some(-5_000),
         }),
         ..sample::redisson()
     }
@@ -256,4 +258,33 @@ fn a_late_answer_about_another_lock_is_dropped() {
     assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(other)], "at once");
     app.update(Event::Inspected(first, Box::new(sample::inspection())), NOW);
     assert!(app.closer.found.is_none());
+}
+
+#[test]
+fn findings_are_told_and_name_nobody_in_private() {
+    let former = Token::from(&b"11112222-3333-4444-5555-666677778888:9"[..]);
+    let address = Address::parse("10.0.3.7:51322").unwrap();
+    let sentence = format!("{} at {address} tried to renew it", crate::text::short_token(&former.to_string()));
+    let late = Notice::Late { token: former, address: Some(address), renewal: true };
+    let lock = LockView {
+        verdict: Verdict { state: State::Split, evidence: vec![sentence.clone()], confidence: 0.95 },
+        notices: vec![(NOW, late)],
+        findings: vec![Finding {
+            name: "outlived",
+            sentence,
+            confidence: 0.95,
+            settle: Some("a burst would show it".into()),
+        }],
+        ..sample::redisson()
+    };
+    let mut app = opened(lock, Theme::default());
+    let told =
+        ["findings", "outlived: 11112222…88:9 at 10.0.3.7:51322", "to settle it: a burst would show it", "SPLIT"];
+    shows(&whole(&mut app, 140), &told);
+    app.private = true;
+    for width in [80, 140] {
+        let lines = whole(&mut app, width);
+        shows(&lines, &["outlived: (hidden) at (hidden) tried"]);
+        assert!(!lines.iter().any(|line| line.contains("10.0.3.7") || line.contains("1111")), "{lines:?}");
+    }
 }

@@ -152,6 +152,8 @@ mod tests {
                 period_ms: Some(10_000),
                 expected_ms: Some(10_000),
                 missed: Some(0),
+                jitter_ms: Some(200),
+                due_in_ms: Some(3_100),
             }),
             ..sample::redisson()
         }

@@ -1,0 +1,106 @@
+//! How long it takes to judge every lock once more: a table of plain, renewed and waited-for locks, on one core.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lockscope::dialects::Recogniser;
+use lockscope::glob::Glob;
+use lockscope::model::{
+    Address, EventBatch, Key, KeyEvent, Limits, NodeId, Observation, RawValue, Sample, Seen, Source, State, Table,
+    Time, Token, Ttl, Waits, WaitsAt,
+};
+
+use crate::keyspace::uuid;
+use crate::report::{Figure, Limit, Report, Spread, ratio};
+
+const LOCKS: usize = 100_000;
+const LIMIT_MS: f64 = 20.0;
+const NODE: NodeId = NodeId(0);
+const LEASE: Duration = Duration::from_secs(3600);
+/// Each third lock is renewed, each third is waited for; every hundredth has a client that is known.
+const KINDS: usize = 3;
+const BEATS: i64 = 16;
+
+pub fn measure(report: &mut Report, rounds: usize) {
+    let table = table();
+    let now = Time(200_000);
+    let judge = || {
+        let begun = Instant::now();
+        let bad = table.locks().filter(|lock| black_box(table.state(lock, now)) != State::Held).count();
+        (begun.elapsed().as_secs_f64() * 1_000.0, bad)
+    };
+    assert!(judge().1 > 0, "some of them are contended");
+    report.add(Figure {
+        name: "ms to judge 100,000 locks once more: plain, renewed and waited for".into(),
+        measured: Spread::of((0..rounds.max(5)).map(|_| judge().0).collect()),
+        limit: Limit::AtMost(LIMIT_MS),
+        show: ratio,
+        command: "Table::state of each lock, one core".into(),
+    });
+}
+
+fn table() -> Table {
+    let pattern = Glob::new("lock:*").expect("a valid glob");
+    let mut table = Table::new(Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new())), Limits::default());
+    table.watch_by(NODE, Source::Notification);
+    table.apply(Observation::Swept { node: NODE, started: Time(0) });
+    for number in 0..LOCKS {
+        let seen = Seen::Present { value: RawValue::string(uuid(number).as_bytes()), ttl: Ttl::In(LEASE) };
+        let (asked, answered) = (Time(1_000), Time(1_001));
+        table.apply(Observation::Read { node: NODE, key: key(number), asked, answered, seen, source: Source::Scan });
+    }
+    // A history, so that each is compared with what is usual.
+    for at in (2_000..42_000).step_by(1_000) {
+        events(
+            &mut table,
+            at,
+            (0..LOCKS).step_by(1_000),
+            &[KeyEvent::Del, KeyEvent::New, KeyEvent::Set, KeyEvent::Expire],
+        );
+    }
+    for beat in 0..BEATS {
+        events(&mut table, 45_000 + beat * 10_000, (0..LOCKS).step_by(KINDS), &[KeyEvent::Expire]);
+    }
+    for number in (1..LOCKS).step_by(KINDS) {
+        let count = (number % 5) as u32;
+        let waits = Waits { count, at: WaitsAt::Channel, at_least: false, counted: Time(199_000), dead_heads: None };
+        table.apply(Observation::Counted { node: NODE, key: key(number), waits });
+    }
+    for number in (0..LOCKS).step_by(100) {
+        let address = Address::parse(&format!("10.0.0.1:{}", 1_000 + number % 60_000)).expect("an address");
+        let spoke = Some((Token::from(uuid(number).as_bytes()), address, Time(150_000)));
+        let sample = Box::new(Sample { spoke, ..Sample::default() });
+        table.apply(Observation::Sampled { node: NODE, key: key(number), sample });
+    }
+    table
+}
+
+fn events(table: &mut Table, at: i64, numbers: impl Iterator<Item = usize>, what: &[KeyEvent]) {
+    let mut batch = EventBatch::new(Time(at));
+    for number in numbers {
+        what.iter().for_each(|event| batch.push(key(number).as_bytes(), *event));
+    }
+    table.apply(Observation::Events { node: NODE, batch });
+    loop {
+        let tickets = table.to_read(NODE, 10_000, Time(at));
+        if tickets.is_empty() {
+            break;
+        }
+        for ticket in tickets {
+            let number = number(&ticket.key);
+            let seen = Seen::Present { value: RawValue::string(uuid(number).as_bytes()), ttl: Ttl::In(LEASE) };
+            table.answer(ticket, Time(at), Time(at), seen);
+        }
+        table.take_transitions();
+    }
+}
+
+fn key(number: usize) -> Key {
+    Key::from(format!("lock:order:{number:07}").as_str())
+}
+
+fn number(key: &Key) -> usize {
+    let digits = &key.as_bytes()[b"lock:order:".len()..];
+    std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).expect("a key of ours")
+}

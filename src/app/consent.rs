@@ -1,0 +1,36 @@
+//! Consent to MONITOR: asked for once, shown all the while, taken back with the same key.
+
+use super::{App, Effect, NOTICE};
+use crate::keys::Command;
+use crate::model::Time;
+
+/// Whether attempts to take locks may be sampled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Consent {
+    #[default]
+    None,
+    /// Its price was told; the same key again, before then, begins.
+    Asked {
+        until: Time,
+    },
+    Given,
+}
+
+impl App {
+    pub(super) fn turn_sampling(&mut self, now: Time) -> Vec<Effect> {
+        let on = match self.consent {
+            Consent::Given => false,
+            Consent::Asked { until } if now <= until => true,
+            Consent::None | Consent::Asked { .. } => {
+                self.consent = Consent::Asked { until: now + NOTICE };
+                let key = self.key_of(Command::Sample);
+                self.say(format!("MONITOR slows a busy server; {key} again runs it for 1 s in every 10"), now);
+                return Vec::new();
+            }
+        };
+        self.consent = if on { Consent::Given } else { Consent::None };
+        let text = if on { "sampling: MONITOR runs for 1 s in every 10" } else { "no more MONITOR" };
+        self.say(text.into(), now);
+        vec![Effect::Sample(on)]
+    }
+}

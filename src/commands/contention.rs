@@ -1,0 +1,137 @@
+//! `lockscope contention`: how hard each lock is wanted, the hardest first.
+//!
+//! Waiters are counted where the server shows them. Attempts and failures take `--monitor`: bursts of MONITOR, which cost
+//! a busy server some of its throughput, and so are few, short, and only by consent.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::session::Session;
+use super::signals::Signals;
+use super::{ls, waiters};
+use crate::cli::Contention;
+use crate::contention::burst::Bounds;
+use crate::fault::Fault;
+use crate::filter::Filter;
+use crate::model::{Kind, LockView, NodeId, Snapshot};
+use crate::monitor::{Duty, Monitor, Sampled, Sampling};
+use crate::output::{self, wanted};
+use crate::pace::Pace;
+use crate::text::short_duration;
+
+/// Half of the time, and never more than this of MONITOR in all.
+const MOST: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long the first burst may take beyond the time that was asked for.
+const FIRST_BURST: Duration = Duration::from_secs(5);
+const RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(86_400));
+
+pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
+    if options.duration < RANGE.0 || options.duration > RANGE.1 {
+        return Err(Fault::usage("--for is between 100ms and 24h"));
+    }
+    let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
+    let mut monitor = session.monitor(session.pace(Pace::Fast), true).await?;
+    ls::take_inventory(session, &mut monitor, None).await?;
+    if options.monitor {
+        monitor.sample_by(Some(Duty { burst: Bounds::default(), pause: PAUSE, most: Some(MOST) }));
+    } else {
+        session.say(
+            "attempts and failures take --monitor, which looks at every command in bursts and slows a busy server down \
+             meanwhile; without it only those who wait are counted",
+        );
+    }
+    follow(&mut monitor, options.duration).await?;
+    let mut snapshot = monitor.snapshot();
+    let mut locks = locks(&monitor, &mut snapshot);
+    let place = session.place();
+    waiters::fill(session, &mut locks, monitor.clock.now()).await?;
+    ls::keep_matching(&mut locks, filter.as_ref(), &place);
+    locks.sort_by(wanted::hardest_first);
+    let server = session.describe(&monitor);
+    if options.json {
+        super::print(|out| output::json::write_list(out, &snapshot, &locks, &place, &server))?;
+    } else {
+        // People look for those that are wanted; programs take them all.
+        let all = locks.len();
+        locks.retain(wanted::is_wanted);
+        super::print(|out| wanted::write(out, &locks, &session.look()))?;
+        if let others @ 1.. = all - locks.len() {
+            let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
+            session.say(&format!("{others} other locks that {how}"));
+        }
+    }
+    tell_sampling(session, &monitor);
+    session.still_there(&monitor)
+}
+
+/// Takes in what happens for that long, or until somebody ends it. The first burst is waited for.
+async fn follow(monitor: &mut Monitor, how_long: Duration) -> Result<(), Fault> {
+    let mut signals = Signals::listen()?;
+    let began = Instant::now();
+    loop {
+        let starting = monitor.nodes().iter().any(|node| matches!(node.sampling, Some(Sampling::Starting)));
+        let ends = began + if starting { how_long + FIRST_BURST } else { how_long };
+        tokio::select! {
+            biased;
+            _ = signals.next() => return Ok(()),
+            _ = tokio::time::sleep_until(ends) => return Ok(()),
+            _ = monitor.next() => {}
+        }
+        for node in monitor.nodes() {
+            if let Some(Sampling::Refused(why)) = &node.sampling {
+                return Err(Fault::server(format!("{} can't be sampled: {why}", node.name)));
+            }
+        }
+    }
+}
+
+/// All locks, and those that somebody tried to take though they are free at this moment.
+fn locks(monitor: &Monitor, snapshot: &mut Snapshot) -> Vec<LockView> {
+    let mut locks = std::mem::take(&mut snapshot.locks);
+    locks.retain(|lock| lock.kind == Kind::Lock);
+    for (index, node) in monitor.nodes().iter().enumerate() {
+        let Some(Sampling::On(sampled)) = &node.sampling else { continue };
+        let id = NodeId(index as u16);
+        let listed: HashSet<_> = locks.iter().filter(|lock| lock.node == id).map(|lock| lock.key.clone()).collect();
+        let table = monitor.table();
+        let free = sampled.wanted.iter().filter(|key| !listed.contains(*key));
+        let free = free.filter_map(|key| table.view(table.lock_named(id, key.as_bytes())?, snapshot.at));
+        locks.extend(free);
+        for lock in locks.iter_mut().filter(|lock| lock.node == id && lock.tries.is_none()) {
+            lock.tries = sampled.quiet;
+        }
+    }
+    locks
+}
+
+/// What was looked at, as a sentence for each node that was sampled.
+fn tell_sampling(session: &Session, monitor: &Monitor) {
+    for node in monitor.nodes() {
+        match &node.sampling {
+            Some(Sampling::On(sampled)) => session.say(&sentence(&node.name, sampled)),
+            Some(Sampling::Failed(why)) => session.say(&format!("the last burst on {} failed: {why}", node.name)),
+            _ => {}
+        }
+    }
+}
+
+fn sentence(name: &str, sampled: &Sampled) -> String {
+    let looked = short_duration(sampled.looked.as_millis() as u64);
+    let mut text = format!(
+        "looked at every command of {name} for {looked}, {:.0} % of the time; {} in the last burst",
+        sampled.coverage * 100.0,
+        sampled.lines
+    );
+    if let Some(cut) = sampled.cut {
+        text.push_str(&format!(", which was cut short: {}", cut.why()));
+    }
+    if !sampled.told {
+        text.push_str(
+            "; how attempts by SET NX ended is not known, since notify-keyspace-events is off or can't be asked for",
+        );
+    }
+    text
+}

@@ -1,0 +1,192 @@
+//! The table of `contention`: how hard each lock is wanted, and where each number comes from.
+
+use std::cmp::Ordering;
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::Look;
+use super::columns::{holders, library, wait, worst_first};
+use crate::model::{Contender, LockView, State};
+use crate::text::fit_marked;
+
+const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
+/// What a column may be cut down to on a narrow terminal, in this order.
+const CUT: [(usize, usize); 3] = [(6, 13), (2, 10), (0, 20)];
+const GAP: usize = 2;
+
+/// Hardest wanted first: most failures, then most attempts, then most who wait.
+pub fn hardest_first(a: &LockView, b: &LockView) -> Ordering {
+    let failures = |lock: &LockView| lock.tries.and_then(|tries| tries.known_failures_per_s()).unwrap_or(0.0);
+    let attempts = |lock: &LockView| lock.tries.map_or(0.0, |tries| tries.attempts_per_s());
+    let waiting = |lock: &LockView| lock.waits.map_or(0, |waits| waits.count);
+    let by_rate = failures(b).total_cmp(&failures(a)).then_with(|| attempts(b).total_cmp(&attempts(a)));
+    by_rate.then_with(|| waiting(b).cmp(&waiting(a))).then_with(|| worst_first(a, b))
+}
+
+/// Whether anything shows that somebody wants it and does not have it.
+pub fn is_wanted(lock: &LockView) -> bool {
+    let waited_for = lock.waits.is_some_and(|waits| waits.count > 0);
+    let tried_in_vain = lock.tries.is_some_and(|tries| tries.failures > 0 || tries.unjudged > 0);
+    waited_for || tried_in_vain || lock.wanted.is_some() || lock.strain.is_any()
+}
+
+/// Attempts a second, with their source: `4.2~m`, `4.2=c`; `?` where nobody knows.
+pub fn attempts(lock: &LockView) -> String {
+    lock.tries.map_or("?".into(), |tries| format!("{:.1}{}", tries.attempts_per_s(), tries.from.mark()))
+}
+
+/// Failures a second, with their source and how far they may be off: `4.2~m ±0.6`.
+pub fn failures(lock: &LockView) -> String {
+    let Some((tries, rate)) = lock.tries.and_then(|tries| Some((tries, tries.known_failures_per_s()?))) else {
+        return "?".into();
+    };
+    let margin = tries.margin_per_s;
+    let off = if margin > 0.0 { format!(" ±{margin:.1}") } else { String::new() };
+    format!("{rate:.1}{}{off}", tries.from.mark())
+}
+
+/// Writes a header and a line for each lock, in the order given.
+pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Result<()> {
+    let cells = |lock: &LockView| {
+        let wait = match lock.waits {
+            Some(waits) => format!("{} {}", wait(lock), waits.source()),
+            None => wait(lock),
+        };
+        let holder = if lock.verdict.state == State::Free { "free".into() } else { holders(lock, look) };
+        let texts =
+            [lock.key.to_string(), library(lock), holder, wait, attempts(lock), failures(lock), top(lock, look)];
+        texts.map(|text| look.plain(text).into_owned())
+    };
+    let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(String::from)).chain(locks.iter().map(cells)).collect();
+    let mut widths = [0; TITLES.len()];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    if let Some(room) = look.width {
+        for (column, least) in CUT {
+            let over = (widths.iter().sum::<usize>() + GAP * (TITLES.len() - 1)).saturating_sub(room);
+            widths[column] -= over.min(widths[column].saturating_sub(least));
+        }
+    }
+    let mark = if look.ascii { '~' } else { '…' };
+    for row in rows {
+        let mut line = String::new();
+        for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let cell = fit_marked(cell, width, mark);
+            let padding = " ".repeat(width - cell.width().min(width));
+            // Rates stand under one another.
+            let is_number = matches!(index, 4 | 5);
+            line.push_str(&if is_number { format!("{padding}{cell}  ") } else { format!("{cell}{padding}  ") });
+        }
+        let line = line.trim_end();
+        let line = look.width.map_or(line.to_string(), |room| fit_marked(line, room, mark));
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Who was seen to lose most often.
+fn top(lock: &LockView, look: &Look) -> String {
+    let rank = |one: &&Contender| (one.failures, one.attempts);
+    let Some(top) = lock.contenders.iter().filter(|one| one.failures > 0).max_by_key(rank) else {
+        return if lock.tries.is_some() { "—" } else { "?" }.into();
+    };
+    let token = top.token.as_ref().map(|token| look.token(&token.to_string()));
+    let address = top.address.as_ref().map(|address| address.to_string());
+    let name: Vec<String> = [token, address].into_iter().flatten().collect();
+    format!("{} ({} of {} lost)", name.join(" "), top.failures, top.attempts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::columns::fail;
+    use super::*;
+    use crate::filter::{Filter, Subject};
+    use crate::model::{Address, Time, Token, Tries, TriesFrom, Waits, WaitsAt};
+    use crate::sample;
+
+    fn tries(failures: u64, unjudged: u64) -> Tries {
+        Tries {
+            attempts: failures + unjudged + 1,
+            failures,
+            unjudged,
+            looked: Duration::from_secs(5),
+            span: Duration::from_secs(10),
+            margin_per_s: 0.62,
+            from: TriesFrom::Sampled,
+            at: Time(0),
+        }
+    }
+
+    fn wanted() -> Vec<LockView> {
+        let (mut hot, mut unjudged, calm) = (sample::redisson(), sample::forever(), sample::unknown());
+        hot.tries = Some(tries(21, 0));
+        hot.waits = Some(Waits { count: 6, at: WaitsAt::Channel, at_least: false, dead_heads: None, counted: Time(0) });
+        hot.contenders.push(Contender {
+            token: Some(Token::from(&b"worker-9\x1b[2J"[..])),
+            address: Address::parse("10.0.3.7:51322"),
+            first: Time(0),
+            last: Time(0),
+            attempts: 14,
+            failures: 13,
+            won: None,
+            passed_over: 2,
+        });
+        unjudged.tries = Some(tries(0, 9));
+        vec![calm, unjudged, hot]
+    }
+
+    #[test]
+    fn each_number_has_its_source_and_unknown_is_no_zero() {
+        let mut locks = wanted();
+        locks.sort_by(hardest_first);
+        let mut out = Vec::new();
+        write(&mut out, &locks, &Look::default()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("KEY") && lines[0].ends_with("TOP CONTENDER"), "\n{text}");
+        assert!(
+            lines[1].contains("6 subscribers  4.4~m  4.2~m ±0.6  worker-9\\u{1b}[2J 10.0.3.7:51322 (13 of 14 lost)"),
+            "\n{text}"
+        );
+        assert!(lines[2].contains("2.0~m           ?  —"), "\n{text}");
+        assert!(lines[3].ends_with("?                  ?           ?  ?"), "\n{text}");
+        let mut counted = tries(3, 0);
+        (counted.from, counted.margin_per_s) = (TriesFrom::Counted, 0.0);
+        locks[0].tries = Some(counted);
+        assert_eq!((attempts(&locks[0]), failures(&locks[0])), ("0.8=c".into(), "0.6=c".into()));
+    }
+
+    #[test]
+    fn outcomes_that_nobody_knows_are_no_zero_in_lists_filters_and_orders() {
+        let [_, unjudged, hot] = wanted().try_into().unwrap();
+        assert_eq!((fail(&unjudged), fail(&hot)), ("?".into(), "4.2~m".into()));
+        assert_eq!((unjudged.failures_rank(), hot.failures_rank()), (None, Some(4_200)));
+        let rare: Filter = "fail<5".parse().unwrap();
+        assert!(!rare.matches(&Subject::from(&unjudged)) && rare.matches(&Subject::from(&hot)));
+    }
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_free() {
+        let mut lock = sample::unknown();
+        lock.verdict.state = State::Free;
+        let mut out = Vec::new();
+        write(&mut out, &[lock], &Look::default()).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("redisson  free"));
+    }
+
+    #[test]
+    fn a_terminal_gets_what_fits() {
+        for width in [10, 40, 80, 120] {
+            let mut out = Vec::new();
+            write(&mut out, &wanted(), &Look { width: Some(width), ascii: true, ..Look::default() }).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.is_ascii() && text.lines().all(|line| line.width() <= width), "{width}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The bridge from a holder to its connection, on a real server: who it is, and that it is gone.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::feed::Feed;
+use common::{Server, engine, lockscope};
+use lockscope::model::{Address, Connection, Key, LockView, NodeId, Observation, Sample, Token};
+use lockscope::monitor::Monitor;
+use lockscope::pace::Pace;
+use redis::Connection as Client;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const KEY: &str = "lock:order";
+const TOKEN: &str = "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e";
+
+/// A client that holds the lock, by the name `orders-1`, and its address as the server writes it.
+fn holder(server: &Server) -> (Client, Address) {
+    let mut client = server.connection();
+    redis::cmd("CLIENT").arg("SETNAME").arg("orders-1").exec(&mut client).unwrap();
+    redis::cmd("SET").arg(KEY).arg(TOKEN).arg("NX").arg("PX").arg(600_000).exec(&mut client).unwrap();
+    let line: String = redis::cmd("CLIENT").arg("INFO").query(&mut client).unwrap();
+    let address = line.split(' ').find_map(|part| part.strip_prefix("addr=")).unwrap();
+    (client, Address::parse(address).unwrap())
+}
+
+fn view(monitor: &Monitor) -> Option<LockView> {
+    let (table, now) = (monitor.table(), monitor.clock.now());
+    table.lock_named(NodeId(0), KEY.as_bytes()).and_then(|lock| table.view(lock, now))
+}
+
+async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+    let began = Instant::now();
+    while !condition(monitor) {
+        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
+        monitor.next().await;
+    }
+}
+
+/// Lets the engine know what a burst of MONITOR would have shown: the client named the lock with its token.
+async fn introduce(monitor: &mut Monitor, address: &Address) {
+    until(monitor, "the lock is known", |monitor| view(monitor).is_some()).await;
+    let spoke = Some((Token::from(TOKEN.as_bytes()), address.clone(), monitor.clock.now()));
+    let sample = Box::new(Sample { spoke, ..Sample::default() });
+    monitor.observe(Observation::Sampled { node: NodeId(0), key: Key::from(KEY), sample });
+}
+
+fn connection(monitor: &Monitor) -> Option<Connection> {
+    view(monitor)?.connection
+}
+
+#[tokio::test]
+async fn a_holder_that_is_killed_is_known_to_be_gone() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let (client, address) = holder(&server);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    introduce(&mut monitor, &address).await;
+    until(&mut monitor, "the list tells of it", |monitor| connection(monitor).is_some_and(|known| known.id.is_some()))
+        .await;
+    let known = connection(&monitor).unwrap();
+    assert_eq!((known.name.as_deref(), known.user.as_deref()), (Some("orders-1"), Some("default")));
+    assert!(known.since.is_some() && known.closed.is_none());
+    // Questions go on, and it stays open.
+    until(&mut monitor, "it was asked for again", |monitor| {
+        connection(monitor).is_some_and(|again| again.seen > known.seen && again.closed.is_none())
+    })
+    .await;
+    drop(client);
+    until(&mut monitor, "it is gone", |monitor| connection(monitor).is_some_and(|known| known.closed.is_some())).await;
+    let told = connection(&monitor).unwrap().describe(monitor.clock.now());
+    assert!(told.starts_with(&format!("{address} (orders-1")) && told.contains(", closed "), "{told}");
+    assert_eq!(monitor.table().open_connections(NodeId(0)).count(), 0, "nothing is left to ask for");
+}
+
+#[tokio::test]
+async fn whoever_takes_the_lock_next_does_not_inherit_the_connection() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let (_client, address) = holder(&server);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    introduce(&mut monitor, &address).await;
+    assert!(connection(&monitor).is_some());
+    server.cli(&["SET", KEY, "somebody-else", "PX", "600000"]);
+    until(&mut monitor, "it changed hands", |monitor| {
+        view(monitor).is_some_and(|lock| lock.holders.iter().any(|holder| holder.token.as_bytes() == b"somebody-else"))
+    })
+    .await;
+    assert_eq!(connection(&monitor), None);
+}
+
+#[tokio::test]
+async fn a_list_that_is_refused_is_told_and_nothing_is_made_up() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let (client, address) = holder(&server);
+    server.cli(&["ACL", "SETUSER", "default", "-client|list"]);
+    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    introduce(&mut monitor, &address).await;
+    until(&mut monitor, "it is told", |monitor| monitor.nodes()[0].clients_note.is_some()).await;
+    assert_eq!(
+        monitor.nodes()[0].clients_note.as_deref(),
+        Some("whether holders are still connected is not known: this user may not run CLIENT LIST")
+    );
+    drop(client);
+    let known = connection(&monitor).unwrap();
+    assert_eq!((known.id, known.closed), (None, None), "not known to be closed");
+}
+
+#[tokio::test]
+async fn blocked_clients_are_still_counted_from_the_same_list() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:orders", "0123456789abcdef", "PX", "600000"]);
+    let list = "lock-signal:orders";
+    let mut blocked = server.connection();
+    let waiting = std::thread::spawn(move || redis::cmd("BLPOP").arg(list).arg(20).exec(&mut blocked));
+    common::wait_until("it waits", PATIENCE, || {
+        let info: String = server.ask(&["INFO", "clients"]);
+        info.contains("blocked_clients:1")
+    });
+    let arguments = ["show", "lock:orders", "--json", "--dialect", "python-redis-lock=lock:*", "-u", &server.url()];
+    let output = lockscope().args(arguments).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["waiting"]["count"], &document["waiting"]["count_is"]), (&1.into(), &"at-most".into()));
+    server.cli(&["LPUSH", list, "1"]);
+    waiting.join().unwrap().unwrap();
+}

@@ -1,0 +1,88 @@
+//! The simulated fleet end to end: every planted situation gets its right verdict, none is invented, and a server that
+//! is restarted in between changes nothing of that.
+//!
+//! In the default suite the fleet lives faster than in production. `LOCKSCOPE_FLEET_SECONDS=120` runs it for so long at
+//! the times of production, as `make soak` does.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Feed, Server};
+use lockscope::demo::{DUTY, Fleet, SITUATIONS, Summary, Tempo};
+use lockscope::dialects::Recogniser;
+use lockscope::model::Limits;
+use lockscope::monitor::{Inventory, Monitor, Options};
+use lockscope::pace::Pace;
+use lockscope::topology::{Endpoint, Topology};
+use redis::IntoConnectionInfo;
+use tokio::time::Instant;
+
+/// How long the rest of what must be seen is waited for: a loaded machine makes samples miss some of it.
+const PATIENCE: Duration = Duration::from_secs(90);
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How long the fleet is watched, and how fast it lives.
+fn run() -> (Duration, Tempo) {
+    match std::env::var("LOCKSCOPE_FLEET_SECONDS").ok().map(|seconds| seconds.parse()) {
+        Some(Ok(seconds)) => (Duration::from_secs(seconds), Tempo::REAL),
+        Some(Err(why)) => panic!("LOCKSCOPE_FLEET_SECONDS is a number of seconds: {why}"),
+        None => (Duration::from_secs(40), Tempo::times(1.5)),
+    }
+}
+
+async fn watch(server: &Server) -> Monitor {
+    let info = server.url().as_str().into_connection_info().expect("a URL");
+    let topology = Topology::open(&Endpoint { shown: server.url(), info, tls: None }).await.expect("the test's server");
+    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
+    let (limits, inventory) = (Limits::default(), Inventory::Walk);
+    let options = Options { recogniser, pace: Pace::POLITE, limits, follow: true, inventory };
+    let mut monitor = Monitor::start(&topology, options).await.expect("the engine starts");
+    monitor.sample_by(Some(DUTY));
+    monitor
+}
+
+/// Watches for so long.
+async fn look(summary: &mut Summary, monitor: &mut Monitor, how_long: Duration) {
+    let end = Instant::now() + how_long;
+    let mut next = Instant::now();
+    while next < end {
+        next += LOOK;
+        monitor.run_for(next.saturating_duration_since(Instant::now())).await;
+        summary.look(monitor);
+    }
+}
+
+#[tokio::test]
+async fn every_planted_situation_is_found_and_none_is_invented() {
+    let (how_long, tempo) = run();
+    let mut server = Feed::Notifications.server();
+    let mut monitor = watch(&server).await;
+    let fleet = Fleet::start(&server.url(), 1, tempo).await.expect("the fleet");
+    let mut summary = Summary::new(1);
+    look(&mut summary, &mut monitor, how_long / 2).await;
+    server.restart();
+    look(&mut summary, &mut monitor, how_long / 4).await;
+    server.restart();
+    look(&mut summary, &mut monitor, how_long / 4).await;
+    // What happens now and then is waited for; what is invented meanwhile counts.
+    let patience = Instant::now() + PATIENCE;
+    while !summary.untold().is_empty() && Instant::now() < patience {
+        look(&mut summary, &mut monitor, Duration::from_secs(1)).await;
+    }
+
+    let mut text = Vec::new();
+    summary.write(&mut text).expect("a summary");
+    let text = String::from_utf8(text).expect("text");
+    assert_eq!(summary.missing(), Vec::<&str>::new(), "{text}");
+    let wrong = (summary.untold(), summary.invented());
+    assert_eq!(wrong, (Vec::new(), Vec::new()), "not said, invented\n{text}");
+    let globs: Vec<_> = SITUATIONS.iter().map(|situation| situation.glob()).collect();
+    let snapshot = monitor.snapshot();
+    let planted = |key: &[u8]| globs.iter().any(|glob| glob.matches(key));
+    let others = snapshot.locks.iter().filter(|lock| !planted(lock.key.as_bytes())).map(|lock| lock.key.to_string());
+    assert_eq!(others.collect::<BTreeSet<_>>(), BTreeSet::new(), "of these nobody looked at the verdicts");
+    fleet.stop().await;
+}

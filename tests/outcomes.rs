@@ -1,0 +1,316 @@
+//! Every single outcome of an attempt, judged in bursts of MONITOR, against what the clients themselves counted.
+//!
+//! `LOCKSCOPE_ATTEMPTS` makes it as many as wanted.
+
+mod common;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::burst::{monitors, node, recogniser};
+use common::{Server, wait_until};
+use lockscope::clock::Clock;
+use lockscope::contention::Scripts;
+use lockscope::contention::burst::{self, Bounds, Burst};
+use lockscope::model::Key;
+use lockscope::scripts;
+use redis::{Connection, Value};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn attempts() -> usize {
+    std::env::var("LOCKSCOPE_ATTEMPTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
+}
+
+fn told() -> Server {
+    Server::with(&["--notify-keyspace-events", "KEA"])
+}
+
+/// How a client takes a lock.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    SetNx,
+    SetnxThenExpire,
+    Multi,
+    Ours,
+    OursReentrant,
+    Counted,
+    /// EXISTS, then SET without NX, as node-redlock does.
+    ExistsThenSet,
+    /// GET, then SET, as Spring does.
+    GetThenSet,
+    Redisson,
+    /// One field of a hash, as Huey does.
+    Hsetnx,
+    /// Several keys at once, as redislock does.
+    Msetnx,
+    /// As redsync: the attempt, and the release script after one that failed.
+    Redsync,
+    /// On a server that forgets its scripts now and then.
+    Forgetful,
+}
+
+const WAYS: [Way; 13] = [
+    Way::SetNx,
+    Way::SetnxThenExpire,
+    Way::Multi,
+    Way::Ours,
+    Way::OursReentrant,
+    Way::Counted,
+    Way::ExistsThenSet,
+    Way::GetThenSet,
+    Way::Redisson,
+    Way::Hsetnx,
+    Way::Msetnx,
+    Way::Redsync,
+    Way::Forgetful,
+];
+
+const EXISTS_THEN_SET: &str = "if redis.call('exists', KEYS[1]) == 1 then return 0 end
+    redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
+const GET_THEN_SET: &str = "local holder = redis.call('GET', KEYS[1])
+    if holder == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
+    if not holder then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
+    return 0";
+const ENTER: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+    redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return 1 end
+    redis.call('pttl', KEYS[1]) return 0";
+const MSETNX: &str =
+    "if redis.call('msetnx', KEYS[1], ARGV[1]) == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end
+    redis.call('getrange', KEYS[1], 0, 9) return 0";
+const COMPARE_AND_DELETE: &str =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const LEAVE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end
+    if redis.call('hincrby', KEYS[1], ARGV[1], -1) <= 0 then redis.call('del', KEYS[1]) end return 1";
+
+struct Client {
+    conn: Connection,
+    way: Way,
+    token: String,
+    number: usize,
+}
+
+impl Client {
+    /// By its hash, and with its text where the server does not know it.
+    fn script(&mut self, text: &str, keys: &[&str], args: &[&str]) -> i64 {
+        let hash = redis::Script::new(text).get_hash().to_string();
+        let mut call = |command: &str, script: &str| {
+            redis::cmd(command).arg(script).arg(keys.len()).arg(keys).arg(args).query::<Value>(&mut self.conn)
+        };
+        let answer = match call("EVALSHA", &hash) {
+            Err(error) if error.code() == Some("NOSCRIPT") => call("EVAL", text),
+            answer => answer,
+        };
+        match answer.unwrap() {
+            Value::Int(number) => number,
+            Value::Array(parts) => matches!(parts.first(), Some(Value::Int(1))).into(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn set_nx(&mut self, key: &str) -> bool {
+        let set =
+            redis::cmd("SET").arg(key).arg(&self.token).arg("NX").arg("PX").arg(60_000).query::<Value>(&mut self.conn);
+        set.unwrap() == Value::Okay
+    }
+
+    fn attempt(&mut self, key: &str) -> bool {
+        let token = self.token.clone();
+        self.number += 1;
+        match self.way {
+            Way::SetNx => self.set_nx(key),
+            Way::SetnxThenExpire => {
+                let won: bool = redis::cmd("SETNX").arg(key).arg(&token).query(&mut self.conn).unwrap();
+                if won {
+                    redis::cmd("EXPIRE").arg(key).arg(60).exec(&mut self.conn).unwrap();
+                }
+                won
+            }
+            Way::Multi => {
+                let mut pipe = redis::pipe();
+                pipe.atomic().cmd("INCR").arg("count").ignore();
+                pipe.cmd("SET").arg(key).arg(&token).arg("PX").arg(60_000).arg("NX");
+                let (answer,): (Value,) = pipe.query(&mut self.conn).unwrap();
+                answer == Value::Okay
+            }
+            Way::Ours => self.script(scripts::ACQUIRE.text, &[key], &[&token, "60000"]) == 1,
+            Way::OursReentrant => self.script(scripts::REENTRANT_ACQUIRE.text, &[key], &[&token, "60000"]) == 1,
+            Way::Counted => {
+                let counts = format!("lockscope:{{{key}}}:counts");
+                self.script(scripts::COUNTED_ACQUIRE.text, &[key, &counts], &[&token, "60000"]) == 1
+            }
+            Way::ExistsThenSet => self.script(EXISTS_THEN_SET, &[key], &[&token, "60000"]) == 1,
+            Way::GetThenSet => self.script(GET_THEN_SET, &[key], &[&token, "60000"]) == 1,
+            Way::Redisson => self.script(ENTER, &[key], &["60000", &token]) == 1,
+            Way::Hsetnx => redis::cmd("HSETNX").arg(key).arg("field").arg(&token).query(&mut self.conn).unwrap(),
+            Way::Msetnx => self.script(MSETNX, &[key], &[&token, "60000"]) == 1,
+            Way::Redsync => {
+                let won = self.set_nx(key);
+                if !won {
+                    self.script(COMPARE_AND_DELETE, &[key], &[&token]);
+                }
+                won
+            }
+            Way::Forgetful => {
+                if self.number.is_multiple_of(7) {
+                    redis::cmd("SCRIPT").arg("FLUSH").exec(&mut self.conn).unwrap();
+                }
+                self.script(EXISTS_THEN_SET, &[key], &[&token, "60000"]) == 1
+            }
+        }
+    }
+
+    fn leave(&mut self, key: &str) {
+        let token = self.token.clone();
+        match self.way {
+            Way::SetnxThenExpire => redis::cmd("DEL").arg(key).exec(&mut self.conn).unwrap(),
+            Way::Hsetnx => redis::cmd("HDEL").arg(key).arg("field").exec(&mut self.conn).unwrap(),
+            Way::OursReentrant => _ = self.script(scripts::REENTRANT_RELEASE.text, &[key], &[&token]),
+            Way::Ours | Way::Counted => _ = self.script(scripts::RELEASE.text, &[key], &[&token]),
+            Way::Redisson => _ = self.script(LEAVE, &[key], &[&token]),
+            _ => _ = self.script(COMPARE_AND_DELETE, &[key], &[&token]),
+        }
+    }
+}
+
+/// Attempts and failures.
+type Counts = HashMap<String, (u64, u64)>;
+
+/// Three clients against each other on two locks, until so many attempts are made.
+fn contend(server: &Server, way: Way, attempts: usize) -> Counts {
+    let mut counts = Counts::new();
+    let mut clients: Vec<Client> = (0..3)
+        .map(|number| Client { conn: server.connection(), way, token: format!("{way:?}-{number}"), number })
+        .collect();
+    let keys = [format!("lock:{way:?}:a"), format!("lock:{way:?}:b")];
+    // Who holds each, and for how many more rounds.
+    let mut held: [Option<(usize, usize)>; 2] = [None, None];
+    for round in 0..attempts {
+        let (lock, one) = (round % 2, (round * 7 + round / 5) % 3);
+        let key = &keys[lock];
+        let reentrant = matches!(way, Way::OursReentrant | Way::Redisson | Way::GetThenSet);
+        // The holder itself tries again only where that means something.
+        let one = if !reentrant && held[lock].is_some_and(|(holder, _)| holder == one) { (one + 1) % 3 } else { one };
+        let won = clients[one].attempt(key);
+        let count = counts.entry(key.clone()).or_default();
+        *count = (count.0 + 1, count.1 + u64::from(!won));
+        match &mut held[lock] {
+            None => {
+                assert!(won, "{way:?}: a free lock was refused");
+                held[lock] = Some((one, 1 + round % 4));
+            }
+            Some((holder, left)) => {
+                assert_eq!(won, reentrant && *holder == one, "{way:?}: {key} is held");
+                *left -= 1;
+                if *left == 0 {
+                    let holder = *holder;
+                    // As often as it was entered: an entry that is left over would be somebody's.
+                    clients[holder].leave(key);
+                    while reentrant && redis::cmd("EXISTS").arg(key).query(&mut clients[holder].conn).unwrap() {
+                        clients[holder].leave(key);
+                    }
+                    held[lock] = None;
+                }
+            }
+        }
+    }
+    counts
+}
+
+/// Runs the burst until the clients are done with what they do once it stands.
+async fn during<T: Send + 'static>(
+    server: &Arc<Server>,
+    scripts: &mut Scripts,
+    deeds: impl FnOnce(&Server) -> T + Send + 'static,
+) -> (T, Burst) {
+    let node = node(&server.url()).await;
+    let recogniser = recogniser();
+    let (done, stop) = tokio::sync::oneshot::channel();
+    let clients = tokio::task::spawn_blocking({
+        let server = server.clone();
+        move || {
+            wait_until("the burst to stand", PATIENCE, || monitors(&server) == 1);
+            let result = deeds(&server);
+            let _ = done.send(());
+            result
+        }
+    });
+    let bounds = Bounds { time: Duration::from_secs(120), lines: u64::MAX };
+    let stop = async { _ = stop.await };
+    let burst = burst::run_until(&node, &recogniser, scripts, bounds, Clock::start(), stop).await.unwrap();
+    assert_eq!(burst.cut, None);
+    (clients.await.unwrap(), burst)
+}
+
+fn seen(burst: &Burst) -> Counts {
+    assert!(burst.locks.values().all(|seen| seen.unjudged == 0));
+    let tried = burst.locks.iter().filter(|(_, seen)| seen.attempts > 0);
+    tried.map(|(key, seen)| (key.to_string(), (seen.attempts, seen.failures))).collect()
+}
+
+#[tokio::test]
+async fn every_outcome_is_the_one_that_the_client_saw() {
+    let server = Arc::new(told());
+    let mut scripts = Scripts::default();
+    let per_way = attempts().div_ceil(WAYS.len());
+    let began = Instant::now();
+    let (mut tried, mut lines) = (0, 0);
+    for way in WAYS {
+        let (counted, burst) = during(&server, &mut scripts, move |server| contend(server, way, per_way)).await;
+        assert_eq!(seen(&burst), counted, "{way:?}");
+        assert!(burst.locks.values().all(|seen| seen.notices.is_empty() || matches!(way, Way::SetnxThenExpire)));
+        tried += counted.values().map(|(attempts, _)| attempts).sum::<u64>();
+        lines += burst.lines;
+    }
+    println!("{tried} attempts in {lines} lines, none wrong, in {:?}", began.elapsed());
+    assert_eq!(tried as usize, per_way * WAYS.len());
+}
+
+/// All ways at once, on locks that they share as far as they can.
+#[tokio::test]
+async fn clients_that_run_at_once_are_told_apart() {
+    let server = Arc::new(told());
+    let mut scripts = Scripts::default();
+    let each = attempts() / 50;
+    let (counted, burst) = during(&server, &mut scripts, move |server| {
+        std::thread::scope(|scope| {
+            let strings = [Way::SetNx, Way::Multi, Way::Ours, Way::ExistsThenSet, Way::Redsync, Way::Forgetful];
+            let clients: Vec<_> = strings
+                .into_iter()
+                .enumerate()
+                .map(|(number, way)| scope.spawn(move || race(server, way, number, each)))
+                .collect();
+            let mut sum = Counts::new();
+            for client in clients {
+                for (key, (attempts, failures)) in client.join().unwrap() {
+                    let count = sum.entry(key).or_default();
+                    *count = (count.0 + attempts, count.1 + failures);
+                }
+            }
+            sum
+        })
+    })
+    .await;
+    assert_eq!(seen(&burst), counted);
+    let contenders = &burst.locks[&Key::from("lock:shared:0")].contenders;
+    assert_eq!(contenders.len(), 6, "each by its address");
+    let (attempts, failures) = contenders.iter().fold((0, 0), |sum, one| (sum.0 + one.attempts, sum.1 + one.failures));
+    assert_eq!((attempts, failures), counted["lock:shared:0"]);
+}
+
+/// Takes and leaves a few locks that others want too.
+fn race(server: &Server, way: Way, number: usize, attempts: usize) -> Counts {
+    let mut client = Client { conn: server.connection(), way, token: format!("{way:?}-{number}"), number };
+    let mut counts = Counts::new();
+    for round in 0..attempts {
+        let key = format!("lock:shared:{}", round % 3);
+        let won = client.attempt(&key);
+        let count = counts.entry(key.clone()).or_default();
+        *count = (count.0 + 1, count.1 + u64::from(!won));
+        if won {
+            client.leave(&key);
+        }
+    }
+    counts
+}

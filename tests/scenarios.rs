@@ -1,0 +1,391 @@
+//! Each file of tests/scenarios is a story: what was observed of a lock and when, and what must be said of it, or must not.
+//!
+//! Times are in seconds from the beginning of the story. A step does something, or expects something, or both: first it
+//! is done. The steps are in [`Step`]; a finding or state without a story for it and one against it fails the last test.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockscope::dialects::Recogniser;
+use lockscope::glob::Glob;
+use lockscope::model::*;
+use serde::Deserialize;
+
+const NODE: NodeId = NodeId(0);
+/// When every story begins: late enough that no library takes its times for something else.
+const START: i64 = 1_790_000_000_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Story {
+    /// The lock that the steps are about, unless they say otherwise.
+    #[serde(default = "usual_key")]
+    key: String,
+    #[serde(default)]
+    silence: Vec<String>,
+    steps: Vec<Step>,
+}
+
+fn usual_key() -> String {
+    "lock:job:1".into()
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Step {
+    at: f64,
+    key: Option<String>,
+
+    /// Somebody takes it by this token, with this TTL or none.
+    take: Option<String>,
+    ttl: Option<f64>,
+    /// Somebody writes themselves over the holder.
+    take_over: Option<String>,
+    /// Given this TTL again, or for the first time.
+    renew: Option<f64>,
+    release: bool,
+    expire: bool,
+    evict: bool,
+    /// So many holds one after the other, each this long, with a second in between.
+    holds: Option<u32>,
+    lasting: f64,
+    /// Permits of a semaphore, each with when it ends.
+    permits: Option<Vec<f64>>,
+    /// Permits of a semaphore that says when each was taken.
+    grabbed: Option<Vec<f64>>,
+
+    waiters: Option<u32>,
+    dead_heads: Option<u32>,
+    tries: Option<Attempts>,
+    contender: Option<Trying>,
+    late: Option<Late>,
+    /// Somebody at this address deletes it without comparing the holder.
+    freed_by: Option<String>,
+    /// Who was seen to hold it then, from another address.
+    freed_from: Option<String>,
+    /// The holder's client was heard of at this address.
+    client: Option<String>,
+    /// These are connected, and no others.
+    connected: Option<Vec<String>>,
+    memory: Option<Memory>,
+    /// The stream of events was lost.
+    gap: bool,
+
+    state: Option<String>,
+    /// Parts of the evidence.
+    says: Vec<String>,
+    findings: Vec<String>,
+    /// Parts of the sentences of the findings.
+    found: Vec<String>,
+    /// Parts of what would settle them.
+    settle: Vec<String>,
+    /// States and findings that must not be given; `findings` for none at all.
+    not: Vec<String>,
+    surer_than: Option<f32>,
+    less_sure_than: Option<f32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attempts {
+    attempts: u64,
+    failures: u64,
+    seconds: f64,
+    margin: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trying {
+    address: String,
+    since: f64,
+    failures: u64,
+    passed_over: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Late {
+    token: String,
+    address: Option<String>,
+    renewal: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Memory {
+    policy: String,
+    used: u64,
+    max: u64,
+}
+
+/// The table of a story, and a server to look at.
+struct Stage {
+    table: Table,
+    keys: HashMap<Vec<u8>, (RawValue, Option<Time>)>,
+}
+
+fn time(seconds: f64) -> Time {
+    Time(START + (seconds * 1_000.0).round() as i64)
+}
+
+fn address(text: &str) -> Address {
+    Address::parse(text).unwrap_or_else(|| panic!("{text} is no address"))
+}
+
+impl Stage {
+    fn new(silence: &[String]) -> Stage {
+        let recogniser = Recogniser::new(Vec::new(), vec![Glob::new("lock:*").unwrap()], Vec::new());
+        let mut table = Table::new(Arc::new(recogniser), Limits::default());
+        table.watch_by(NODE, Source::Notification);
+        table.apply(Observation::Swept { node: NODE, started: Time(START - 1_000) });
+        let mut tuning = Tuning::default();
+        for name in silence {
+            tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
+        }
+        table.tune(tuning);
+        Stage { table, keys: HashMap::new() }
+    }
+
+    fn events(&mut self, at: Time, key: &str, events: &[KeyEvent]) {
+        let mut batch = EventBatch::new(at);
+        events.iter().for_each(|event| batch.push(key.as_bytes(), *event));
+        self.table.apply(Observation::Events { node: NODE, batch });
+        self.settle(at);
+    }
+
+    /// Answers what the table asks.
+    fn settle(&mut self, at: Time) {
+        loop {
+            let tickets = self.table.to_read(NODE, 100, at);
+            if tickets.is_empty() {
+                return;
+            }
+            for ticket in tickets {
+                let seen = match self.keys.get(ticket.key.as_bytes()) {
+                    Some((_, Some(expires))) if *expires <= at => Seen::Absent,
+                    Some((value, expires)) => {
+                        let ttl = expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(at)));
+                        Seen::Present { value: value.clone(), ttl }
+                    }
+                    None => Seen::Absent,
+                };
+                self.table.answer(ticket, at, at, seen);
+            }
+        }
+    }
+
+    fn write(&mut self, at: Time, key: &str, value: RawValue, ttl: Option<f64>, mut events: Vec<KeyEvent>) {
+        let expires = ttl.map(|ttl| at + Duration::from_secs_f64(ttl));
+        self.keys.insert(key.as_bytes().to_vec(), (value, expires));
+        events.extend(ttl.map(|_| KeyEvent::Expire));
+        self.events(at, key, &events);
+    }
+
+    fn end(&mut self, at: Time, key: &str, event: KeyEvent) {
+        self.keys.remove(key.as_bytes());
+        self.events(at, key, &[event]);
+    }
+
+    fn holder(&self, key: &str) -> Token {
+        match self.keys.get(key.as_bytes()) {
+            Some((RawValue::Str { head, .. }, _)) => Token::from(&head[..]),
+            other => panic!("{key} has no single holder: {other:?}"),
+        }
+    }
+
+    fn sampled(&mut self, key: &str, sample: Sample) {
+        self.table.apply(Observation::Sampled { node: NODE, key: Key::from(key), sample: Box::new(sample) });
+    }
+
+    fn act(&mut self, step: &Step, key: &str) {
+        use KeyEvent::{Del, Evicted, Expire, Expired, New, Set, Written};
+        let at = time(step.at);
+        self.settle(at);
+        if let Some(count) = step.holds {
+            let token = |number: u32| RawValue::string(format!("worker-{number}").as_bytes());
+            for number in 0..count {
+                let begin = step.at + f64::from(number) * (step.lasting + 1.0);
+                self.write(time(begin), key, token(number), step.ttl, vec![New, Set]);
+                let event = if step.expire { Expired } else { Del };
+                self.end(time(begin + step.lasting), key, event);
+            }
+            return;
+        }
+        if let Some(token) = &step.take {
+            self.write(at, key, RawValue::string(token.as_bytes()), step.ttl, vec![New, Set]);
+        }
+        if let Some(token) = &step.take_over {
+            self.write(at, key, RawValue::string(token.as_bytes()), step.ttl, vec![Set]);
+        }
+        if let Some(permits) = &step.permits {
+            let member = |number: usize| [0xf0 | number as u8; 16];
+            let ends = permits.iter().enumerate();
+            let members = ends.map(|(number, end)| (member(number)[..].into(), time(*end).0 as f64)).collect();
+            let value = RawValue::Zset { members, len: permits.len() as u64 };
+            self.write(at, key, value, None, vec![New, Written]);
+        }
+        if let Some(grabbed) = &step.grabbed {
+            let fields: Vec<(String, String)> = (0..)
+                .zip(grabbed)
+                .map(|(number, since): (u32, _)| {
+                    (number.to_string(), format!("{:.3}", time(*since).0 as f64 / 1_000.0))
+                })
+                .collect();
+            let value = RawValue::hash(fields.iter().map(|(field, value)| (field.as_bytes(), value.as_bytes())));
+            self.write(at, key, value, None, vec![New, Written]);
+        }
+        if let Some(ttl) = step.renew {
+            let (_, expires) = self.keys.get_mut(key.as_bytes()).expect("something to renew");
+            *expires = Some(at + Duration::from_secs_f64(ttl));
+            self.events(at, key, &[Expire]);
+        }
+        for (done, event) in [(step.release, Del), (step.expire, Expired), (step.evict, Evicted)] {
+            if done {
+                self.end(at, key, event);
+            }
+        }
+        self.hear(step, key, at);
+    }
+
+    /// What is not told by events.
+    fn hear(&mut self, step: &Step, key: &str, at: Time) {
+        if let Some(count) = step.waiters {
+            let waits = Waits { count, at: WaitsAt::Queue, at_least: false, counted: at, dead_heads: step.dead_heads };
+            self.table.apply(Observation::Counted { node: NODE, key: Key::from(key), waits });
+        }
+        if let Some(Attempts { attempts, failures, seconds, margin }) = step.tries {
+            let looked = Duration::from_secs_f64(seconds);
+            let (span, margin_per_s, from) = (looked * 10, margin, TriesFrom::Sampled);
+            let tries = Tries { attempts, failures, unjudged: 0, looked, span, margin_per_s, from, at };
+            self.sampled(key, Sample { tries: Some(tries), ..Sample::default() });
+        }
+        if let Some(trying) = &step.contender {
+            let contender = Contender {
+                token: None,
+                address: Some(address(&trying.address)),
+                first: time(trying.since),
+                last: at,
+                attempts: trying.failures,
+                failures: trying.failures,
+                won: None,
+                passed_over: trying.passed_over,
+            };
+            self.sampled(key, Sample { contenders: vec![contender], ..Sample::default() });
+        }
+        let late = step.late.as_ref().map(|late| Notice::Late {
+            token: Token::from(late.token.as_bytes()),
+            address: late.address.as_deref().map(address),
+            renewal: late.renewal,
+        });
+        let freed = step.freed_by.as_deref().map(|by| Notice::FreedBy {
+            holder: step.freed_from.as_deref().map(|token| Token::from(token.as_bytes())),
+            address: Some(address(by)),
+        });
+        for notice in late.into_iter().chain(freed) {
+            self.sampled(key, Sample { notices: vec![(at, notice)], ..Sample::default() });
+        }
+        if let Some(client) = &step.client {
+            let spoke = Some((self.holder(key), address(client), at));
+            self.sampled(key, Sample { spoke, ..Sample::default() });
+        }
+        if let Some(connected) = &step.connected {
+            let present = connected.iter().map(|text| Connection::new(address(text), at)).collect();
+            self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
+        }
+        if let Some(Memory { policy, used, max }) = &step.memory {
+            self.table.hazards(NODE, Hazards::of_memory(policy, *used, *max));
+        }
+        if step.gap {
+            self.table.apply(Observation::Gap { node: NODE, at });
+        }
+    }
+
+    fn expect(&self, step: &Step, key: &str) {
+        let now = time(step.at);
+        if step.state.is_none() && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
+            return;
+        }
+        let lock = self.table.lock_named(NODE, key.as_bytes()).unwrap_or_else(|| panic!("{key} is not known"));
+        let view = self.table.view(lock, now).unwrap_or_else(|| panic!("{key} is no lock"));
+        let place = format!("{key} after {} s: {:?} {:?}", step.at, view.verdict, view.findings);
+        let state = view.verdict.state.name();
+        assert_eq!(state, self.table.state(lock, now).name(), "{place}");
+        if let Some(expected) = &step.state {
+            assert_eq!(state, expected, "{place}");
+        }
+        let names: Vec<&str> = view.findings.iter().map(|finding| finding.name).collect();
+        for name in &step.findings {
+            assert!(names.contains(&name.as_str()), "{name} was not found: {place}");
+        }
+        for word in &step.not {
+            assert!(state != word && !names.contains(&word.as_str()), "{word} was invented: {place}");
+            assert!(word != "findings" || names.is_empty(), "findings were invented: {place}");
+        }
+        let parts = |wanted: &[String], texts: Vec<&str>| {
+            for part in wanted {
+                assert!(texts.iter().any(|text| text.contains(part.as_str())), "nothing says {part:?}: {place}");
+            }
+        };
+        parts(&step.says, view.verdict.evidence.iter().map(String::as_str).collect());
+        parts(&step.found, view.findings.iter().map(|finding| finding.sentence.as_str()).collect());
+        parts(&step.settle, view.findings.iter().filter_map(|finding| finding.settle.as_deref()).collect());
+        let sure = view.verdict.confidence;
+        assert!(
+            step.surer_than.is_none_or(|least| sure > least) && step.less_sure_than.is_none_or(|most| sure < most),
+            "{place}"
+        );
+    }
+}
+
+fn stories() -> Vec<(String, Story)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut stories = Vec::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let story = toml::from_str(&text).unwrap_or_else(|why| panic!("{name}: {why}"));
+        stories.push((name, story));
+    }
+    stories.sort_by(|(a, _), (b, _)| a.cmp(b));
+    stories
+}
+
+#[test]
+fn every_story_is_judged_as_it_says() {
+    let mut failed = Vec::new();
+    for (name, story) in stories() {
+        let told = std::panic::catch_unwind(|| {
+            let mut stage = Stage::new(&story.silence);
+            for step in &story.steps {
+                let key = step.key.as_ref().unwrap_or(&story.key);
+                stage.act(step, key);
+                stage.expect(step, key);
+            }
+        });
+        if told.is_err() {
+            failed.push(name);
+        }
+    }
+    assert!(failed.is_empty(), "these stories are judged otherwise, see above: {failed:?}");
+}
+
+#[test]
+fn every_finding_and_state_has_a_story_for_it_and_one_against_it() {
+    let (mut fires, mut silent) = (BTreeSet::new(), BTreeSet::new());
+    for (_, story) in stories() {
+        for step in story.steps {
+            fires.extend(step.state.into_iter().chain(step.findings));
+            silent.extend(step.not);
+        }
+    }
+    let states =
+        [State::Split, State::Orphan, State::NoTtl, State::Stalled, State::Contended, State::Long, State::Expiring];
+    for name in findings::names().chain(states.map(State::name)) {
+        assert!(fires.contains(name), "no story expects {name}");
+        assert!(silent.contains(name), "no story says when there is no {name}");
+    }
+}
