@@ -25,6 +25,10 @@ use std::process::ExitCode;
 use keyspace::Keyspace;
 use report::Report;
 
+/// As in the program itself.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "usage: cargo bench --bench figures -- \
     [inventory|events|memory|verdicts|politeness|polling|contention|console]... [--markdown] [--rounds N]";
 
