@@ -60,7 +60,8 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         super::print(|out| wanted::write(out, &locks, &session.look()))?;
         if let others @ 1.. = all - locks.len() {
             let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
-            session.say(&format!("{others} other locks that {how}"));
+            let locks = if others == 1 { "lock" } else { "locks" };
+            session.say(&format!("{others} other {locks} that {how}"));
         }
     }
     tell_sampling(session, &monitor);
