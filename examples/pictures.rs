@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use lockscope::app::{App, Effect, Event, LockId, Title};
-use lockscope::demo::{Demo, Options};
+use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
 use lockscope::keys::Keys;
 use lockscope::model::Limits;
@@ -23,7 +23,7 @@ use ratatui::backend::TestBackend;
 const WATCHED: Duration = Duration::from_secs(45);
 /// As many of them make a good sawtooth.
 const RENEWALS: usize = 3;
-const SIZE: (u16, u16) = (120, 32);
+const SIZE: (u16, u16) = (140, 34);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,6 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         inventory: Inventory::Walk,
     };
     let mut monitor = Monitor::start(&topology, options).await?;
+    monitor.sample_by(Some(DUTY));
     let title = Title { target: "demo".into(), environment: Some("dev") };
     let theme = Theme { color: true, ascii: false };
     let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
@@ -49,6 +50,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     save(folder, "locks", "The console: locks, the worst first", &app)?;
+    write(&mut app, &monitor, "2");
+    watch(&mut app, &mut monitor, Duration::from_secs(2)).await;
+    save(folder, "contention", "Who waits for what, and who blocks whom", &app)?;
     write(&mut app, &monitor, "1/orders\n:sort renewals\n");
     // Its workers finish now and then; one of them is soon renewed several times in a row.
     let renewed = |app: &App| app.scene.rows.first().is_some_and(|lock| lock.beats.len() >= RENEWALS);
