@@ -13,12 +13,13 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
 use super::evidence;
 use super::part::{self, fit, fit_key, fit_right};
+use super::row::Row;
 use super::wrap::wrap;
-use crate::app::{App, Consent, LockId};
+use crate::app::{App, Consent};
 use crate::keys::Command;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
@@ -120,46 +121,29 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
 
 fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
-    let marked = app.marked.contains(&LockId::of(lock));
-    let sign = match (selected, marked) {
-        (_, true) => theme.sign("●", "*"),
-        (true, false) => theme.sign("▌", ">"),
-        (false, false) => " ",
-    };
-    let base = match (selected, lock.stale) {
-        (true, _) => theme.selected(),
-        (false, true) => theme.dim(),
-        (false, false) => Style::new(),
-    };
-    let over = |style: Style| if selected { base.patch(style) } else { style.patch(base) };
-    let mut spans = vec![Span::styled(sign.to_string(), over(theme.accent()))];
-    let mut cell = |text: String, style: Style| {
-        if !text.is_empty() {
-            spans.push(Span::styled(format!("{text} "), style));
-        }
-    };
+    let mut row = Row::new(app, lock, selected);
     let index = app.scene.struggle.index_of(lock);
     let deadlock = index.is_some_and(|index| app.scene.struggle.blocking.is_in_deadlock(index));
     let depth = index.map_or(0, |index| app.scene.struggle.depth(index));
     let state = if lock.stale { "stale" } else { lock.verdict.state.label() };
-    cell(fit(state, widths.state, theme), over(theme.state(lock.verdict.state)));
+    row.styled(fit(state, widths.state, theme), theme.state(lock.verdict.state));
     let sign = match (deadlock, depth) {
         (true, _) => theme.sign("↻ ", "@ ").to_string(),
         (false, 0) => String::new(),
         (false, depth) => format!("{}{}", "  ".repeat(depth.min(4) - 1), theme.sign("└ ", "` ")),
     };
     let room = widths.key.saturating_sub(sign.chars().count());
-    cell(format!("{sign}{}", fit_key(&lock.key, room, theme)), over(if deadlock { theme.bad() } else { Style::new() }));
-    cell(fit(&holder(app, lock), widths.holder, theme), base);
-    cell(fit_right(&part::held(lock, theme), HELD, theme), base);
-    cell(fit_right(&part::safe(&columns::wait(lock), theme), WAIT, theme), base);
+    row.styled(format!("{sign}{}", fit_key(&lock.key, room, theme)), if deadlock { theme.bad() } else { Style::new() });
+    row.cell(fit(&holder(app, lock), widths.holder, theme));
+    row.cell(fit_right(&part::held(lock, theme), HELD, theme));
+    row.cell(fit_right(&part::safe(&columns::wait(lock), theme), WAIT, theme));
     let attempts = lock.tries.map_or("?".into(), |tries| columns::rate(tries.attempts_per_s()));
     if widths.attempts > 0 {
-        cell(fit_right(&attempts, widths.attempts, theme), base);
+        row.cell(fit_right(&attempts, widths.attempts, theme));
     }
     let failing = lock.tries.is_some_and(|tries| tries.failures > 0);
-    cell(fit_right(&columns::fail(lock), FAIL, theme), over(if failing { theme.warning() } else { Style::new() }));
-    Line::from(spans)
+    row.styled(fit_right(&columns::fail(lock), FAIL, theme), if failing { theme.warning() } else { Style::new() });
+    row.line()
 }
 
 /// The holder, and where it sits if that is known.

@@ -9,11 +9,12 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
 use super::part::{self, fit, fit_key, fit_right};
+use super::row::Row;
 use super::wrap::wrap;
-use crate::app::{App, LockId};
+use crate::app::App;
 use crate::keys::Command;
 use crate::model::LockView;
 use crate::output::{Column, columns};
@@ -109,46 +110,29 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
 
 fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
-    let marked = app.marked.contains(&LockId::of(lock));
-    let sign = match (selected, marked) {
-        (_, true) => theme.sign("●", "*"),
-        (true, false) => theme.sign("▌", ">"),
-        (false, false) => " ",
-    };
-    let base = match (selected, lock.stale) {
-        (true, _) => theme.selected(),
-        (false, true) => theme.dim(),
-        (false, false) => Style::new(),
-    };
-    let over = |style: Style| if selected { base.patch(style) } else { style.patch(base) };
-    let mut spans = vec![Span::styled(sign.to_string(), over(theme.accent()))];
-    let mut cell = |text: String, style: Style| {
-        if !text.is_empty() {
-            spans.push(Span::styled(format!("{text} "), style));
-        }
-    };
+    let mut row = Row::new(app, lock, selected);
     let state = if lock.stale { "stale" } else { lock.verdict.state.label() };
-    cell(fit(state, STATE, theme), over(theme.state(lock.verdict.state)));
-    cell(fit_key(&lock.key, widths.key, theme), base);
-    cell(fit(&part::library(lock), widths.library, theme), base);
-    cell(part::fit_holders(app, lock, widths.holder), base);
-    cell(fit_right(&part::held(lock, theme), HELD, theme), base);
+    row.styled(fit(state, STATE, theme), theme.state(lock.verdict.state));
+    row.cell(fit_key(&lock.key, widths.key, theme));
+    row.cell(fit(&part::library(lock), widths.library, theme));
+    row.cell(part::fit_holders(app, lock, widths.holder));
+    row.cell(fit_right(&part::held(lock, theme), HELD, theme));
     let share = part::share_left(lock);
     let low = share.is_some_and(|share| share < 0.25);
     let bar = share.map_or(" ".repeat(widths.bar), |share| theme.bar(share, widths.bar));
-    cell(bar, over(if low { theme.warning() } else { Style::new() }));
-    cell(fit_right(&part::ttl(lock), TTL, theme), base);
+    row.styled(bar, if low { theme.warning() } else { Style::new() });
+    row.cell(fit_right(&part::ttl(lock), TTL, theme));
     let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
-    cell(fit(&strip, widths.renewals, theme), over(if missed.is_some() { theme.warning() } else { Style::new() }));
+    row.styled(fit(&strip, widths.renewals, theme), if missed.is_some() { theme.warning() } else { Style::new() });
     if widths.fail > 0 {
         let failing = lock.tries.is_some_and(|tries| tries.failures > 0);
-        let style = over(if failing { theme.warning() } else { Style::new() });
-        cell(fit_right(&columns::fail(lock), widths.fail, theme), style);
+        let style = if failing { theme.warning() } else { Style::new() };
+        row.styled(fit_right(&columns::fail(lock), widths.fail, theme), style);
     }
     if widths.wait > 0 {
         let many = lock.waits.is_some_and(|waits| waits.count > 0);
         let text = part::safe(&columns::wait(lock), theme);
-        cell(fit_right(&text, widths.wait, theme), over(if many { theme.warning() } else { Style::new() }));
+        row.styled(fit_right(&text, widths.wait, theme), if many { theme.warning() } else { Style::new() });
     }
-    Line::from(spans)
+    row.line()
 }

@@ -20,6 +20,7 @@ mod help;
 mod lab;
 mod locks;
 mod part;
+mod row;
 mod servers;
 mod wrap;
 

@@ -1,0 +1,54 @@
+//! One line of a list of locks: the sign in front, and cells in the colours of the selection.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::app::{App, LockId};
+use crate::model::LockView;
+
+pub struct Row {
+    spans: Vec<Span<'static>>,
+    selected: bool,
+    base: Style,
+}
+
+impl Row {
+    pub fn new(app: &App, lock: &LockView, selected: bool) -> Row {
+        let theme = app.theme;
+        let marked = app.marked.contains(&LockId::of(lock));
+        let sign = match (selected, marked) {
+            (_, true) => theme.sign("●", "*"),
+            (true, false) => theme.sign("▌", ">"),
+            (false, false) => " ",
+        };
+        let base = match (selected, lock.stale) {
+            (true, _) => theme.selected(),
+            (false, true) => theme.dim(),
+            (false, false) => Style::new(),
+        };
+        let mut row = Row { spans: Vec::new(), selected, base };
+        row.spans.push(Span::styled(sign.to_string(), row.over(theme.accent())));
+        row
+    }
+
+    /// A style as it looks in this row.
+    fn over(&self, style: Style) -> Style {
+        if self.selected { self.base.patch(style) } else { style.patch(self.base) }
+    }
+
+    /// The next cell, in the colours of the row; none where there is no text.
+    pub fn cell(&mut self, text: String) {
+        self.styled(text, Style::new());
+    }
+
+    /// The same in a style of its own.
+    pub fn styled(&mut self, text: String, style: Style) {
+        if !text.is_empty() {
+            self.spans.push(Span::styled(format!("{text} "), self.over(style)));
+        }
+    }
+
+    pub fn line(self) -> Line<'static> {
+        Line::from(self.spans)
+    }
+}
