@@ -24,6 +24,7 @@ end
 
 -- Each comparison answers whether it holds, and what is there now.
 local compare = {}
+function compare.nothing() return true end
 function compare.absent(key) local there = redis.call('EXISTS', key); return there == 0, there end
 function compare.present(key) local there = redis.call('EXISTS', key); return there == 1, there end
 function compare.value(key, value) local now_is = redis.pcall('GET', key); return now_is == value, now_is end
@@ -193,7 +194,7 @@ local function refusal(name, operands)
 end
 
 -- How many operands of an instruction name keys; the others are taken as they are.
-local keys_of = { head = 2, drop = 2, publish = 0, before = 0 }
+local keys_of = { head = 2, drop = 2, publish = 0, before = 0, nothing = 0 }
 
 -- All comparisons, then a look at what the writes take, then the writes.
 local at, number, writes = 1, 0, {}

@@ -5,6 +5,7 @@
 //! there. [`perform`] compares the holder once more inside the script that writes.
 
 mod check;
+pub mod comparisons;
 mod gate;
 mod journal;
 mod keep;

@@ -3,6 +3,7 @@
 use crate::dialects::{Step, word};
 
 use super::check::Check;
+use super::comparisons;
 
 /// One write.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,9 +70,17 @@ impl Instruction {
 impl Operands {
     pub fn of(checks: &[Check], writes: &[Write]) -> Operands {
         let mut operands = Operands::default();
-        checks.iter().for_each(|check| operands.put(check.instruction()));
+        checks.iter().map(Check::instruction).for_each(|comparison| operands.compare(comparison));
         writes.iter().flat_map(instructions).for_each(|instruction| operands.put(instruction));
         operands
+    }
+
+    /// A comparison that is switched off is replaced by one that always holds: the others keep their numbers.
+    fn compare(&mut self, comparison: Instruction) {
+        match comparisons::is_made(comparison.name) {
+            true => self.put(comparison),
+            false => self.put(Instruction::new("nothing", Vec::new(), Vec::new())),
+        }
     }
 
     fn put(&mut self, instruction: Instruction) {

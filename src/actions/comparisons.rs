@@ -1,0 +1,51 @@
+//! The comparisons before a write, by name, so that a test build can switch one off.
+//!
+//! A test that no switched-off comparison makes fail proves nothing. Debug builds have the switch, and only code in the
+//! same process can reach it; a release build always compares.
+
+/// Every comparison that keeps a write from hitting what the operator did not see.
+pub const ALL: &[&str] = &[
+    "absent",
+    "present",
+    "value",
+    "head_is",
+    "field",
+    "field_value",
+    "fields",
+    "member",
+    "members",
+    "element",
+    "elements",
+    "no_field",
+    "no_member",
+    "no_element",
+    "not_other",
+    "at_least",
+    "listed",
+    "no_ttl",
+    "ttl_at_most",
+    "before",
+    "dump",
+];
+
+#[cfg(debug_assertions)]
+static OFF: std::sync::Mutex<Option<&'static str>> = std::sync::Mutex::new(None);
+
+/// Leaves one comparison out from now on, in the whole process; `None` compares everything again.
+#[cfg(debug_assertions)]
+pub fn switch_off(name: Option<&'static str>) {
+    assert!(name.is_none_or(|name| ALL.contains(&name)), "no comparison is called {name:?}");
+    *OFF.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = name;
+}
+
+/// Whether this comparison is made: always, unless a test has switched it off.
+#[cfg(debug_assertions)]
+pub(crate) fn is_made(name: &str) -> bool {
+    debug_assert!(ALL.contains(&name), "{name} is missing in the list of comparisons");
+    *OFF.lock().unwrap_or_else(std::sync::PoisonError::into_inner) != Some(name)
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) fn is_made(_name: &str) -> bool {
+    true
+}
