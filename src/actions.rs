@@ -6,6 +6,7 @@
 
 mod check;
 pub mod comparisons;
+pub mod dry_run;
 mod gate;
 mod journal;
 mod keep;
@@ -14,6 +15,7 @@ pub mod plan;
 mod program;
 
 pub use check::Check;
+pub use dry_run::{DryRun, DryRuns};
 pub use gate::{Admission, Gate, Refusal};
 pub use journal::{Context, Journal};
 pub use keep::Kept;

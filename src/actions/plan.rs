@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::check::{self, Check};
 use super::gate::Refusal;
 use super::program::Write;
@@ -10,7 +12,7 @@ use crate::model::{Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl};
 use crate::text::short_duration;
 
 /// What is done to a lock.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Action {
     Free,
     Extend(Duration),
@@ -28,13 +30,17 @@ impl Action {
     }
 }
 
+/// A dialect's own name. Not spelled as a reference, which serde would take for borrowed from the file.
+type DialectName = &'static str;
+
 /// Exactly what is shown and exactly what runs.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub action: Action,
     pub node: NodeId,
     pub key: Key,
-    pub dialect: &'static str,
+    #[serde(deserialize_with = "known_dialect")]
+    pub dialect: DialectName,
     /// The holders that lose the lock, or keep it longer.
     pub holders: Vec<Token>,
     pub ttl: Ttl,
@@ -45,6 +51,7 @@ pub struct Plan {
     /// What keeps the release from being taken back.
     pub obstacles: Vec<Obstacle>,
     /// Why it takes force, where it does.
+    #[serde(skip)]
     pub only_by_force: Option<&'static str>,
 }
 
@@ -59,6 +66,13 @@ impl Plan {
         let clauses: Vec<String> = self.checks.iter().map(Check::describe).collect();
         clauses.join(" and ")
     }
+}
+
+/// The name of a dialect of ours, read back.
+fn known_dialect<'de, D: serde::Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    let name = String::deserialize(from)?;
+    let unknown = || serde::de::Error::custom(format!("there is no dialect {name:?}"));
+    dialects::by_name(&name).map(|id| dialects::dialect(id).name()).ok_or_else(unknown)
 }
 
 /// What somebody asks for when they free a lock.

@@ -1,12 +1,14 @@
 //! From a plan to the operands of the script: which keys, which instructions, and which commands they come down to.
 
+use serde::{Deserialize, Serialize};
+
 use crate::dialects::{Step, word};
 
 use super::check::Check;
 use super::comparisons;
 
 /// One write.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Write {
     /// One that a library's release is made of.
     Step(Step),

@@ -10,11 +10,14 @@ use super::values::{LockKind, OnLost, duration};
 #[derive(Args, Clone, Debug)]
 pub struct Release {
     /// The lock's key
-    #[arg(required_unless_present = "filter")]
+    #[arg(required_unless_present_any = ["filter", "plan"])]
     pub key: Option<String>,
     /// Free all locks that match, instead of one; a dry run unless --yes
     #[arg(short, long, value_name = "FILTER", conflicts_with_all = ["key", "holder"])]
     pub filter: Option<String>,
+    /// Free exactly what the dry run with this id showed, or refuse
+    #[arg(long, value_name = "ID", conflicts_with_all = ["key", "holder", "filter", "force"])]
+    pub plan: Option<String>,
     /// The holder that you saw, as ls shows it; nobody else's lock is freed
     #[arg(long, value_name = "TOKEN")]
     pub holder: Option<String>,

@@ -6,8 +6,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
+use crate::actions::{Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, dry_run, perform};
 use crate::cli::Environment;
+use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
 use crate::model::{LockView, Ttl};
 use crate::output;
@@ -41,6 +42,21 @@ impl<'a> Operator<'a> {
         Ok(Operator { session, gate, journal, context, json })
     }
 
+    /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
+    pub fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
+        let plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+        if plans.is_empty() {
+            return Err(Fault::finding("nothing of it may be done"));
+        }
+        if plans.len() > dry_run::MOST {
+            let most = dry_run::MOST;
+            return Err(Fault::finding(format!("a plan holds {most} locks at most; narrow the filter or add --limit")));
+        }
+        let kept = DryRuns::open()
+            .and_then(|runs| runs.keep(plans, &self.context.target, self.context.db, Clock::start().now()));
+        kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
+    }
+
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -54,11 +70,12 @@ impl<'a> Operator<'a> {
     }
 
     /// Says what would be done.
-    pub fn show(&self, plan: &Plan) -> Result<(), Fault> {
+    pub fn show(&self, plan: &Plan, kept: Option<&str>) -> Result<(), Fault> {
         let refusal = self.refusal(plan);
         if self.json {
             let mut shown = self.result(plan, None, None, None, None);
             shown["dry_run"] = json!(true);
+            shown["plan"] = json!(kept.filter(|_| refusal.is_none()));
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
@@ -68,9 +85,9 @@ impl<'a> Operator<'a> {
     }
 
     /// Says what would be done to many: a table, and each hazard once.
-    pub fn show_all(&self, plans: &[(&LockView, Plan)]) -> Result<(), Fault> {
+    pub fn show_all(&self, plans: &[(&LockView, Plan)], kept: Option<&str>) -> Result<(), Fault> {
         if self.json {
-            return plans.iter().try_for_each(|(_, plan)| self.show(plan));
+            return plans.iter().try_for_each(|(_, plan)| self.show(plan, kept));
         }
         let locks: Vec<LockView> = plans.iter().map(|(lock, _)| (*lock).clone()).collect();
         let hazards: BTreeSet<&String> = plans.iter().flat_map(|(_, plan)| &plan.hazards).collect();
@@ -87,7 +104,7 @@ impl<'a> Operator<'a> {
     }
 
     /// Why it would not be done, as far as that is known without the server.
-    fn refusal(&self, plan: &Plan) -> Option<Refusal> {
+    pub fn refusal(&self, plan: &Plan) -> Option<Refusal> {
         let by_force = plan.only_by_force.map(Refusal::OnlyByForce);
         self.gate.admit(&plan.key).err().or(by_force)
     }

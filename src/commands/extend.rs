@@ -25,7 +25,7 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let plan = plan::extend(&lock, holder.as_deref(), options.ttl, monitor.clock.now());
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     if options.dry_run {
-        return operator.show(&plan).map(|()| 0);
+        return operator.show(&plan, None).map(|()| 0);
     }
     if !operator.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
