@@ -17,7 +17,9 @@ demo: ## the console on a private server with a simulated fleet; without a termi
 test: lint ## all tests, on real servers, with the real lock libraries
 	@scripts/ensure-server >/dev/null
 	@scripts/ensure-libs
+	@rm -f $(or $(CARGO_TARGET_DIR),target)/left-out
 	$(TESTS) --locked
+	@scripts/left-out
 
 lint: ## formatting and clippy
 	cargo fmt --check
