@@ -41,3 +41,4 @@ soak: ## the race of hand-overs against releases, 110,000 of them, and two minut
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
+	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk
