@@ -316,7 +316,7 @@ fn server_options(session: &Session) -> Vec<String> {
         Some(target) => vec![format!("-t {}", render::quoted(target))],
         None => vec![format!("-u {}", render::quoted(&session.shown))],
     };
-    let user = settings.username.as_ref().filter(|_| settings.target.is_none());
+    let user = settings.login.user().filter(|_| settings.target.is_none());
     options.extend(user.map(|user| format!("--user {}", render::quoted(&crate::text::visible(user.as_bytes())))));
     options
 }

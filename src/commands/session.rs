@@ -43,7 +43,7 @@ impl Session {
             ..Global::default()
         };
         let outside = Outside {
-            env: &|name| std::env::var(name).ok().filter(|_| name == "NO_COLOR"),
+            env: &|name| std::env::var_os(name).filter(|_| name == "NO_COLOR"),
             read: &|path| std::fs::read_to_string(path),
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };

@@ -3,7 +3,10 @@
 //! [`Settings::resolve`] is the only place where they meet. It is pure: whatever comes from outside is in
 //! [`Outside`], so that tests can hand it in.
 
+mod login;
+
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +18,12 @@ use crate::glob::Glob;
 use crate::model::Tuning;
 use crate::secret::Secret;
 use crate::server_url::ServerUrl;
+pub use login::Login;
 
 /// The world beyond the arguments and the config file.
 pub struct Outside<'a> {
-    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// A variable as it is: it may be no text.
+    pub env: &'a dyn Fn(&str) -> Option<OsString>,
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
     pub stdout_is_terminal: bool,
 }
@@ -50,8 +55,7 @@ pub struct Settings {
     pub servers: Vec<ServerUrl>,
     /// The target's name, where one was used.
     pub target: Option<String>,
-    pub username: Option<String>,
-    pub password: Option<Secret>,
+    pub login: Login,
     pub tls: Tls,
     pub db: u32,
     pub environment: Option<Environment>,
@@ -86,7 +90,7 @@ impl Settings {
         use std::io::IsTerminal;
         let config = Config::load(cli.config.as_deref())?;
         let outside = Outside {
-            env: &|name| std::env::var(name).ok(),
+            env: &|name| std::env::var_os(name),
             read: &|path| std::fs::read_to_string(path),
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };
@@ -115,8 +119,7 @@ impl Settings {
             )));
         }
         Ok(Settings {
-            username: cli.user.clone().or_else(|| server.username.clone()).or_else(|| target.user.clone()),
-            password: password(cli, outside, server, target)?,
+            login: Login::of(cli, outside, server, target)?,
             tls: tls(cli, outside, server, target)?,
             db: server.db,
             environment: cli.env.or(target.environment),
@@ -149,7 +152,7 @@ fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<
         return Ok((config.target(name)?.urls.clone(), Some(name.clone())));
     }
     for variable in ["LOCKSCOPE_URL", "REDIS_URL"] {
-        if let Some(text) = set(outside, variable) {
+        if let Some(text) = set(outside, variable)? {
             return Ok((vec![ServerUrl::parse(&text).map_err(|fault| fault.at(variable))?], None));
         }
     }
@@ -160,21 +163,11 @@ fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<
 }
 
 /// An environment variable that is set to something.
-fn set(outside: &Outside<'_>, variable: &str) -> Option<String> {
-    (outside.env)(variable).filter(|value| !value.is_empty())
-}
-
-fn password(cli: &Global, outside: &Outside<'_>, server: &ServerUrl, target: &Target) -> Result<Option<Secret>, Fault> {
-    if let Some(path) = &cli.password_file {
-        return first_line(outside, path).map(Some);
-    }
-    if let Some(password) = &server.password {
-        return Ok(Some(password.clone()));
-    }
-    if let Some(password) = set(outside, "LOCKSCOPE_PASSWORD") {
-        return Ok(Some(Secret::new(password)));
-    }
-    target.password_file.as_ref().map(|path| first_line(outside, path)).transpose()
+fn set(outside: &Outside<'_>, variable: &str) -> Result<Option<String>, Fault> {
+    let Some(value) = (outside.env)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
+    // What can't be read is not taken for something that was not set.
+    let no_text = |_| Fault::usage(format!("{variable} is no UTF-8 text; set it anew, or unset it"));
+    value.into_string().map(Some).map_err(no_text)
 }
 
 fn first_line(outside: &Outside<'_>, path: &Path) -> Result<Secret, Fault> {
@@ -191,9 +184,11 @@ fn first_line(outside: &Outside<'_>, path: &Path) -> Result<Secret, Fault> {
 
 /// `~/` stands for the home directory; a shell does this for arguments, nobody does it for the config.
 fn home(outside: &Outside<'_>, path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), set(outside, "HOME")) {
-        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => path.to_path_buf(),
+    let Ok(rest) = path.strip_prefix("~") else { return path.to_path_buf() };
+    // A path need not be text.
+    match (outside.env)("HOME").filter(|home| !home.is_empty()) {
+        Some(home) => Path::new(&home).join(rest),
+        None => path.to_path_buf(),
     }
 }
 
@@ -227,8 +222,9 @@ fn mappings(cli: &Global, config: &Config) -> Result<Vec<Mapping>, Fault> {
 }
 
 fn color(cli: &Global, outside: &Outside<'_>) -> bool {
-    let dumb = set(outside, "TERM").is_some_and(|term| term == "dumb");
-    outside.stdout_is_terminal && !cli.no_color && !dumb && set(outside, "NO_COLOR").is_none()
+    let is = |variable: &str| (outside.env)(variable).filter(|value| !value.is_empty());
+    let dumb = is("TERM").is_some_and(|term| term == "dumb");
+    outside.stdout_is_terminal && !cli.no_color && !dumb && is("NO_COLOR").is_none()
 }
 
 fn talk(cli: &Global) -> Talk {
