@@ -9,6 +9,7 @@ pub mod comparisons;
 mod gate;
 mod journal;
 mod keep;
+mod lease;
 mod perform;
 pub mod plan;
 mod program;
