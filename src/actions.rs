@@ -10,6 +10,7 @@ pub mod dry_run;
 mod gate;
 mod journal;
 mod keep;
+mod lease;
 mod perform;
 pub mod plan;
 mod program;

@@ -307,7 +307,7 @@ fn whatever_bytes_a_lock_is_made_of_it_is_compared_freed_and_put_back() {
 }
 
 #[tokio::test]
-async fn a_large_value_is_compared_by_its_length_and_its_head() {
+async fn a_large_value_is_compared_whole() {
     let server = Server::start();
     let value = |last: u8| [&b"holder-7:"[..], &vec![b'x'; 100_000], &[last]].concat();
     let set = |value: &[u8]| drop(server.cli(&[b"SET", &b"lock:big"[..], value]));

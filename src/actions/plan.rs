@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::gate::Refusal;
+use super::lease;
 use super::program::Write;
-use crate::dialects::{self, Obstacle, Release, Renewal, Sight, Step};
-use crate::model::{Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl};
+use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step};
+use crate::model::proof::LARGEST;
+use crate::model::{End, Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl, Whole};
 use crate::text::short_duration;
 
 /// What is done to a lock.
@@ -53,9 +55,22 @@ pub struct Plan {
     /// Why it takes force, where it does.
     #[serde(skip)]
     pub only_by_force: Option<&'static str>,
+    /// When its key runs out, as it was shown; `None` where that is not known.
+    pub end: Option<End>,
 }
 
 impl Plan {
+    /// The same plan, which a new lease does not stop.
+    pub fn even_if_renewed(mut self) -> Plan {
+        let members = |check| match check {
+            Check::Score { key, member, .. } => Check::Member { key, member },
+            other => other,
+        };
+        self.checks.retain(|check| !matches!(check, Check::Lease(_)));
+        self.checks = self.checks.into_iter().map(members).collect();
+        self
+    }
+
     /// What runs, one line each: the comparisons, then the commands.
     pub fn commands(&self) -> Vec<String> {
         self.writes.iter().map(Write::describe).collect()
@@ -137,6 +152,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     if checks.is_empty() {
         return Err(nothing_to_compare(lock));
     }
+    let seen_lease = lease::of(lock);
     checks.push(match lock.ttl {
         Ttl::Never => Check::NoTtl(key()),
         Ttl::In(left) if left.as_millis() as u64 > ms => {
@@ -149,6 +165,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         }
         Ttl::In(_) => Check::TtlAtMost { key: key(), ms },
     });
+    checks.extend(seen_lease);
     let leases = holders.iter().flat_map(|token| dialect.leases(&sight, token.as_bytes()));
     let keys: Vec<Vec<u8>> = [key()].into_iter().chain(leases).collect();
     let mut hazards = vec!["A holder that renews sets the TTL back to its own lease.".to_string()];
@@ -176,6 +193,7 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         hazards,
         obstacles: Vec::new(),
         only_by_force: None,
+        end: lock.proof.end,
     }
 }
 
@@ -185,6 +203,19 @@ fn read(lock: &LockView, now: Time) -> Result<(&'static dyn dialects::Dialect, S
 }
 
 fn nothing_to_compare(lock: &LockView) -> Refusal {
+    if let RawValue::Str { len, .. } = &lock.value {
+        let why = match &lock.proof.value {
+            _ if *len > LARGEST => format!(
+                "it has {len} bytes, and no more than {LARGEST} are compared, since hashing more would stall the server"
+            ),
+            Whole::Unknown(why) => why.clone(),
+            Whole::NotAsked | Whole::Sha1(_) => format!("only the first of its {len} bytes were read"),
+        };
+        return Refusal::NothingToCompare(format!(
+            "the value of {} can't be compared before it is written: {why}; nothing was changed",
+            lock.key
+        ));
+    }
     Refusal::NothingToCompare(format!(
         "what {} holds could not be read, so that nothing could be compared before it is written; nothing was changed",
         lock.key
@@ -209,10 +240,14 @@ fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusal> {
     let mut checks: Vec<Check> = Vec::new();
     for step in &release.steps {
         match step {
-            Step::Delete(key) if own(key) => checks.extend(check::whole(lock)),
+            Step::Delete(key) if own(key) => {
+                whole_or_refused(lock)?;
+                checks.extend(check::whole(lock));
+                checks.extend(lease::of(lock));
+            }
             Step::DeleteField { key, field } if own(key) => checks.push(check::hash_field(lock, field)),
             Step::RemoveScored { key, member } if own(key) => {
-                checks.push(Check::Member { key: key.clone(), member: member.clone() });
+                checks.push(check::scored(lock, member));
             }
             Step::RemoveMember { key, member } if own(key) => {
                 checks.push(Check::Element { key: key.clone(), member: member.clone() });
@@ -223,12 +258,33 @@ fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusal> {
             _ => {}
         }
     }
-    let compares_own = |check: &Check| !matches!(check, Check::Present(_));
+    let compares_own = |check: &Check| !matches!(check, Check::Present(_) | Check::Lease(_));
     if !checks.iter().any(compares_own) {
         return Err(nothing_to_compare(lock));
     }
+    checks.extend(release.premises.iter().cloned().map(|premise| match premise {
+        Premise::Field { key, field, value } => Check::NotOther { key, field, value },
+        Premise::Unmarked { key, mark } => Check::Unmarked { key, mark },
+    }));
     checks.dedup();
     Ok(checks)
+}
+
+/// What was not seen is not taken away with the rest.
+fn whole_or_refused(lock: &LockView) -> Result<(), Refusal> {
+    let (read, len) = match &lock.value {
+        RawValue::Hash { fields, len } => (fields.len(), *len),
+        RawValue::Zset { members, len } => (members.len(), *len),
+        RawValue::Set { members, len } => (members.len(), *len),
+        _ => return Ok(()),
+    };
+    if read as u64 == len {
+        return Ok(());
+    }
+    Err(Refusal::NothingToCompare(format!(
+        "{} has {len} entries, of which {read} were read: what was not seen is not freed; free its holders one by one",
+        lock.key
+    )))
 }
 
 /// What speaks against a dead holder.

@@ -70,8 +70,9 @@ impl Instruction {
 }
 
 impl Operands {
-    pub fn of(checks: &[Check], writes: &[Write]) -> Operands {
-        let mut operands = Operands::default();
+    /// The plan's own key comes first.
+    pub fn of(key: &[u8], checks: &[Check], writes: &[Write]) -> Operands {
+        let mut operands = Operands { keys: vec![key.to_vec()], args: Vec::new() };
         checks.iter().map(Check::instruction).for_each(|comparison| operands.compare(comparison));
         writes.iter().flat_map(instructions).for_each(|instruction| operands.put(instruction));
         operands

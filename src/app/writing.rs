@@ -231,6 +231,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (crate::actions::Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }
+            line.extend(performed.renewed.iter().flat_map(|renewed| ["; ", renewed]));
             line
         }
     }

@@ -33,6 +33,9 @@ pub struct Release {
     /// Free even what does harm to be freed: a lock of a BullMQ job
     #[arg(long)]
     pub force: bool,
+    /// Also after a renewal that you did not see, where the holder's token is not unique
+    #[arg(long)]
+    pub if_renewed: bool,
     /// With --filter: free no more than so many
     #[arg(short = 'n', long, value_name = "N", requires = "filter")]
     pub limit: Option<usize>,
@@ -63,6 +66,9 @@ pub struct Extend {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+    /// Also after a renewal that you did not see, where the holder's token is not unique
+    #[arg(long)]
+    pub if_renewed: bool,
     /// One JSON object
     #[arg(long)]
     pub json: bool,

@@ -135,20 +135,22 @@ impl<'a> Operator<'a> {
     }
 
     fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo } = performed;
+        let Performed { id, outcome, undo, renewed } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
-            let result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            result["renewed"] = json!(renewed.is_some());
             return print_json(&result);
         }
-        let line = match outcome {
+        let mut line = match outcome {
             Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
             Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
             Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
         };
+        line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
         super::print(|out| writeln!(out, "{line}")).map(drop)
     }
 

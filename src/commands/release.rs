@@ -30,15 +30,17 @@ pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(typed)?;
-    let (lock, monitor) = one_lock::find(session, &key, None).await?;
+    let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
     if holder.is_none() && !lock.holders.is_empty() {
         return Err(say_which(&lock, "release", ""));
     }
+    one_lock::prove(session, std::slice::from_mut(&mut lock), &monitor).await?;
     let found = one_lock::look_closer(session, &lock, &monitor).await;
     let dead = dead_waiters(&found);
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
     let plan = plan::free(&lock, asked, monitor.clock.now()).map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     if options.dry_run {
         let kept = operator.keep_plans(&[&plan]);
         operator.show(&plan, kept.as_deref().ok())?;
@@ -90,8 +92,9 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut monitor, filter, options.observe).await?;
     locks.truncate(options.limit.unwrap_or(usize::MAX));
+    one_lock::prove(session, &mut locks, &monitor).await?;
     let now = monitor.clock.now();
-    let plan_of = |lock| Some((lock, plan_of(session, lock, options.force, now)?));
+    let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
     let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
@@ -179,8 +182,9 @@ fn count(locks: usize) -> String {
 }
 
 /// A lock that can't be freed is left out, and named.
-fn plan_of(session: &Session, lock: &LockView, force: bool, now: Time) -> Option<Plan> {
-    match plan::free(lock, Freeing { force, ..Freeing::default() }, now) {
+fn plan_of(session: &Session, lock: &LockView, options: &Release, now: Time) -> Option<Plan> {
+    match plan::free(lock, Freeing { force: options.force, ..Freeing::default() }, now) {
+        Ok(plan) if options.if_renewed => Some(plan.even_if_renewed()),
         Ok(plan) => Some(plan),
         Err(why) => {
             session.say(&format!("left out: {why}"));

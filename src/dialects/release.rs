@@ -206,8 +206,19 @@ pub struct Release {
     pub hazards: Vec<&'static str>,
     /// Why nobody should do this who does not know the application well; a sentence.
     pub only_by_force: Option<&'static str>,
+    /// What must be so beside the holders that lose it: the way in which the lock is held.
+    pub premises: Vec<Premise>,
     /// What must not be there for the release to be taken back: a hold that shuts the one that was freed out.
     pub obstacles: Vec<Obstacle>,
+}
+
+/// What tells in which way a lock is held, and must be as it was seen.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Premise {
+    /// A hash whose field is this.
+    Field { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    /// A sorted set without this member.
+    Unmarked { key: Vec<u8>, mark: Vec<u8> },
 }
 
 /// A hold that shuts another one out.
@@ -240,6 +251,11 @@ impl Release {
 
     pub fn only_by_force(mut self, why: &'static str) -> Release {
         self.only_by_force = Some(why);
+        self
+    }
+
+    pub fn while_so(mut self, premise: Premise) -> Release {
+        self.premises.push(premise);
         self
     }
 

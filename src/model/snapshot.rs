@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::findings::is_said_by;
 use super::table::{Table, id_of};
-use super::{Contention, Kind, Lock, LockView, RenewalView, Snapshot, Source, Time};
+use super::{Contention, Kind, Lock, LockView, Proof, RenewalView, Snapshot, Source, Time};
 use crate::dialects::{self, Claim};
 
 /// How long a lock must have been watched before "no renewals" means anything.
@@ -64,6 +64,7 @@ impl Table {
             fencing_token: None,
             related: self.marker_of(lock).map(|marker| marker.key.clone()),
             value: lock.value.clone(),
+            proof: Proof::default(),
             past: lock.past().cloned().collect(),
             usual: self.holds(lock).usual(),
             confirmed: lock.confirmed,

@@ -1,8 +1,8 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
 use super::{
-    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, RawValue, Source, Strain, Time,
-    Tries, Ttl, Usual, Verdict, Waits,
+    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, Proof, RawValue, Source, Strain,
+    Time, Tries, Ttl, Usual, Verdict, Waits,
 };
 use crate::text::short_duration;
 
@@ -99,6 +99,8 @@ pub struct LockView {
     /// For a marker, the lock of the same id; for a lock, its marker.
     pub related: Option<Key>,
     pub value: RawValue,
+    /// What was read beyond this, where somebody asked for a write.
+    pub proof: Proof,
     pub past: Vec<Hold>,
     /// What is usual for locks of its name pattern, once one of them was seen from its beginning to its end.
     pub usual: Option<Usual>,
