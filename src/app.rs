@@ -166,6 +166,8 @@ pub struct Title {
     /// The target's name, or its address without a password.
     pub target: String,
     pub environment: Option<&'static str>,
+    /// What targets of another name forbid at this address.
+    pub protected_by: Option<String>,
 }
 
 pub struct App {

@@ -88,8 +88,7 @@ impl<'a> Operator<'a> {
 
     /// Why it would not be done, as far as that is known without the server.
     fn refusal(&self, plan: &Plan) -> Option<Refusal> {
-        let by_force = plan.only_by_force.map(Refusal::OnlyByForce);
-        self.gate.admit(&plan.key).err().or(by_force)
+        self.gate.admit_plan(plan).err()
     }
 
     /// Asks for leave, after the preview: on production by the lock's name. Without a terminal there is nobody to ask.
