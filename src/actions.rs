@@ -12,6 +12,7 @@ mod keep;
 mod perform;
 pub mod plan;
 mod program;
+mod tally;
 
 pub use check::Check;
 pub use gate::{Admission, Gate, Refusal};
@@ -20,3 +21,4 @@ pub use keep::Kept;
 pub use perform::{Outcome, Performed, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use program::Write;
+pub use tally::Tally;

@@ -143,6 +143,8 @@ pub enum Overlay {
     Results {
         scroll: usize,
     },
+    /// Whether to leave while something is being done.
+    Leave,
 }
 
 /// How the list of locks is ordered.
@@ -279,7 +281,7 @@ impl App {
             Event::Paste(text) => match &mut self.overlay {
                 Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => prompt.paste(&text),
                 Overlay::Dialog(dialog) => dialog.prompt.paste(&text),
-                Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } => {}
+                Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } | Overlay::Leave => {}
             },
             Event::Mouse(mouse) => {
                 let by = match mouse.kind {
@@ -300,6 +302,10 @@ impl App {
         }
         match &mut self.overlay {
             Overlay::None => {}
+            Overlay::Leave => {
+                self.overlay = Overlay::None;
+                return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
+            }
             Overlay::Dialog(dialog) => {
                 return match dialog.press(key) {
                     Answer::Open => Vec::new(),
@@ -366,7 +372,7 @@ impl App {
                     self.overlay = Overlay::Acquire(prompt);
                 }
             },
-            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}
+            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } | Overlay::Leave => {}
         }
         Vec::new()
     }

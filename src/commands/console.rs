@@ -64,12 +64,16 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         None => looping.await,
     };
     drop(tty);
+    let unfinished = operator.finish().await;
+    if let Some(tally) = &unfinished {
+        let _ = writeln!(io::stderr(), "lockscope: left while writing: {tally}");
+    }
     for left in operator.close().await {
         // A terminal that has gone away is no reason to fail.
         let _ = writeln!(io::stderr(), "lockscope: {left}");
     }
     ended?;
-    Ok(0)
+    Ok(u8::from(unfinished.is_some()))
 }
 
 /// The terminal while it is ours: given back on every way out, a panic included.

@@ -1,11 +1,9 @@
 //! `lockscope release`: frees one lock, or all that match a filter.
 
-use std::time::Duration;
-
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use super::{ls, one_lock};
-use crate::actions::{Freeing, Outcome, Plan, plan};
+use crate::actions::{Freeing, Plan, plan};
 use crate::cli::Release;
 use crate::fault::Fault;
 use crate::inspect::Inspection;
@@ -13,9 +11,6 @@ use crate::model::{LockView, Time};
 use crate::pace::Pace;
 use crate::servers::Fact;
 use crate::text;
-
-/// Between two releases of many.
-const BREATHER: Duration = Duration::from_millis(20);
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     match &options.key {
@@ -95,28 +90,8 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(plans.len())));
         return Ok(0);
     }
-    let (mut left, mut code) = (plans.len(), 0);
-    let stop = tokio::signal::ctrl_c();
-    tokio::pin!(stop);
-    for (_, plan) in &plans {
-        // What is under way is finished; nothing else is begun.
-        tokio::select! {
-            biased;
-            _ = &mut stop => break,
-            _ = tokio::time::sleep(BREATHER) => {}
-        }
-        let outcome = operator.perform(plan).await?;
-        left -= 1;
-        code = code.max(exit_code(&outcome));
-        if matches!(outcome, Outcome::Unknown(_)) {
-            break;
-        }
-    }
-    if left > 0 {
-        session.say(&format!("stopped: {} of {} were not touched", left, count(plans.len())));
-        code = code.max(1);
-    }
-    Ok(code)
+    let plans: Vec<&Plan> = plans.iter().map(|(_, plan)| plan).collect();
+    operator.perform_all(&plans).await
 }
 
 fn count(locks: usize) -> String {
