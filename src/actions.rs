@@ -14,6 +14,7 @@ mod lease;
 mod perform;
 pub mod plan;
 mod program;
+mod tally;
 
 pub use check::Check;
 pub use dry_run::{DryRun, DryRuns};
@@ -23,3 +24,4 @@ pub use keep::Kept;
 pub use perform::{Outcome, Performed, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use program::Write;
+pub use tally::Tally;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::keep::Kept;
 use super::plan::Plan;
+use super::tally::Tally;
 use crate::audit::{self, Audit};
 use crate::model::Time;
 use crate::text;
@@ -71,6 +72,29 @@ impl Journal {
         if let (Value::Object(entry), Value::Object(more)) = (&mut entry, more) {
             entry.extend(more);
         }
+        self.audit.write(now, entry)
+    }
+
+    /// Notes that several were asked for and some of them not begun, and why.
+    pub fn write_stopped(&mut self, now: Time, context: &Context, tally: &Tally, why: &str) -> io::Result<()> {
+        let entry = json!({
+            "id": self.number(now),
+            "action": "stop",
+            "phase": "end",
+            "ended": "stopped",
+            "target": context.target,
+            "node": context.node,
+            "db": context.db,
+            "environment": context.environment,
+            "key": null,
+            "asked": tally.asked,
+            "done": tally.done,
+            "refused": tally.refused,
+            "unknown": tally.unknown,
+            "untouched": tally.untouched(),
+            "why": format!("{why}: {tally}"),
+            "reason": context.reason,
+        });
         self.audit.write(now, entry)
     }
 

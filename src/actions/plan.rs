@@ -35,6 +35,18 @@ impl Action {
 /// A dialect's own name. Not spelled as a reference, which serde would take for borrowed from the file.
 type DialectName = &'static str;
 
+/// The times that a lock can be given: nothing that would end it before anybody notices, nothing that is a slip.
+pub const SHORTEST: Duration = Duration::from_secs(1);
+pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+
+/// Refuses a time that no lock is given.
+pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
+    if (SHORTEST..=LONGEST).contains(&by) {
+        return Ok(());
+    }
+    Err(Refusal::NotSo("a lock is given between 1s and 30 days from now on; 'release' frees it".into()))
+}
+
 /// Exactly what is shown and exactly what runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -125,10 +137,11 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
 
 /// Gives a lock more time, or one without a TTL a time at all.
 pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
+    may_extend_by(by)?;
     let (dialect, sight) = read(lock, now)?;
     let holders = holders(lock, holder)?;
     let key = || lock.key.as_bytes().to_vec();
-    let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64 / 4);
+    let ms = by.as_millis() as u64;
     if let Some(holder) = lock.holders.iter().find(|held| held.until.is_some() && holders.contains(&held.token)) {
         return Err(Refusal::NotSo(format!(
             "each holder of a {} lock has a lease of its own, kept in the value: {} can't be extended from outside",

@@ -54,7 +54,7 @@ pub struct Extend {
     /// The holder that you saw, as ls shows it
     #[arg(long, value_name = "TOKEN")]
     pub holder: Option<String>,
-    /// How long it shall live from now on
+    /// How long it shall live from now on, from 1s to 30 days
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub ttl: Duration,
     /// Why, for the audit file

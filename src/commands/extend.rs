@@ -14,6 +14,7 @@ pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
 }
 
 async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
+    plan::may_extend_by(options.ttl).map_err(|why| Fault::usage(format!("--ttl: {why}")))?;
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
     let (mut lock, monitor) = one_lock::find(session, &key, None).await?;

@@ -1,12 +1,11 @@
 //! `lockscope release`: frees one lock, or all that match a filter.
 
 use std::io;
-use std::time::Duration;
 
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use super::{ls, one_lock};
-use crate::actions::{DryRuns, Freeing, Outcome, Plan, dry_run, plan};
+use crate::actions::{DryRuns, Freeing, Plan, dry_run, plan};
 use crate::cli::Release;
 use crate::clock::Clock;
 use crate::fault::Fault;
@@ -15,9 +14,6 @@ use crate::model::{LockView, Time};
 use crate::pace::Pace;
 use crate::servers::Fact;
 use crate::text;
-
-/// Between two releases of many.
-const BREATHER: Duration = Duration::from_millis(20);
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     match (&options.key, &options.plan) {
@@ -109,8 +105,8 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return Ok(0);
     }
     session.say("freeing the locks that match as they are now; 'release --plan ID --yes' frees what a dry run showed");
-    let plans: Vec<Plan> = plans.into_iter().map(|(_, plan)| plan).collect();
-    perform_all(session, &mut operator, &plans).await
+    let plans: Vec<&Plan> = plans.iter().map(|(_, plan)| plan).collect();
+    operator.perform_all(&plans).await
 }
 
 /// What a dry run showed, exactly.
@@ -139,7 +135,7 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
     }
     // First of all, so that nobody else performs it too.
     runs.spend(&dry_run).map_err(unreadable)?;
-    perform_all(session, &mut operator, &dry_run.plans).await
+    operator.perform_all(&dry_run.plans.iter().collect::<Vec<_>>()).await
 }
 
 /// How a dry run is performed, or why it can't be.
@@ -149,32 +145,6 @@ fn how_to_perform(kept: &Result<String, Fault>) -> String {
         Ok(id) => format!("within {minutes} minutes, 'lockscope release --plan {id} --yes' does exactly that"),
         Err(why) => format!("there is no plan to perform: {why}"),
     }
-}
-
-/// One after the other, until somebody stops it or the server does not answer.
-async fn perform_all(session: &Session, operator: &mut Operator<'_>, plans: &[Plan]) -> Result<u8, Fault> {
-    let (mut left, mut code) = (plans.len(), 0);
-    let stop = tokio::signal::ctrl_c();
-    tokio::pin!(stop);
-    for plan in plans {
-        // What is under way is finished; nothing else is begun.
-        tokio::select! {
-            biased;
-            _ = &mut stop => break,
-            _ = tokio::time::sleep(BREATHER) => {}
-        }
-        let outcome = operator.perform(plan).await?;
-        left -= 1;
-        code = code.max(exit_code(&outcome));
-        if matches!(outcome, Outcome::Unknown(_)) {
-            break;
-        }
-    }
-    if left > 0 {
-        session.say(&format!("stopped: {} of {} were not touched", left, count(plans.len())));
-        code = code.max(1);
-    }
-    Ok(code)
 }
 
 fn count(locks: usize) -> String {

@@ -28,7 +28,11 @@ pub struct Session {
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        Session::with(Settings::load(global)?).await
+        let session = Session::with(Settings::load(global)?).await?;
+        if let Some(told) = &session.settings.protected_by {
+            session.say(told);
+        }
+        Ok(session)
     }
 
     /// A server of our own: nothing of the user's environment or config is meant for it.
@@ -45,6 +49,7 @@ impl Session {
         let outside = Outside {
             env: &|name| std::env::var_os(name).filter(|_| name == "NO_COLOR"),
             read: &|path| std::fs::read_to_string(path),
+            places: &crate::settings::places,
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };
         Session::with(Settings::resolve(&ours, &outside, &Config::default())?).await

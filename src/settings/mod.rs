@@ -4,8 +4,9 @@
 //! [`Outside`], so that tests can hand it in.
 
 mod login;
+mod protection;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,14 +18,18 @@ use crate::fault::Fault;
 use crate::glob::Glob;
 use crate::model::Tuning;
 use crate::secret::Secret;
-use crate::server_url::ServerUrl;
+use crate::server_url::{Address, ServerUrl};
 pub use login::Login;
+use protection::Protection;
+pub use protection::{ReadOnly, places};
 
 /// The world beyond the arguments and the config file.
 pub struct Outside<'a> {
     /// A variable as it is: it may be no text.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// All that each address is known by; see [`places`].
+    pub places: &'a dyn Fn(&[&Address]) -> Vec<BTreeSet<String>>,
     pub stdout_is_terminal: bool,
 }
 
@@ -75,8 +80,10 @@ pub struct Settings {
     pub talk: Talk,
     /// Writing was asked for with `--write`.
     pub write: bool,
-    /// Writing is refused, by `--read-only` or by the target.
-    pub read_only: bool,
+    /// Why every write is refused, where that is so.
+    pub read_only: Option<ReadOnly>,
+    /// What targets forbid that were not chosen but have this address, in a sentence.
+    pub protected_by: Option<String>,
     pub config_file: Option<PathBuf>,
     /// Keys of the console's commands, where they are not the usual ones.
     pub keys: BTreeMap<String, Vec<String>>,
@@ -92,6 +99,7 @@ impl Settings {
         let outside = Outside {
             env: &|name| std::env::var_os(name),
             read: &|path| std::fs::read_to_string(path),
+            places: &places,
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };
         Settings::resolve(cli, &outside, &config)
@@ -112,8 +120,9 @@ impl Settings {
                 ));
             }
         };
-        if cli.write && target.read_only {
-            let name = target_name.unwrap_or_default();
+        let addresses: Vec<&Address> = servers.iter().map(|server| &server.address).collect();
+        let protection = Protection::of(cli, outside, config, target_name.as_deref(), &addresses);
+        if let (true, Some(ReadOnly::Target(name))) = (cli.write, &protection.read_only) {
             return Err(Fault::finding(format!(
                 "the target {name:?} is marked read_only in the config; leave out --write"
             )));
@@ -122,18 +131,19 @@ impl Settings {
             login: Login::of(cli, outside, server, target)?,
             tls: tls(cli, outside, server, target)?,
             db: server.db,
-            environment: cli.env.or(target.environment),
+            environment: protection.environment,
             patterns: cli.patterns.iter().map(|text| Glob::new(text).map_err(usage)).collect::<Result<_, _>>()?,
             extra_patterns: config.patterns.iter().chain(&target.patterns).cloned().collect(),
             mappings: mappings(cli, config)?,
-            protected: config.protected.iter().chain(&target.protected).cloned().collect(),
+            protected: protection.protected,
             tuning: config::tuned(config.findings.iter().chain(&target.findings)),
             pace: cli.pace.or(target.pace),
             color: color(cli, outside),
             ascii: cli.ascii,
             talk: talk(cli),
             write: cli.write,
-            read_only: cli.read_only || target.read_only,
+            read_only: protection.read_only,
+            protected_by: protection.told,
             config_file: config.file.clone(),
             keys: config.keys.clone(),
             target: target_name,

@@ -30,6 +30,7 @@ fn resolve(cli: Global, env: &[(&str, &str)], config: &str) -> Result<Settings, 
             Some("empty") => Ok("\n".into()),
             _ => Err(io::ErrorKind::NotFound.into()),
         },
+        places: &places,
         stdout_is_terminal: true,
     };
     Settings::resolve(&cli, &outside, &config)
@@ -70,11 +71,14 @@ fn a_target_brings_its_settings() {
     assert_eq!(settings.environment, Some(Environment::Prod));
     assert_eq!(settings.pace, Some(PaceArg::Percent(5)));
     assert_eq!(settings.tls.ca.as_deref(), Some(Path::new("/c/ca.pem")));
-    assert!(settings.read_only && settings.patterns.is_empty());
+    assert!(settings.read_only.is_some() && settings.patterns.is_empty());
     let extra: Vec<&str> = settings.extra_patterns.iter().map(Glob::as_str).collect();
     assert_eq!(extra, ["all:*", "orders:*"]);
     let plain = resolve(url("redis://other"), &[], CONFIG).unwrap();
-    assert!(plain.login == Login::Default && !plain.read_only, "a target's password never goes to another server");
+    assert!(
+        plain.login == Login::Default && plain.read_only.is_none(),
+        "a target's password never goes to another server"
+    );
 }
 
 #[test]

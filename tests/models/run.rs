@@ -9,7 +9,7 @@ use super::invariants::{self, Freed};
 use super::operator::Operator;
 use super::sequence::{Intent, Step};
 use super::snapshot::Snapshot;
-use super::{Hold, Held, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
+use super::{Held, Hold, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
 use crate::common::Server;
 
 const CLIENTS: usize = 3;
@@ -356,10 +356,11 @@ impl Play<'_> {
         let here = self.ledger.holds.iter().filter(|hold| hold.key == plan.key.as_bytes());
         let named = |hold: &&Hold| {
             // Of a long token only the beginning is shown.
-            plan.holders.is_empty() || plan.holders.iter().any(|token| {
-                let token = token.as_bytes();
-                token == hold.token || token.len() >= 512 && hold.token.starts_with(token)
-            })
+            plan.holders.is_empty()
+                || plan.holders.iter().any(|token| {
+                    let token = token.as_bytes();
+                    token == hold.token || token.len() >= 512 && hold.token.starts_with(token)
+                })
         };
         here.filter(named).cloned().collect()
     }

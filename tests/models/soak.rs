@@ -19,7 +19,10 @@ impl Size {
     /// `LOCKSCOPE_SEQUENCES` and `LOCKSCOPE_SEED`, where they are given.
     pub fn from_environment(sequences: u64) -> Size {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-        Size { sequences: number("LOCKSCOPE_SEQUENCES").unwrap_or(sequences), seed: number("LOCKSCOPE_SEED").unwrap_or(1) }
+        Size {
+            sequences: number("LOCKSCOPE_SEQUENCES").unwrap_or(sequences),
+            seed: number("LOCKSCOPE_SEED").unwrap_or(1),
+        }
     }
 }
 

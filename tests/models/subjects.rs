@@ -144,8 +144,10 @@ pub static ALL: &[Subject] = &[
         .proves(Proof::EachProcess),
     Subject::other("redisson fair lock", "redisson", || Box::new(Redisson { key: "print-lock", kind: Kind::Fair }))
         .proves(Proof::EachProcess),
-    Subject::other("redisson fenced lock", "redisson", || Box::new(Redisson { key: "ledger-lock", kind: Kind::Fenced }))
-        .proves(Proof::EachProcess),
+    Subject::other("redisson fenced lock", "redisson", || {
+        Box::new(Redisson { key: "ledger-lock", kind: Kind::Fenced })
+    })
+    .proves(Proof::EachProcess),
     Subject::other("redisson lock of a map's entry", "redisson", || {
         Box::new(Redisson { key: "{sessions}:8kf0rw9yqWFuYFMmPkCXOg==:lock", kind: Kind::Lock })
     })
@@ -338,9 +340,9 @@ pub static ALL: &[Subject] = &[
     .lasting(HOURS),
     Subject::string("stackexchange", "stackexchange", || plain("pricing-lock", machine)).told().proves(Proof::Nothing),
     Subject::other("reentrant", "reentrant", || Box::new(Reentrant { key: "lock:import" })).proves(Proof::EachProcess),
-    Subject::string("plain", "plain", || plain("invoice-lock:17", |_, serial, _| {
-        format!("worker {serial} of depot").into_bytes()
-    })),
+    Subject::string("plain", "plain", || {
+        plain("invoice-lock:17", |_, serial, _| format!("worker {serial} of depot").into_bytes())
+    }),
     Subject::string("plain, a constant token", "plain", || plain("import.lock", constant))
         .proves(Proof::Nothing)
         .lasting(&[Some(60_000), Some(30_000), None, Some(3_000)]),
