@@ -109,6 +109,10 @@ impl Library for RedissonReadWrite {
         Self::thread(&held.token) == wish.token
     }
 
+    fn is_still(&self, hold: &Hold, held: &Held) -> bool {
+        Self::thread(&hold.token) == Self::thread(&held.token)
+    }
+
     fn renew(&mut self, wire: &mut Wire, hold: &Hold, lease: Option<u64>) -> bool {
         let lease = lease.unwrap_or(30_000).to_string();
         let arguments = [Self::thread(&hold.token), lease.as_bytes(), self.braced().as_bytes()].map(<[u8]>::to_vec);

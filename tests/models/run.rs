@@ -178,7 +178,12 @@ impl Play<'_> {
         if self.library.is_counted() {
             return Ok(());
         }
+        self.ledger.rename(&held, |hold, held| self.library.is_still(hold, held));
         self.ledger.follow(&held);
+        for client in &mut self.clients {
+            let known = client.hold.as_ref().and_then(|hold| self.ledger.find(hold.id));
+            client.hold = known.cloned().or(client.hold.take());
+        }
         if let Some(mut hold) = took
             && let Some(held) = held.iter().find(|held| hold.is(held))
         {
@@ -193,6 +198,7 @@ impl Play<'_> {
                     }
                     self.ledger.holds.retain(|known| !known.is(held));
                     self.ledger.holds.push(hold.clone());
+                    self.ledger.past.push(hold.clone());
                 }
             }
             let line = format!("  which is {}", hold.name());
@@ -309,6 +315,11 @@ impl Play<'_> {
                 let held: Vec<Held> = self.library.held(&before).into_iter().filter(|held| held.key == key).collect();
                 if !self.library.is_counted() {
                     self.ledger.follow(&self.library.held(&before));
+                    let read = view.as_ref().map(|view| view.dialect);
+                    // With a longer lease it may look like another library's.
+                    if read.is_some_and(|read| read != self.subject.dialect) && self.tally.extended == 0 {
+                        return Err(format!("it reads as {read:?}, not as {}", self.subject.dialect));
+                    }
                     invariants::seen(self.subject, view.as_ref(), &held, before.now)?;
                 }
                 return Ok((view, before));
@@ -351,17 +362,19 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// The holds that the plan names, as they are at the preview.
+    /// The holds that the plan names, as they are at the preview. What is over may still be listed.
     fn shown(&self, plan: &Plan) -> Vec<Hold> {
-        let here = self.ledger.holds.iter().filter(|hold| hold.key == plan.key.as_bytes());
-        let named = |hold: &&Hold| {
+        let key = plan.key.as_bytes();
+        if plan.holders.is_empty() {
+            return self.ledger.holds.iter().filter(|hold| hold.key == key).cloned().collect();
+        }
+        let named = |token: &lockscope::model::Token| {
+            let token = token.as_bytes();
             // Of a long token only the beginning is shown.
-            plan.holders.is_empty() || plan.holders.iter().any(|token| {
-                let token = token.as_bytes();
-                token == hold.token || token.len() >= 512 && hold.token.starts_with(token)
-            })
+            let is = |held: &[u8]| token == held || token.len() >= 512 && held.starts_with(token);
+            self.ledger.named(key, is).cloned()
         };
-        here.filter(named).cloned().collect()
+        plan.holders.iter().filter_map(named).collect()
     }
 
     fn preview_undo(&mut self, slot: usize, which: usize, consents: bool) -> Result<(), String> {
@@ -424,7 +437,7 @@ impl Play<'_> {
                 self.tally.freed += 1;
                 let wake = library.wake(&preview.shown, &before, &after);
                 self.stage.ears.heard(&wake, &after, &mut self.stage.wire)?;
-                let holds = preview.shown.iter().map(|hold| scene.as_freed(hold)).collect();
+                let holds = preview.shown.iter().filter_map(|hold| scene.as_freed(hold)).collect();
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
             }
             Action::Extend(by) => {
