@@ -88,8 +88,15 @@ impl Scene<'_> {
         Some(Hold { until: held.until, ..hold.clone() })
     }
 
-    /// All holds but those in `besides` are as they were before.
-    fn others_are_untouched(&self, ledger: &Ledger, besides: &[u64], what: &str) -> Result<(), String> {
+    /// All holds but those in `besides` are as they were before. Those in `around` may last longer: they share the time
+    /// of one that was extended.
+    fn others_are_untouched(
+        &self,
+        ledger: &Ledger,
+        besides: &[u64],
+        around: &[u64],
+        what: &str,
+    ) -> Result<(), String> {
         let (before, after) = (self.library.held(self.before), self.library.held(self.after));
         for hold in ledger.holds.iter().filter(|hold| !besides.contains(&hold.id)) {
             let was = before.iter().find(|held| hold.is(held));
@@ -102,12 +109,11 @@ impl Scene<'_> {
             if is.mode != hold.mode {
                 return Err(format!("{what} made {} a {:?}", hold.name(), is.mode));
             }
-            let earlier = was.is_some_and(|was| match (was.until, is.until) {
-                (Some(was), Some(is)) => is < was - SLACK_MS || hold.mode.is_alone() && is > was + SLACK_MS,
-                (None, Some(_)) => true,
-                (was, is) => was != is && hold.mode.is_alone(),
+            let changed = was.is_some_and(|was| match around.contains(&hold.id) {
+                true => later(was.until, is.until),
+                false => !same_moment(was.until, is.until),
             });
-            if earlier {
+            if changed {
                 return Err(format!("{what} changed the end of {}, which was not shown", hold.name()));
             }
         }
@@ -123,7 +129,7 @@ impl Scene<'_> {
             return self.library.is_reachable(self.after);
         }
         let meant = self.meant(ledger, shown);
-        self.others_are_untouched(ledger, &meant, "the release")?;
+        self.others_are_untouched(ledger, &meant, &[], "the release")?;
         let after = self.library.held(self.after);
         let left = ledger.holds.iter().find(|hold| meant.contains(&hold.id) && after.iter().any(|held| hold.is(held)));
         if let Some(hold) = left {
@@ -137,13 +143,19 @@ impl Scene<'_> {
         self.library.is_reachable(self.after)
     }
 
-    pub fn extended(&self, ledger: &mut Ledger, shown: &[Hold], by: Duration) -> Result<(), String> {
+    pub fn extended(
+        &self,
+        ledger: &mut Ledger,
+        shown: &[Hold],
+        around: &[u64],
+        by: Duration,
+    ) -> Result<(), String> {
         let meant = self.meant(ledger, shown);
-        self.others_are_untouched(ledger, &meant, "the extension")?;
+        self.others_are_untouched(ledger, &meant, around, "the extension")?;
         if let Some(gone) = shown.first().filter(|_| meant.is_empty()) {
             return Err(format!("what was extended is not {}", gone.name()));
         }
-        let after = self.library.held(self.after);
+        let (before, after) = (self.library.held(self.before), self.library.held(self.after));
         for hold in ledger.holds.iter_mut().filter(|hold| meant.contains(&hold.id)) {
             let Some(held) = after.iter().find(|held| hold.is(held)) else {
                 return Err(format!("extending {} ended it", hold.name()));
@@ -151,6 +163,10 @@ impl Scene<'_> {
             let earliest = self.before.now + by.as_millis() as i64 - SLACK_MS;
             if held.until.is_none_or(|until| until < earliest) {
                 return Err(format!("{} was not extended: it ends at {:?}", hold.name(), held.until));
+            }
+            let was = before.iter().find(|held| hold.is(held)).and_then(|held| held.until);
+            if was.is_some() && later(was, held.until) {
+                return Err(format!("extending {} made it shorter", hold.name()));
             }
             hold.until = held.until;
         }
@@ -188,7 +204,7 @@ impl Scene<'_> {
             ledger.holds.retain(|known| known.id != hold.id);
             ledger.holds.push(hold);
         }
-        self.others_are_untouched(ledger, &[], "undo")?;
+        self.others_are_untouched(ledger, &[], &[], "undo")?;
         ledger.follow(&after);
         if ledger.holds.len() > self.library.limit() {
             return Err(format!("{} hold it after undo, and {} may", ledger.holds.len(), self.library.limit()));

@@ -151,9 +151,15 @@ impl Library for RedissonReadWrite {
         let key = self.key.as_bytes();
         let fields = snapshot.hash(key);
         let writes = |thread: &[u8]| fields.contains_key(&[thread, b":write"].concat());
+        // A reader has a lease of its own, as long as that is there.
+        let until = |field: &[u8]| {
+            let prefix = [self.braced().as_bytes(), b":", field, b":rwlock_timeout:"].concat();
+            let leases = snapshot.keys.iter().filter(|(key, _)| key.starts_with(&prefix));
+            leases.filter_map(|(_, lease)| lease.until).max().or(snapshot.until(key))
+        };
         let holder = |field: &Vec<u8>| {
             let mode = if field.ends_with(b":write") { Mode::Write } else { Mode::Read };
-            Held { key: key.to_vec(), token: field.clone(), mode, until: snapshot.until(key) }
+            Held { key: key.to_vec(), token: field.clone(), mode, until: until(field) }
         };
         // A thread that writes and reads is one holder.
         fields.keys().filter(|field| **field != b"mode" && !writes(field)).map(holder).collect()

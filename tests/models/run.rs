@@ -15,7 +15,7 @@ use crate::common::Server;
 const CLIENTS: usize = 3;
 /// Shorter leases are waited for.
 pub const SHORT_MS: u64 = 60;
-const EXTENSIONS: [Duration; 3] = [Duration::from_secs(100), Duration::from_secs(45), Duration::from_secs(7200)];
+const EXTENSIONS: [Duration; 3] = [Duration::from_secs(100), Duration::from_secs(5), Duration::from_secs(100_000)];
 
 /// A server, the connections to it, and the operator: one for each thread.
 pub struct Stage {
@@ -65,6 +65,8 @@ struct Client {
 struct Preview {
     plan: Plan,
     shown: Vec<Hold>,
+    /// All the holds there were, by their ids.
+    around: Vec<u64>,
     snapshot: Snapshot,
     /// Nothing but renewals happened since.
     only_renewed: bool,
@@ -350,9 +352,10 @@ impl Play<'_> {
         match plan {
             Ok(plan) => {
                 let shown = self.shown(&plan);
+                let around = self.ledger.holds.iter().map(|hold| hold.id).collect();
                 let names: Vec<String> = shown.iter().map(Hold::name).collect();
                 self.tell(format!("lockscope: preview: {intent}: {}", names.join(", ")));
-                self.slots[slot] = Some(Preview { plan, shown, snapshot, only_renewed: true, consents: false });
+                self.slots[slot] = Some(Preview { plan, shown, around, snapshot, only_renewed: true, consents: false });
             }
             Err(why) => {
                 self.tally.refused += 1;
@@ -385,7 +388,7 @@ impl Play<'_> {
             Ok(plan) => {
                 let shown = freed.holds.clone();
                 self.tell("lockscope: preview: undo".into());
-                self.slots[slot] = Some(Preview { plan, shown, snapshot, only_renewed: true, consents });
+                self.slots[slot] = Some(Preview { plan, shown, around: Vec::new(), snapshot, only_renewed: true, consents });
             }
             Err(why) => {
                 self.tally.undo_refused += 1;
@@ -419,7 +422,8 @@ impl Play<'_> {
                 let moved = preview.snapshot.difference(&before, |_| true).is_some();
                 let blameless = !moved || preview.only_renewed && preview.plan.action == Action::Free;
                 let over = preview.shown.iter().any(|hold| hold.is_over(after.now));
-                if blameless && !is_undo && !over {
+                let sound = self.library.is_reachable(&before).is_ok();
+                if blameless && !is_undo && !over && sound {
                     return Err(format!("it was refused, though nothing but renewals came between{why}"));
                 }
                 return Ok(());
@@ -441,7 +445,7 @@ impl Play<'_> {
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
             }
             Action::Extend(by) => {
-                scene.extended(&mut self.ledger, &preview.shown, *by)?;
+                scene.extended(&mut self.ledger, &preview.shown, &preview.around, *by)?;
                 self.tally.extended += 1;
             }
             Action::Undo(id) => {

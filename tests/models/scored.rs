@@ -318,6 +318,12 @@ impl Library for Permits {
         self.script(wire, PERMIT_FREE, &[&hold.token, &self.channel()])
     }
 
+    /// The server needs memory and drops the counter, which nobody was promised to keep.
+    fn promote(&mut self, wire: &mut Wire, _hold: &Hold) -> Option<(Mode, Vec<u8>)> {
+        wire.run::<i64>(&[b"DEL", self.name.as_bytes()]);
+        None
+    }
+
     fn expire(&mut self, wire: &mut Wire, hold: &Hold) {
         let text = "return redis.call('ZADD', KEYS[2], 'XX', 'CH', now - 1, ARGV[1])";
         self.script(wire, text, &[&hold.token]);

@@ -98,8 +98,16 @@ pub fn sequence(dice: &mut Dice) -> Vec<Step> {
         if dice.chance(70) {
             library(dice, &mut steps, 4);
             let intent = Intent::Undo(if dice.chance(80) { 0 } else { dice.small() }, dice.chance(50));
-            steps.push(Step::Preview { slot, key: 0, intent });
+            steps.push(Step::Preview { slot, key: 0, intent: intent.clone() });
+            // Two of them ask for the same.
+            if dice.chance(10) {
+                steps.push(Step::Preview { slot: 1 - slot, key: 0, intent });
+                steps.push(Step::Confirm { slot: 1 - slot });
+            }
             library(dice, &mut steps, 2);
+            if dice.chance(15) {
+                steps.push(Step::Wait);
+            }
             steps.push(Step::Confirm { slot });
         }
     }

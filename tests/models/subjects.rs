@@ -174,7 +174,7 @@ pub static ALL: &[Subject] = &[
     })
     .lasting(FOREVER),
     Subject::other("redis-semaphore of ruby", "redis-semaphore", || {
-        Box::new(RubySemaphore { name: "gateway", places: 2, last: -1 })
+        Box::new(RubySemaphore { name: "gateway", places: 2, last: -1, between: Vec::new() })
     })
     .lasting(FOREVER),
     Subject::other("huey", "huey", || Box::new(Huey)).proves(Proof::Nothing).lasting(FOREVER),
