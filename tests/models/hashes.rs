@@ -112,6 +112,10 @@ impl Group {
 }
 
 impl Library for Group {
+    fn keeps_the_dead(&self) -> bool {
+        true
+    }
+
     fn keys(&self) -> Vec<Vec<u8>> {
         vec![self.key.as_bytes().to_vec()]
     }

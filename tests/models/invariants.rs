@@ -28,6 +28,8 @@ fn cannot_be_told(subject: &Subject, shown: &Hold, now: &Hold) -> Option<&'stati
     let same = shown.key == now.key && shown.token == now.token && shown.mode == now.mode;
     match subject.proof {
         _ if !same => None,
+        // Some libraries bring their lock back when they renew it and find it gone.
+        Proof::EachHold => Some("its holder has brought it back"),
         // A renewal of a token that looks unique is no obstacle, and taking it again looks the same.
         Proof::EachProcess if shown.process == now.process => Some("the same process has taken it again"),
         // Neither the value nor the lease differs.
@@ -58,8 +60,7 @@ pub fn seen(subject: &Subject, view: Option<&LockView>, held: &[Held], now: i64)
             return Err(format!("it is held, but not shown: {held:?} in {:?}", view.map(|view| &view.holders)));
         }
     }
-    let dialect = view.map(|view| view.dialect).filter(|dialect| *dialect != subject.reads_as());
-    dialect.map_or(Ok(()), |dialect| Err(format!("it reads as {dialect}, not as {}", subject.reads_as())))
+    Ok(())
 }
 
 /// One write that was done.
@@ -80,15 +81,22 @@ impl Scene<'_> {
         ledger.holds.iter().filter(is_meant).map(|hold| hold.id).collect()
     }
 
-    /// How it was when it was freed.
-    pub fn as_freed(&self, hold: &Hold) -> Hold {
+    /// How it was when it was freed; `None` where it was over before.
+    pub fn as_freed(&self, hold: &Hold) -> Option<Hold> {
         let held = self.library.held(self.before);
-        let until = held.iter().find(|held| hold.is(held)).map_or(hold.until, |held| held.until);
-        Hold { until, ..hold.clone() }
+        let held = held.iter().find(|held| hold.is(held))?;
+        Some(Hold { until: held.until, ..hold.clone() })
     }
 
-    /// All holds but those in `besides` are as they were before.
-    fn others_are_untouched(&self, ledger: &Ledger, besides: &[u64], what: &str) -> Result<(), String> {
+    /// All holds but those in `besides` are as they were before. Those in `around` may last longer: they share the time
+    /// of one that was extended.
+    fn others_are_untouched(
+        &self,
+        ledger: &Ledger,
+        besides: &[u64],
+        around: &[u64],
+        what: &str,
+    ) -> Result<(), String> {
         let (before, after) = (self.library.held(self.before), self.library.held(self.after));
         for hold in ledger.holds.iter().filter(|hold| !besides.contains(&hold.id)) {
             let was = before.iter().find(|held| hold.is(held));
@@ -101,12 +109,11 @@ impl Scene<'_> {
             if is.mode != hold.mode {
                 return Err(format!("{what} made {} a {:?}", hold.name(), is.mode));
             }
-            let earlier = was.is_some_and(|was| match (was.until, is.until) {
-                (Some(was), Some(is)) => is < was - SLACK_MS || hold.mode.is_alone() && is > was + SLACK_MS,
-                (None, Some(_)) => true,
-                (was, is) => was != is && hold.mode.is_alone(),
+            let changed = was.is_some_and(|was| match around.contains(&hold.id) {
+                true => later(was.until, is.until),
+                false => !same_moment(was.until, is.until),
             });
-            if earlier {
+            if changed {
                 return Err(format!("{what} changed the end of {}, which was not shown", hold.name()));
             }
         }
@@ -122,13 +129,13 @@ impl Scene<'_> {
             return self.library.is_reachable(self.after);
         }
         let meant = self.meant(ledger, shown);
-        self.others_are_untouched(ledger, &meant, "the release")?;
+        self.others_are_untouched(ledger, &meant, &[], "the release")?;
         let after = self.library.held(self.after);
         let left = ledger.holds.iter().find(|hold| meant.contains(&hold.id) && after.iter().any(|held| hold.is(held)));
         if let Some(hold) = left {
             return Err(format!("it is told as freed, but {} is still there", hold.name()));
         }
-        let ended_by_itself = |hold: &Hold| hold.is_over(self.after.now);
+        let ended_by_itself = |hold: &Hold| hold.is_over(self.after.now) || self.library.keeps_the_dead();
         if meant.is_empty() && !shown.is_empty() && !shown.iter().any(ended_by_itself) {
             return Err(format!("it is told as freed, but {} was gone before", shown[0].name()));
         }
@@ -136,13 +143,19 @@ impl Scene<'_> {
         self.library.is_reachable(self.after)
     }
 
-    pub fn extended(&self, ledger: &mut Ledger, shown: &[Hold], by: Duration) -> Result<(), String> {
+    pub fn extended(
+        &self,
+        ledger: &mut Ledger,
+        shown: &[Hold],
+        around: &[u64],
+        by: Duration,
+    ) -> Result<(), String> {
         let meant = self.meant(ledger, shown);
-        self.others_are_untouched(ledger, &meant, "the extension")?;
-        if meant.is_empty() {
-            return Err(format!("what was extended is not {}", shown[0].name()));
+        self.others_are_untouched(ledger, &meant, around, "the extension")?;
+        if let Some(gone) = shown.first().filter(|_| meant.is_empty()) {
+            return Err(format!("what was extended is not {}", gone.name()));
         }
-        let after = self.library.held(self.after);
+        let (before, after) = (self.library.held(self.before), self.library.held(self.after));
         for hold in ledger.holds.iter_mut().filter(|hold| meant.contains(&hold.id)) {
             let Some(held) = after.iter().find(|held| hold.is(held)) else {
                 return Err(format!("extending {} ended it", hold.name()));
@@ -150,6 +163,10 @@ impl Scene<'_> {
             let earliest = self.before.now + by.as_millis() as i64 - SLACK_MS;
             if held.until.is_none_or(|until| until < earliest) {
                 return Err(format!("{} was not extended: it ends at {:?}", hold.name(), held.until));
+            }
+            let was = before.iter().find(|held| hold.is(held)).and_then(|held| held.until);
+            if was.is_some() && later(was, held.until) {
+                return Err(format!("extending {} made it shorter", hold.name()));
             }
             hold.until = held.until;
         }
@@ -164,11 +181,13 @@ impl Scene<'_> {
             return Err(format!("put back, although {by} came in between"));
         }
         let after = self.library.held(self.after);
+        let over = |hold: &Hold| hold.until.is_some_and(|until| until <= self.before.now);
+        let all_over = freed.holds.iter().all(over);
         for hold in freed.holds {
-            let over = hold.until.is_some_and(|until| until <= self.before.now);
             let back = after.iter().find(|held| hold.is(held));
             match back {
-                _ if over => return Err(format!("{} was put back, although its time was over", hold.name())),
+                _ if all_over => return Err(format!("{} was put back, although its time was over", hold.name())),
+                // Among others that still hold it, what is over has no effect.
                 None if hold.is_over(self.after.now) => continue,
                 None => return Err(format!("it is told as put back, but {} is not there", hold.name())),
                 Some(held) if held.mode != hold.mode => {
@@ -185,7 +204,7 @@ impl Scene<'_> {
             ledger.holds.retain(|known| known.id != hold.id);
             ledger.holds.push(hold);
         }
-        self.others_are_untouched(ledger, &[], "undo")?;
+        self.others_are_untouched(ledger, &[], &[], "undo")?;
         ledger.follow(&after);
         if ledger.holds.len() > self.library.limit() {
             return Err(format!("{} hold it after undo, and {} may", ledger.holds.len(), self.library.limit()));

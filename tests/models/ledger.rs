@@ -41,6 +41,8 @@ impl Hold {
 #[derive(Default)]
 pub struct Ledger {
     pub holds: Vec<Hold>,
+    /// All that ever were, as they were when they were taken, the newest last.
+    pub past: Vec<Hold>,
     count: u64,
 }
 
@@ -65,6 +67,21 @@ impl Ledger {
             }
             None => false,
         });
+    }
+
+    /// The holds whose entry has another name now: the same holder in another way.
+    pub fn rename(&mut self, held: &[Held], is_still: impl Fn(&Hold, &Held) -> bool) {
+        for hold in self.holds.iter_mut().filter(|hold| !held.iter().any(|held| hold.is(held))) {
+            if let Some(held) = held.iter().find(|held| is_still(hold, held)) {
+                (hold.token, hold.mode) = (held.token.clone(), held.mode);
+            }
+        }
+    }
+
+    /// The hold of this token in this key: one there is, or the last there was.
+    pub fn named(&self, key: &[u8], is: impl Fn(&[u8]) -> bool) -> Option<&Hold> {
+        let its = |hold: &&Hold| hold.key == key && is(&hold.token);
+        self.holds.iter().find(its).or_else(|| self.past.iter().rev().find(its))
     }
 
     /// What the server has and nobody took.

@@ -132,6 +132,11 @@ pub trait Library {
         held.token == wish.token
     }
 
+    /// The same holder, whose entry has another name now.
+    fn is_still(&self, _hold: &Hold, _held: &Held) -> bool {
+        false
+    }
+
     /// The two can't hold it at once.
     fn excludes(&self, one: &Hold, other: &Hold) -> bool {
         one.mode.is_alone() || other.mode.is_alone()
@@ -162,6 +167,11 @@ pub trait Library {
 
     /// Holds can't be told apart at all: only their number counts.
     fn is_counted(&self) -> bool {
+        false
+    }
+
+    /// What is over stays in the key, without any effect, until somebody asks for the lock.
+    fn keeps_the_dead(&self) -> bool {
         false
     }
 

@@ -109,6 +109,10 @@ impl Library for RedissonReadWrite {
         Self::thread(&held.token) == wish.token
     }
 
+    fn is_still(&self, hold: &Hold, held: &Held) -> bool {
+        Self::thread(&hold.token) == Self::thread(&held.token)
+    }
+
     fn renew(&mut self, wire: &mut Wire, hold: &Hold, lease: Option<u64>) -> bool {
         let lease = lease.unwrap_or(30_000).to_string();
         let arguments = [Self::thread(&hold.token), lease.as_bytes(), self.braced().as_bytes()].map(<[u8]>::to_vec);
@@ -147,9 +151,15 @@ impl Library for RedissonReadWrite {
         let key = self.key.as_bytes();
         let fields = snapshot.hash(key);
         let writes = |thread: &[u8]| fields.contains_key(&[thread, b":write"].concat());
+        // A reader has a lease of its own, as long as that is there.
+        let until = |field: &[u8]| {
+            let prefix = [self.braced().as_bytes(), b":", field, b":rwlock_timeout:"].concat();
+            let leases = snapshot.keys.iter().filter(|(key, _)| key.starts_with(&prefix));
+            leases.filter_map(|(_, lease)| lease.until).max().or(snapshot.until(key))
+        };
         let holder = |field: &Vec<u8>| {
             let mode = if field.ends_with(b":write") { Mode::Write } else { Mode::Read };
-            Held { key: key.to_vec(), token: field.clone(), mode, until: snapshot.until(key) }
+            Held { key: key.to_vec(), token: field.clone(), mode, until: until(field) }
         };
         // A thread that writes and reads is one holder.
         fields.keys().filter(|field| **field != b"mode" && !writes(field)).map(holder).collect()

@@ -9,13 +9,13 @@ use super::invariants::{self, Freed};
 use super::operator::Operator;
 use super::sequence::{Intent, Step};
 use super::snapshot::Snapshot;
-use super::{Held, Hold, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
+use super::{Hold, Held, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
 use crate::common::Server;
 
 const CLIENTS: usize = 3;
 /// Shorter leases are waited for.
 pub const SHORT_MS: u64 = 60;
-const EXTENSIONS: [Duration; 3] = [Duration::from_secs(100), Duration::from_secs(45), Duration::from_secs(7200)];
+const EXTENSIONS: [Duration; 3] = [Duration::from_secs(100), Duration::from_secs(5), Duration::from_secs(100_000)];
 
 /// A server, the connections to it, and the operator: one for each thread.
 pub struct Stage {
@@ -65,6 +65,8 @@ struct Client {
 struct Preview {
     plan: Plan,
     shown: Vec<Hold>,
+    /// All the holds there were, by their ids.
+    around: Vec<u64>,
     snapshot: Snapshot,
     /// Nothing but renewals happened since.
     only_renewed: bool,
@@ -178,7 +180,12 @@ impl Play<'_> {
         if self.library.is_counted() {
             return Ok(());
         }
+        self.ledger.rename(&held, |hold, held| self.library.is_still(hold, held));
         self.ledger.follow(&held);
+        for client in &mut self.clients {
+            let known = client.hold.as_ref().and_then(|hold| self.ledger.find(hold.id));
+            client.hold = known.cloned().or(client.hold.take());
+        }
         if let Some(mut hold) = took
             && let Some(held) = held.iter().find(|held| hold.is(held))
         {
@@ -193,6 +200,7 @@ impl Play<'_> {
                     }
                     self.ledger.holds.retain(|known| !known.is(held));
                     self.ledger.holds.push(hold.clone());
+                    self.ledger.past.push(hold.clone());
                 }
             }
             let line = format!("  which is {}", hold.name());
@@ -309,6 +317,11 @@ impl Play<'_> {
                 let held: Vec<Held> = self.library.held(&before).into_iter().filter(|held| held.key == key).collect();
                 if !self.library.is_counted() {
                     self.ledger.follow(&self.library.held(&before));
+                    let read = view.as_ref().map(|view| view.dialect);
+                    // With a longer lease it may look like another library's.
+                    if read.is_some_and(|read| read != self.subject.dialect) && self.tally.extended == 0 {
+                        return Err(format!("it reads as {read:?}, not as {}", self.subject.dialect));
+                    }
                     invariants::seen(self.subject, view.as_ref(), &held, before.now)?;
                 }
                 return Ok((view, before));
@@ -339,9 +352,10 @@ impl Play<'_> {
         match plan {
             Ok(plan) => {
                 let shown = self.shown(&plan);
+                let around = self.ledger.holds.iter().map(|hold| hold.id).collect();
                 let names: Vec<String> = shown.iter().map(Hold::name).collect();
                 self.tell(format!("lockscope: preview: {intent}: {}", names.join(", ")));
-                self.slots[slot] = Some(Preview { plan, shown, snapshot, only_renewed: true, consents: false });
+                self.slots[slot] = Some(Preview { plan, shown, around, snapshot, only_renewed: true, consents: false });
             }
             Err(why) => {
                 self.tally.refused += 1;
@@ -351,18 +365,19 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// The holds that the plan names, as they are at the preview.
+    /// The holds that the plan names, as they are at the preview. What is over may still be listed.
     fn shown(&self, plan: &Plan) -> Vec<Hold> {
-        let here = self.ledger.holds.iter().filter(|hold| hold.key == plan.key.as_bytes());
-        let named = |hold: &&Hold| {
+        let key = plan.key.as_bytes();
+        if plan.holders.is_empty() {
+            return self.ledger.holds.iter().filter(|hold| hold.key == key).cloned().collect();
+        }
+        let named = |token: &lockscope::model::Token| {
+            let token = token.as_bytes();
             // Of a long token only the beginning is shown.
-            plan.holders.is_empty()
-                || plan.holders.iter().any(|token| {
-                    let token = token.as_bytes();
-                    token == hold.token || token.len() >= 512 && hold.token.starts_with(token)
-                })
+            let is = |held: &[u8]| token == held || token.len() >= 512 && held.starts_with(token);
+            self.ledger.named(key, is).cloned()
         };
-        here.filter(named).cloned().collect()
+        plan.holders.iter().filter_map(named).collect()
     }
 
     fn preview_undo(&mut self, slot: usize, which: usize, consents: bool) -> Result<(), String> {
@@ -373,7 +388,7 @@ impl Play<'_> {
             Ok(plan) => {
                 let shown = freed.holds.clone();
                 self.tell("lockscope: preview: undo".into());
-                self.slots[slot] = Some(Preview { plan, shown, snapshot, only_renewed: true, consents });
+                self.slots[slot] = Some(Preview { plan, shown, around: Vec::new(), snapshot, only_renewed: true, consents });
             }
             Err(why) => {
                 self.tally.undo_refused += 1;
@@ -407,7 +422,8 @@ impl Play<'_> {
                 let moved = preview.snapshot.difference(&before, |_| true).is_some();
                 let blameless = !moved || preview.only_renewed && preview.plan.action == Action::Free;
                 let over = preview.shown.iter().any(|hold| hold.is_over(after.now));
-                if blameless && !is_undo && !over {
+                let sound = self.library.is_reachable(&before).is_ok();
+                if blameless && !is_undo && !over && sound {
                     return Err(format!("it was refused, though nothing but renewals came between{why}"));
                 }
                 return Ok(());
@@ -425,11 +441,11 @@ impl Play<'_> {
                 self.tally.freed += 1;
                 let wake = library.wake(&preview.shown, &before, &after);
                 self.stage.ears.heard(&wake, &after, &mut self.stage.wire)?;
-                let holds = preview.shown.iter().map(|hold| scene.as_freed(hold)).collect();
+                let holds = preview.shown.iter().filter_map(|hold| scene.as_freed(hold)).collect();
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
             }
             Action::Extend(by) => {
-                scene.extended(&mut self.ledger, &preview.shown, *by)?;
+                scene.extended(&mut self.ledger, &preview.shown, &preview.around, *by)?;
                 self.tally.extended += 1;
             }
             Action::Undo(id) => {

@@ -68,6 +68,10 @@ impl Symfony {
 }
 
 impl Library for Symfony {
+    fn keeps_the_dead(&self) -> bool {
+        true
+    }
+
     fn keys(&self) -> Vec<Vec<u8>> {
         vec![self.key.as_bytes().to_vec()]
     }
@@ -182,6 +186,10 @@ impl Slots {
 }
 
 impl Library for Slots {
+    fn keeps_the_dead(&self) -> bool {
+        true
+    }
+
     fn keys(&self) -> Vec<Vec<u8>> {
         vec![self.key.as_bytes().to_vec()]
     }
@@ -275,6 +283,10 @@ impl Permits {
 }
 
 impl Library for Permits {
+    fn keeps_the_dead(&self) -> bool {
+        true
+    }
+
     fn set_up(&mut self, wire: &mut Wire) {
         wire.run::<String>(&[b"SET", self.name.as_bytes(), self.permits.to_string().as_bytes()]);
     }
@@ -304,6 +316,12 @@ impl Library for Permits {
 
     fn release(&mut self, wire: &mut Wire, hold: &Hold) -> bool {
         self.script(wire, PERMIT_FREE, &[&hold.token, &self.channel()])
+    }
+
+    /// The server needs memory and drops the counter, which nobody was promised to keep.
+    fn promote(&mut self, wire: &mut Wire, _hold: &Hold) -> Option<(Mode, Vec<u8>)> {
+        wire.run::<i64>(&[b"DEL", self.name.as_bytes()]);
+        None
     }
 
     fn expire(&mut self, wire: &mut Wire, hold: &Hold) {

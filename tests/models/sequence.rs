@@ -98,8 +98,16 @@ pub fn sequence(dice: &mut Dice) -> Vec<Step> {
         if dice.chance(70) {
             library(dice, &mut steps, 4);
             let intent = Intent::Undo(if dice.chance(80) { 0 } else { dice.small() }, dice.chance(50));
-            steps.push(Step::Preview { slot, key: 0, intent });
+            steps.push(Step::Preview { slot, key: 0, intent: intent.clone() });
+            // Two of them ask for the same.
+            if dice.chance(10) {
+                steps.push(Step::Preview { slot: 1 - slot, key: 0, intent });
+                steps.push(Step::Confirm { slot: 1 - slot });
+            }
             library(dice, &mut steps, 2);
+            if dice.chance(15) {
+                steps.push(Step::Wait);
+            }
             steps.push(Step::Confirm { slot });
         }
     }
@@ -116,13 +124,18 @@ fn intent(dice: &mut Dice) -> Intent {
     }
 }
 
+/// Mostly the same one, so that what it holds comes into it again.
+fn client(dice: &mut Dice) -> u8 {
+    if dice.chance(50) { 0 } else { dice.small() }
+}
+
 fn acquire(dice: &mut Dice) -> Step {
-    Step::Acquire { client: dice.small(), mode: dice.small(), lease: dice.small(), salt: dice.small() }
+    Step::Acquire { client: client(dice), mode: dice.small(), lease: dice.small(), salt: dice.small() }
 }
 
 fn library(dice: &mut Dice, steps: &mut Vec<Step>, most: u64) {
     for _ in 0..dice.below(most + 1) {
-        let client = dice.small();
+        let client = client(dice);
         steps.push(match dice.below(100) {
             0..=34 => acquire(dice),
             35..=54 => Step::Release { client },

@@ -55,7 +55,7 @@ fn kind(fault: &Fault) -> String {
 }
 
 /// The steps of one sequence: the same for the same subject and seed.
-fn steps(subject: &Subject, seed: u64) -> Vec<Step> {
+pub fn steps(subject: &Subject, seed: u64) -> Vec<Step> {
     let name = subject.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte as u64));
     sequence(&mut Dice::new(name.wrapping_mul(1_000_003).wrapping_add(seed)))
 }

@@ -50,10 +50,6 @@ impl Subject {
         }
     }
 
-    pub fn reads_as(&self) -> &'static str {
-        self.dialect
-    }
-
     const fn string(name: &'static str, dialect: &'static str, make: fn() -> Strings) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::String(make);
@@ -163,6 +159,10 @@ pub static ALL: &[Subject] = &[
     })
     .told()
     .lasting(FOREVER),
+    Subject::other("redisson semaphore, nobody says so", "redisson-semaphore", || {
+        Box::new(Counter { key: "uploads-lock", permits: 3 })
+    })
+    .lasting(FOREVER),
     Subject::other("sidekiq-unique-jobs", "sidekiq-unique-jobs", || {
         Box::new(Sidekiq { digest: "uniquejobs:0123456789abcdef0123456789abcdef", limit: 1, alone: false })
     })
@@ -176,7 +176,7 @@ pub static ALL: &[Subject] = &[
     })
     .lasting(FOREVER),
     Subject::other("redis-semaphore of ruby", "redis-semaphore", || {
-        Box::new(RubySemaphore { name: "gateway", places: 2, last: -1 })
+        Box::new(RubySemaphore { name: "gateway", places: 2, last: -1, between: Vec::new() })
     })
     .lasting(FOREVER),
     Subject::other("huey", "huey", || Box::new(Huey)).proves(Proof::Nothing).lasting(FOREVER),
@@ -355,8 +355,8 @@ pub static ALL: &[Subject] = &[
 
 /// 22 letters of the URL alphabet, with one among them that plain letters do not have.
 fn redislock(serial: u64) -> String {
-    let tries = (0..).map(|number| tokens::base64_url(serial + number * 1_000_003, 16));
-    tries.filter(|text| text.contains(['-', '_'])).next().expect("there is always one more")
+    let mut tries = (0..).map(|number| tokens::base64_url(serial + number * 1_000_003, 16));
+    tries.find(|text| text.contains(['-', '_'])).expect("there is always one more")
 }
 
 /// 32 hex digits that are no UUID of the first version.
