@@ -13,6 +13,7 @@ mod lease;
 mod perform;
 pub mod plan;
 mod program;
+mod semaphore;
 
 pub use check::Check;
 pub use gate::{Admission, Gate, Refusal};

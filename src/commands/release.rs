@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::act::{Operator, ended, exit_code};
+use super::act::{Operator, ended, exit_code, in_doubt};
 use super::session::Session;
 use super::{ls, one_lock};
 use crate::actions::{Freeing, Outcome, Plan, plan};
@@ -29,14 +29,18 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let key = one_lock::key(typed)?;
     let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
-    if holder.is_none() && !lock.holders.is_empty() {
+    if holder.is_none() && !lock.holders.is_empty() && options.permits.is_none() {
         return Err(say_which(&lock, "release", ""));
     }
-    one_lock::prove(session, std::slice::from_mut(&mut lock), &monitor).await?;
+    one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let found = one_lock::look_closer(session, &lock, &monitor).await;
-    let dead = dead_waiters(&found);
+    let (dead, now) = (dead_waiters(&found), monitor.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
-    let plan = plan::free(&lock, asked, monitor.clock.now()).map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = match options.permits {
+        Some(permits) => plan::give_back(&lock, permits, now),
+        None => plan::free(&lock, asked, now),
+    };
+    let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     if options.dry_run {
         return operator.show(&plan).map(|()| 0);
@@ -86,7 +90,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut monitor, filter, options.observe).await?;
     locks.truncate(options.limit.unwrap_or(usize::MAX));
-    one_lock::prove(session, &mut locks, &monitor).await?;
+    one_lock::prove(session, &mut locks).await?;
     let now = monitor.clock.now();
     let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
     let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
@@ -98,7 +102,10 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(plans.len())));
         return Ok(0);
     }
-    let (mut left, mut code) = (plans.len(), 0);
+    // A number that may count is not freed by whoever did not say that it is a lock.
+    let (plans, doubted): (Vec<_>, Vec<_>) = plans.into_iter().partition(|(_, plan)| plan.doubt.is_none());
+    doubted.iter().filter_map(|(_, plan)| in_doubt(plan)).for_each(|why| session.say(&format!("left out: {why}")));
+    let (mut left, mut code) = (plans.len(), u8::from(!doubted.is_empty()));
     let stop = tokio::signal::ctrl_c();
     tokio::pin!(stop);
     for (_, plan) in &plans {
