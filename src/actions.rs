@@ -6,6 +6,7 @@
 
 mod check;
 pub mod comparisons;
+pub mod dry_run;
 mod gate;
 mod journal;
 mod keep;
@@ -14,11 +15,14 @@ mod perform;
 pub mod plan;
 mod program;
 mod semaphore;
+mod tally;
 
 pub use check::Check;
+pub use dry_run::{DryRun, DryRuns};
 pub use gate::{Admission, Gate, Refusal};
 pub use journal::{Context, Journal};
 pub use keep::Kept;
 pub use perform::{Outcome, Performed, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use program::Write;
+pub use tally::Tally;

@@ -1,6 +1,7 @@
 //! What a script compares before it writes, and what to say when it is otherwise.
 
 use redis::Value;
+use serde::{Deserialize, Serialize};
 
 use super::lease::{ANEW, Lease, comes_again};
 use super::program::Instruction;
@@ -9,7 +10,7 @@ use crate::model::{Key, LockView, RawValue, Whole};
 use crate::text::{self, short_duration};
 
 /// One comparison. All of them must hold, or nothing is written.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Check {
     Absent(Vec<u8>),
     Present(Vec<u8>),

@@ -10,7 +10,7 @@ use crate::model::{End, Hold, LockView, Mode, RawValue, Token, Ttl};
 use crate::text::short_duration;
 
 /// The lease of one hold.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Lease {
     key: Vec<u8>,
     /// By the server's clock.

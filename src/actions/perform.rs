@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::check::Check;
-use super::gate::{Gate, Refusal};
+use super::gate::{Admission, Gate, Refusal};
 use super::journal::{Context, Journal};
 use super::keep::{self, Kept};
 use super::plan::{Action, Plan};
@@ -73,11 +73,12 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
     let clock = Clock::start();
     let id = journal.number(clock.now());
     let refused = Performed::refused;
-    if let Err(why) = gate.admit(&plan.key).and_then(|_| force(plan)) {
-        return refused(id, why);
-    }
+    let admission = match gate.admit_plan(plan) {
+        Ok(admission) => admission,
+        Err(why) => return refused(id, why),
+    };
     let kept = Err("only a release can be undone".into());
-    let mut attempt = Attempt { plan, node, scripts: true, kept, ended: None };
+    let mut attempt = Attempt { plan, admission, node, scripts: true, kept, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
@@ -138,10 +139,6 @@ fn renewed(plan: &Plan, found: i64) -> Option<String> {
     later.then(|| "it was renewed while you decided".into())
 }
 
-fn force(plan: &Plan) -> Result<(), Refusal> {
-    plan.only_by_force.map_or(Ok(()), |why| Err(Refusal::OnlyByForce(why)))
-}
-
 fn moved(what: String) -> Outcome {
     Outcome::Refused(Refusal::Moved(what))
 }
@@ -157,6 +154,7 @@ fn not_permitted(why: &str) -> Outcome {
 /// One attempt at a plan.
 struct Attempt<'a> {
     plan: &'a Plan,
+    admission: Admission,
     node: &'a Node,
     /// Scripts may be run, as far as is known.
     scripts: bool,
@@ -213,8 +211,12 @@ impl Attempt<'_> {
         for _ in 0..TRIES {
             let kept = self.kept.as_ref().map(Kept::checks).unwrap_or_default();
             let checks = [self.plan.checks.clone(), kept].concat();
-            let operands = Operands::of(self.plan.key.as_bytes(), &checks, &self.plan.writes);
-            let answer = match timeout(ANSWER, CHANGE.call(conn, &operands.keys, &operands.args)).await {
+            let operands = match Operands::of(self.plan.key.as_bytes(), &checks, &self.plan.writes, &self.admission) {
+                Ok(operands) => operands,
+                Err(why) => return Outcome::Refused(why),
+            };
+            let running = self.admission.run(&CHANGE, conn, &operands.keys, &operands.args);
+            let answer = match timeout(ANSWER, running).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
@@ -250,7 +252,11 @@ impl Attempt<'_> {
     async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
         let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
         let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
-            ([Check::Value { key, value }], [Write::Step(Step::Delete(deleted))]) if key == deleted => (key, value),
+            ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
+                if key == deleted && self.admission.covers(write) =>
+            {
+                (key, value)
+            }
             _ => {
                 return not_permitted(
                     "this user may not run scripts (EVAL), and without one the holder can't be compared and the lock \

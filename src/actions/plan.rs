@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::check::{self, Check};
 use super::gate::Refusal;
 use super::lease;
@@ -13,7 +15,7 @@ use crate::model::{End, Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl,
 use crate::text::short_duration;
 
 /// What is done to a lock.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Action {
     Free,
     Extend(Duration),
@@ -31,13 +33,29 @@ impl Action {
     }
 }
 
+/// A dialect's own name. Not spelled as a reference, which serde would take for borrowed from the file.
+type DialectName = &'static str;
+
+/// The times that a lock can be given: nothing that would end it before anybody notices, nothing that is a slip.
+pub const SHORTEST: Duration = Duration::from_secs(1);
+pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+
+/// Refuses a time that no lock is given.
+pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
+    if (SHORTEST..=LONGEST).contains(&by) {
+        return Ok(());
+    }
+    Err(Refusal::NotSo("a lock is given between 1s and 30 days from now on; 'release' frees it".into()))
+}
+
 /// Exactly what is shown and exactly what runs.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub action: Action,
     pub node: NodeId,
     pub key: Key,
-    pub dialect: &'static str,
+    #[serde(deserialize_with = "known_dialect")]
+    pub dialect: DialectName,
     /// The holders that lose the lock, or keep it longer.
     pub holders: Vec<Token>,
     pub ttl: Ttl,
@@ -48,6 +66,7 @@ pub struct Plan {
     /// What keeps the release from being taken back.
     pub obstacles: Vec<Obstacle>,
     /// Why it takes force, where it does.
+    #[serde(skip)]
     pub only_by_force: Option<&'static str>,
     /// What is not known of the lock and could make it wrong: a person is asked, a script has to say that it is right.
     pub doubt: Option<String>,
@@ -100,6 +119,13 @@ impl Plan {
     }
 }
 
+/// The name of a dialect of ours, read back.
+fn known_dialect<'de, D: serde::Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    let name = String::deserialize(from)?;
+    let unknown = || serde::de::Error::custom(format!("there is no dialect {name:?}"));
+    dialects::by_name(&name).map(|id| dialects::dialect(id).name()).ok_or_else(unknown)
+}
+
 /// What somebody asks for when they free a lock.
 #[derive(Clone, Copy, Default)]
 pub struct Freeing<'a> {
@@ -136,11 +162,12 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
 
 /// Gives a lock more time, or one without a TTL a time at all.
 pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
+    may_extend_by(by)?;
     let (dialect, sight) = read(lock, now)?;
     semaphore::refuse(lock)?;
     let holders = holders(lock, holder)?;
     let key = || lock.key.as_bytes().to_vec();
-    let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX).clamp(1, i64::MAX as u64 / 4);
+    let ms = by.as_millis() as u64;
     if let Some(holder) = lock.holders.iter().find(|held| held.until.is_some() && holders.contains(&held.token)) {
         return Err(Refusal::NotSo(format!(
             "each holder of a {} lock has a lease of its own, kept in the value: {} can't be extended from outside",

@@ -14,6 +14,7 @@ pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
 }
 
 async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
+    plan::may_extend_by(options.ttl).map_err(|why| Fault::usage(format!("--ttl: {why}")))?;
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
     let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
@@ -28,7 +29,7 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     if options.dry_run {
-        return operator.show(&plan).map(|()| 0);
+        return operator.show(&plan, None).map(|()| 0);
     }
     if !operator.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::RawValue;
 use crate::text;
 
@@ -87,7 +89,7 @@ impl Waiting {
 }
 
 /// One step of freeing a lock. All steps run in one script, after the holder was compared.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Step {
     Delete(Vec<u8>),
     /// Take one field out of a hash that holds other things too.
@@ -220,7 +222,7 @@ pub enum Premise {
 }
 
 /// A hold that shuts another one out.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Obstacle {
     Key(Vec<u8>),
     Scored { key: Vec<u8>, member: Vec<u8> },

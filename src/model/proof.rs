@@ -28,7 +28,7 @@ pub enum Whole {
 }
 
 /// The end of a lease, by the server's own clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum End {
     Never,
     /// In milliseconds of Unix time, to so many of them on either side.

@@ -20,7 +20,7 @@ impl Table {
         order.sort_unstable_by_key(|&(badness, key, node, _)| (badness, key, node));
         let mut locks: Vec<LockView> = order.into_iter().filter_map(|(.., lock)| self.view(lock, now)).collect();
         relate(&mut locks);
-        Snapshot { at: now, locks, complete: self.is_complete(), dropped: self.locks_dropped() }
+        Snapshot { at: now, locks, complete: self.is_complete(), incomplete: None, dropped: self.locks_dropped() }
     }
 
     /// One lock at `now`, decoded; `None` where it was never read as a lock.

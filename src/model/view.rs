@@ -120,6 +120,8 @@ pub struct Snapshot {
     pub locks: Vec<LockView>,
     /// Everything under the patterns was looked at, and nothing was left out.
     pub complete: bool,
+    /// Why not, as far as whoever filled the table knows.
+    pub incomplete: Option<String>,
     /// Locks that were not taken in because the table was full.
     pub dropped: u64,
 }

@@ -31,7 +31,12 @@ pub struct Acting {
 pub fn settings(url: &str, change: impl FnOnce(&mut Global)) -> Settings {
     let mut global = Global { urls: vec![url.to_string()], ..Global::default() };
     change(&mut global);
-    let outside = Outside { env: &|_| None, read: &|path| std::fs::read_to_string(path), stdout_is_terminal: false };
+    let outside = Outside {
+        env: &|_| None,
+        read: &|path| std::fs::read_to_string(path),
+        places: &lockscope::settings::places,
+        stdout_is_terminal: false,
+    };
     Settings::resolve(&global, &outside, &Config::default()).expect("good settings")
 }
 

@@ -1,0 +1,1 @@
+//! Real libraries in processes of their own.
