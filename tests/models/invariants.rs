@@ -90,13 +90,7 @@ impl Scene<'_> {
 
     /// All holds but those in `besides` are as they were before. Those in `around` may last longer: they share the time
     /// of one that was extended.
-    fn others_are_untouched(
-        &self,
-        ledger: &Ledger,
-        besides: &[u64],
-        around: &[u64],
-        what: &str,
-    ) -> Result<(), String> {
+    fn others_are_untouched(&self, ledger: &Ledger, besides: &[u64], around: &[u64], what: &str) -> Result<(), String> {
         let (before, after) = (self.library.held(self.before), self.library.held(self.after));
         for hold in ledger.holds.iter().filter(|hold| !besides.contains(&hold.id)) {
             let was = before.iter().find(|held| hold.is(held));
@@ -143,13 +137,7 @@ impl Scene<'_> {
         self.library.is_reachable(self.after)
     }
 
-    pub fn extended(
-        &self,
-        ledger: &mut Ledger,
-        shown: &[Hold],
-        around: &[u64],
-        by: Duration,
-    ) -> Result<(), String> {
+    pub fn extended(&self, ledger: &mut Ledger, shown: &[Hold], around: &[u64], by: Duration) -> Result<(), String> {
         let meant = self.meant(ledger, shown);
         self.others_are_untouched(ledger, &meant, around, "the extension")?;
         if let Some(gone) = shown.first().filter(|_| meant.is_empty()) {

@@ -9,7 +9,7 @@ use super::invariants::{self, Freed};
 use super::operator::Operator;
 use super::sequence::{Intent, Step};
 use super::snapshot::Snapshot;
-use super::{Hold, Held, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
+use super::{Held, Hold, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
 use crate::common::Server;
 
 const CLIENTS: usize = 3;
@@ -388,7 +388,8 @@ impl Play<'_> {
             Ok(plan) => {
                 let shown = freed.holds.clone();
                 self.tell("lockscope: preview: undo".into());
-                self.slots[slot] = Some(Preview { plan, shown, around: Vec::new(), snapshot, only_renewed: true, consents });
+                self.slots[slot] =
+                    Some(Preview { plan, shown, around: Vec::new(), snapshot, only_renewed: true, consents });
             }
             Err(why) => {
                 self.tally.undo_refused += 1;
