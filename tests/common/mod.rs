@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 pub use desk::{Desk, Ran};
 pub use feed::Feed;
-pub use library::{Library, Load, Taken};
+pub use library::{Driver, Library, Load, Taken};
 pub use listener::Listener;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;
