@@ -6,17 +6,22 @@
 
 mod check;
 pub mod comparisons;
+pub mod dry_run;
 mod gate;
 mod journal;
 mod keep;
+mod lease;
 mod perform;
 pub mod plan;
 mod program;
+mod tally;
 
 pub use check::Check;
+pub use dry_run::{DryRun, DryRuns};
 pub use gate::{Admission, Gate, Refusal};
 pub use journal::{Context, Journal};
 pub use keep::Kept;
 pub use perform::{Outcome, Performed, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use program::Write;
+pub use tally::Tally;

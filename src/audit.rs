@@ -94,6 +94,16 @@ pub fn make_private_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
+/// Writes a file that only its owner can read: all of it, on the disk, or as it was before.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    std::fs::rename(new, path)
+}
+
 /// A file that only its owner can read.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]

@@ -198,7 +198,12 @@ async fn node(server: &Server) -> Node {
 }
 
 fn request(key: &str, form: Form, ttl: Duration) -> Request {
-    let outside = Outside { env: &|_| None, read: &|path| std::fs::read_to_string(path), stdout_is_terminal: false };
+    let outside = Outside {
+        env: &|_| None,
+        read: &|path| std::fs::read_to_string(path),
+        places: &lockscope::settings::places,
+        stdout_is_terminal: false,
+    };
     let settings = Settings::resolve(&Global::default(), &outside, &Config::default()).unwrap();
     let admission = Gate::of_command(&settings).admit(&Key::from(key)).unwrap();
     Request::new(&admission, form, ttl).unwrap()

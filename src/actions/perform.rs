@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::check::Check;
-use super::gate::{Gate, Refusal};
+use super::gate::{Admission, Gate, Refusal};
 use super::journal::{Context, Journal};
 use super::keep::{self, Kept};
 use super::plan::{Action, Plan};
@@ -16,7 +16,7 @@ use super::program::{Operands, Write};
 use crate::clock::Clock;
 use crate::dialects::Step;
 use crate::look::{Wanted, look};
-use crate::model::{RawValue, Seen};
+use crate::model::{End, RawValue, Seen};
 use crate::permissions::{self, Permission};
 use crate::scripts::CHANGE;
 use crate::text;
@@ -64,18 +64,21 @@ pub struct Performed {
     pub outcome: Outcome,
     /// It can be undone, or why not.
     pub undo: Result<(), String>,
+    /// Its lease was not the one that was shown: as a clause.
+    pub renewed: Option<String>,
 }
 
 /// Passes the gate, puts it on record, writes, and puts the outcome on record.
 pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journal, context: &Context) -> Performed {
     let clock = Clock::start();
     let id = journal.number(clock.now());
-    let refused =
-        |id, why: Refusal| Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()) };
-    if let Err(why) = gate.admit(&plan.key).and_then(|_| force(plan)) {
-        return refused(id, why);
-    }
-    let mut attempt = Attempt { plan, node, scripts: true, kept: Err("only a release can be undone".into()) };
+    let refused = Performed::refused;
+    let admission = match gate.admit_plan(plan) {
+        Ok(admission) => admission,
+        Err(why) => return refused(id, why),
+    };
+    let kept = Err("only a release can be undone".into());
+    let mut attempt = Attempt { plan, admission, node, scripts: true, kept, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
@@ -114,11 +117,26 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Outcome::Refused(_) => Err("nothing was changed".into()),
         _ => attempt.kept.map(|_| ()),
     };
-    Performed { id, outcome, undo }
+    let renewed = attempt.ended.filter(|_| matches!(outcome, Outcome::Done { .. })).and_then(|end| renewed(plan, end));
+    Performed { id, outcome, undo, renewed }
 }
 
-fn force(plan: &Plan) -> Result<(), Refusal> {
-    plan.only_by_force.map_or(Ok(()), |why| Err(Refusal::OnlyByForce(why)))
+impl Performed {
+    /// Nothing was written.
+    pub fn refused(id: String, why: Refusal) -> Performed {
+        Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()), renewed: None }
+    }
+}
+
+/// Whether the lease was another one than was shown: told, where it is no obstacle.
+fn renewed(plan: &Plan, found: i64) -> Option<String> {
+    /// Less than this is the grain of two readings of one end.
+    const GRAIN_MS: i64 = 50;
+    let later = match plan.end? {
+        End::Never => found >= 0,
+        End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
+    };
+    later.then(|| "it was renewed while you decided".into())
 }
 
 fn moved(what: String) -> Outcome {
@@ -136,11 +154,14 @@ fn not_permitted(why: &str) -> Outcome {
 /// One attempt at a plan.
 struct Attempt<'a> {
     plan: &'a Plan,
+    admission: Admission,
     node: &'a Node,
     /// Scripts may be run, as far as is known.
     scripts: bool,
     /// What can be put back, or why nothing can.
     kept: Result<Kept, String>,
+    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
+    ended: Option<i64>,
 }
 
 impl Attempt<'_> {
@@ -190,8 +211,12 @@ impl Attempt<'_> {
         for _ in 0..TRIES {
             let kept = self.kept.as_ref().map(Kept::checks).unwrap_or_default();
             let checks = [self.plan.checks.clone(), kept].concat();
-            let operands = Operands::of(&checks, &self.plan.writes);
-            let answer = match timeout(ANSWER, CHANGE.call(conn, &operands.keys, &operands.args)).await {
+            let operands = match Operands::of(self.plan.key.as_bytes(), &checks, &self.plan.writes, &self.admission) {
+                Ok(operands) => operands,
+                Err(why) => return Outcome::Refused(why),
+            };
+            let running = self.admission.run(&CHANGE, conn, &operands.keys, &operands.args);
+            let answer = match timeout(ANSWER, running).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
@@ -199,7 +224,8 @@ impl Attempt<'_> {
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &checks) {
-                Answer::Done { woken, emptied, silent } => {
+                Answer::Done { woken, emptied, silent, ended } => {
+                    self.ended = ended;
                     if let Ok(kept) = &mut self.kept {
                         kept.settle(emptied);
                     }
@@ -225,7 +251,11 @@ impl Attempt<'_> {
     /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
     async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
         let (key, value) = match (self.plan.checks.as_slice(), self.plan.writes.as_slice()) {
-            ([Check::Value { key, value }], [Write::Step(Step::Delete(deleted))]) if key == deleted => (key, value),
+            ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
+                if key == deleted && self.admission.covers(write) =>
+            {
+                (key, value)
+            }
             _ => {
                 return not_permitted(
                     "this user may not run scripts (EVAL), and without one the holder can't be compared and the lock \
@@ -281,6 +311,7 @@ enum Answer<'a> {
         woken: u64,
         emptied: bool,
         silent: Option<String>,
+        ended: Option<i64>,
     },
     Moved(&'a Check, Value),
     /// Some of it was written, and then an error came.
@@ -301,7 +332,13 @@ impl Answer<'_> {
         };
         match (number(0), number(1)) {
             (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
-            (Some(1), Some(woken)) => Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3) },
+            (Some(1), Some(woken)) => {
+                let ended = match parts.get(4) {
+                    Some(Value::Int(ended)) => Some(*ended),
+                    _ => None,
+                };
+                Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3), ended }
+            }
             (Some(0), Some(which)) => match checks.get((which as usize).wrapping_sub(1)) {
                 Some(check) => Answer::Moved(check, parts.get(2).cloned().unwrap_or(Value::Nil)),
                 None => Answer::Strange,

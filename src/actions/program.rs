@@ -1,12 +1,15 @@
 //! From a plan to the operands of the script: which keys, which instructions, and which commands they come down to.
 
+use serde::{Deserialize, Serialize};
+
 use crate::dialects::{Step, word};
 
 use super::check::Check;
 use super::comparisons;
+use super::gate::{Admission, Refusal};
 
 /// One write.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Write {
     /// One that a library's release is made of.
     Step(Step),
@@ -68,11 +71,15 @@ impl Instruction {
 }
 
 impl Operands {
-    pub fn of(checks: &[Check], writes: &[Write]) -> Operands {
-        let mut operands = Operands::default();
+    /// Of writes that were all let through, or says which was not. The plan's own key comes first.
+    pub fn of(key: &[u8], checks: &[Check], writes: &[Write], admission: &Admission) -> Result<Operands, Refusal> {
+        if let Some(write) = writes.iter().find(|write| !admission.covers(write)) {
+            return Err(Refusal::NotSo(format!("{} was not let through; nothing was changed", write.describe())));
+        }
+        let mut operands = Operands { keys: vec![key.to_vec()], args: Vec::new() };
         checks.iter().map(Check::instruction).for_each(|comparison| operands.compare(comparison));
         writes.iter().flat_map(instructions).for_each(|instruction| operands.put(instruction));
-        operands
+        Ok(operands)
     }
 
     /// A comparison that is switched off is replaced by one that always holds: the others keep their numbers.
@@ -149,6 +156,14 @@ fn step_instructions(step: &Step) -> Vec<Instruction> {
 }
 
 impl Write {
+    /// Every key that the script may write for it.
+    pub fn keys(&self) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = instructions(self).into_iter().flat_map(|instruction| instruction.keys).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
     /// The commands that an operator would have to type.
     pub fn describe(&self) -> String {
         let until = |until: &Option<i64>| if until.is_some() { " with the TTL that would be left" } else { "" };

@@ -194,9 +194,18 @@ impl App {
         }
     }
 
+    /// How many are not done yet, and of how many, while something is being done.
+    pub fn undone(&self) -> Option<(usize, usize)> {
+        self.writing.running.map(|asked| (asked.saturating_sub(self.writing.results.len()), asked))
+    }
+
     /// One result is a line at the bottom, unless it has to be read; several are a list.
     pub(super) fn all_performed(&mut self) {
         let asked = self.writing.running.take().unwrap_or(0);
+        if matches!(self.overlay, Overlay::Leave) {
+            // Nothing is left to wait for, and nothing to ask.
+            self.overlay = Overlay::None;
+        }
         let results = &mut self.writing.results;
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
@@ -231,6 +240,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (crate::actions::Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }
+            line.extend(performed.renewed.iter().flat_map(|renewed| ["; ", renewed]));
             line
         }
     }

@@ -299,8 +299,9 @@ impl Cli {
         let args: Vec<OsString> = args.into_iter().collect();
         Cli::try_parse_from(&args).map_err(|why| {
             let mut text = why.render().to_string();
-            // clap quotes what it does not understand, and that may be a URL in the wrong place.
-            for arg in args.iter().filter_map(|arg| arg.to_str()).filter(|arg| arg.contains("://")) {
+            // clap quotes what it does not understand, and that may be a URL in the wrong place, or the half of one.
+            let may_be_url = |arg: &&str| arg.contains("://") || arg.contains('@') && arg.contains(':');
+            for arg in args.iter().filter_map(|arg| arg.to_str()).filter(may_be_url) {
                 text = text.replace(arg, &shown(arg));
             }
             match why.kind() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::session::Session;
 use crate::fault::Fault;
-use crate::inspect::{Inspection, Subject, inspect};
+use crate::inspect::{Inspection, Subject, inspect, prove as prove_locks};
 use crate::model::{Key, LockView, NodeId};
 use crate::monitor::Monitor;
 use crate::text;
@@ -43,6 +43,16 @@ pub async fn look_closer(session: &Session, lock: &LockView, monitor: &Monitor) 
         Err(error) => Err(error),
     };
     found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
+}
+
+/// What a write to them is compared with. A server lost by now leaves them without a proof.
+pub async fn prove(session: &Session, locks: &mut [LockView], monitor: &Monitor) -> Result<(), Fault> {
+    let (node, db) = (&session.topology.nodes()[0], monitor.nodes()[0].db);
+    let proven = match node.connect().await {
+        Ok(mut conn) => prove_locks(&mut conn, locks, db).await,
+        Err(error) => Err(error),
+    };
+    proven.map_err(|error| session.fault(&error))
 }
 
 /// Why there is nothing to show.

@@ -28,7 +28,11 @@ pub struct Session {
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        Session::with(Settings::load(global)?).await
+        let session = Session::with(Settings::load(global)?).await?;
+        if let Some(told) = &session.settings.protected_by {
+            session.say(told);
+        }
+        Ok(session)
     }
 
     /// A server of our own: nothing of the user's environment or config is meant for it.
@@ -43,8 +47,9 @@ impl Session {
             ..Global::default()
         };
         let outside = Outside {
-            env: &|name| std::env::var(name).ok().filter(|_| name == "NO_COLOR"),
+            env: &|name| std::env::var_os(name).filter(|_| name == "NO_COLOR"),
             read: &|path| std::fs::read_to_string(path),
+            places: &crate::settings::places,
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };
         Session::with(Settings::resolve(&ours, &outside, &Config::default())?).await
@@ -162,6 +167,7 @@ fn node_json(node: &crate::monitor::NodeStatus) -> Value {
             "walked": scan.walked,
             "matched": scan.matched,
             "unread": scan.unread,
+            "incomplete": scan.shortfall.as_ref().map(ToString::to_string),
             "calls": scan.calls,
             "count": scan.count,
         })),

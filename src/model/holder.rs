@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::Time;
 use crate::text;
 
 /// The bytes by which a holder is known on the server: a value, a hash field or a set member.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Token(Box<[u8]>);
 
 impl Token {

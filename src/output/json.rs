@@ -29,7 +29,9 @@ pub fn write_list(
 ) -> io::Result<()> {
     write!(out, "{{\"schema\":\"{SCHEMA}\",\"at\":\"{}\",\"server\":", snapshot.at.rfc3339())?;
     write_value(out, server)?;
-    write!(out, ",\"complete\":{},\"dropped\":{},\"locks\":[", snapshot.complete, snapshot.dropped)?;
+    write!(out, ",\"complete\":{},\"incomplete\":", snapshot.complete)?;
+    write_value(out, &snapshot.incomplete)?;
+    write!(out, ",\"dropped\":{},\"locks\":[", snapshot.dropped)?;
     for (index, lock) in locks.iter().enumerate() {
         out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
         write_value(out, &Lock::of(lock, place))?;
@@ -110,7 +112,7 @@ mod tests {
     }
 
     fn list(locks: &[LockView]) -> (String, Value) {
-        let snapshot = Snapshot { at: Time(0), locks: Vec::new(), complete: true, dropped: 0 };
+        let snapshot = Snapshot { at: Time(0), locks: Vec::new(), complete: true, incomplete: None, dropped: 0 };
         let mut out = Vec::new();
         write_list(&mut out, &snapshot, locks, &place(), &json!({"url": "redis://h"})).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -1,7 +1,7 @@
 //! Real locks, taken by the real libraries through the scripts under `tests/libs`.
 //!
 //! `scripts/ensure-libs` installs the libraries. Where it could not (no Node on the machine, say) [`Library::python`] and
-//! [`Library::node`] are `None`, with a notice, and the test makes do with the library's exact commands
+//! [`Library::node`] are `None`, which is counted as left out, and the test makes do with the library's exact commands
 //! ([`super::samples`]).
 
 use std::io::{BufRead, BufReader, Write};
@@ -216,6 +216,6 @@ fn installed(language: &str, script: &str) -> Option<PathBuf> {
     if directory.join("stamp").is_file() {
         return Some(directory);
     }
-    eprintln!("the library behind {script} is not installed (scripts/ensure-libs does it): its exact commands instead");
+    super::left_out(&format!("the library behind {script} is not installed (scripts/ensure-libs does it)"));
     None
 }

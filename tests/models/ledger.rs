@@ -28,7 +28,13 @@ impl Hold {
     pub fn name(&self) -> String {
         let end = self.token.len().min(24);
         let more = if end < self.token.len() { "…" } else { "" };
-        format!("hold {} ({:?} by client {}, {}{more})", self.id, self.mode, self.client, self.token[..end].escape_ascii())
+        format!(
+            "hold {} ({:?} by client {}, {}{more})",
+            self.id,
+            self.mode,
+            self.client,
+            self.token[..end].escape_ascii()
+        )
     }
 }
 

@@ -178,8 +178,8 @@ impl Slots {
         // Where all last equally long, a shorter lease is one that began earlier.
         let score = (lease - self.lasts()).to_string();
         let (stale, limit) = ((-self.lasts()).to_string(), self.limit.to_string());
-        let arguments =
-            [token, score.as_bytes(), stale.as_bytes(), limit.as_bytes(), ttl.to_string().as_bytes()].map(<[u8]>::to_vec);
+        let arguments = [token, score.as_bytes(), stale.as_bytes(), limit.as_bytes(), ttl.to_string().as_bytes()]
+            .map(<[u8]>::to_vec);
         let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         script(wire, text, &[self.key.as_bytes()], &arguments)
     }
@@ -341,7 +341,8 @@ impl Library for Permits {
     }
 
     fn is_reachable(&self, snapshot: &Snapshot) -> Result<(), String> {
-        let left = snapshot.string(self.name.as_bytes()).and_then(|left| String::from_utf8_lossy(left).parse::<i64>().ok());
+        let left =
+            snapshot.string(self.name.as_bytes()).and_then(|left| String::from_utf8_lossy(left).parse::<i64>().ok());
         let out = snapshot.zset(&self.timeouts()).len() as i64;
         match left {
             Some(left) if left >= 0 && left + out == self.permits as i64 => Ok(()),

@@ -1,6 +1,6 @@
 //! The libraries whose lock is one string with the holder's token: one model, many parameters.
 
-use super::{Hold, Held, Library, Mode, Snapshot, Wake, Wire, Wish};
+use super::{Held, Hold, Library, Mode, Snapshot, Wake, Wire, Wish};
 
 /// How the key is written.
 #[derive(Clone, Copy, PartialEq)]
@@ -104,8 +104,7 @@ impl Library for Strings {
         match self.take {
             Take::Set if wish.lease.is_none() => wire.run::<i64>(&[b"SETNX", self.key, &wish.token]) == 1,
             Take::Set => {
-                let answer: Option<String> =
-                    wire.run(&[b"SET", self.key, &wish.token, b"NX", b"PX", lease.as_bytes()]);
+                let answer: Option<String> = wire.run(&[b"SET", self.key, &wish.token, b"NX", b"PX", lease.as_bytes()]);
                 answer.is_some()
             }
             Take::SetThenExpire => {

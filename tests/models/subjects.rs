@@ -149,8 +149,10 @@ pub static ALL: &[Subject] = &[
         .proves(Proof::EachProcess),
     Subject::other("redisson fair lock", "redisson", || Box::new(Redisson { key: "print-lock", kind: Kind::Fair }))
         .proves(Proof::EachProcess),
-    Subject::other("redisson fenced lock", "redisson", || Box::new(Redisson { key: "ledger-lock", kind: Kind::Fenced }))
-        .proves(Proof::EachProcess),
+    Subject::other("redisson fenced lock", "redisson", || {
+        Box::new(Redisson { key: "ledger-lock", kind: Kind::Fenced })
+    })
+    .proves(Proof::EachProcess),
     Subject::other("redisson lock of a map's entry", "redisson", || {
         Box::new(Redisson { key: "{sessions}:8kf0rw9yqWFuYFMmPkCXOg==:lock", kind: Kind::Lock })
     })
