@@ -5,9 +5,10 @@
 --       place in KEYS. All comparisons come first.
 --
 -- Returns {1, woken, emptied, why not} when all was written: how many waiters were told, whether the last holder was
--- taken out, and why waiters could not be told where that is so. {2, why} when it was stopped half-way. Else {0, number
--- of the comparison that failed, what is there now}: nothing, a value, a number, or {the type of a key that is of
--- another one}.
+-- taken out, and why waiters could not be told where that is so. {2, why} when it was stopped half-way. {3, words, a
+-- name, words} when a write would fail, and nothing was written: a name is any bytes, and so comes by itself. Else
+-- {0, number of the comparison that failed, what is there now}: nothing, a value, a number, or {the type of a key that
+-- is of another one}.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -168,28 +169,28 @@ local function may(command, key)
   return redis.acl_check_cmd(command, key, unpack(others, 1, (arguments[command] or 2) - 1))
 end
 
--- Why the write would fail.
+-- Why the write would fail: words, a name, words.
 local function refusal(name, operands)
   local needs = takes[name]
   for index, wanted in ipairs(needs.types or {}) do
     local kind = redis.call('TYPE', operands[index]).ok
     if kind ~= 'none' and kind ~= wanted then
-      return 'ERR ' .. operands[index] .. ' is a ' .. kind .. ', not a ' .. wanted
+      return { 3, '', operands[index], ' is a ' .. kind .. ', not a ' .. wanted }
     end
   end
   if needs.counts and not string.match(redis.call('GET', operands[1]) or '0', '^-?%d+$') then
-    return 'ERR ' .. operands[1] .. ' is not a number'
+    return { 3, '', operands[1], ' is not a number' }
   end
   -- Redis 7 and later can be asked.
   if not redis.acl_check_cmd then return end
   for command, index in pairs(needs.commands or {}) do
     if not may(command, operands[index]) then
-      return 'NOPERM this user may not run ' .. command .. ' on ' .. operands[index]
+      return { 3, 'this user may not run ' .. command .. ' on ', operands[index], '' }
     end
   end
   local channel = needs.channel and operands[needs.channel]
   if channel and not redis.acl_check_cmd('PUBLISH', channel, '0') then
-    return 'NOPERM this user may not run PUBLISH on ' .. channel
+    return { 3, 'this user may not run PUBLISH on ', channel, '' }
   end
 end
 
@@ -215,7 +216,7 @@ while at <= #ARGV do
     end
   else
     local why = refusal(name, operands)
-    if why then return redis.error_reply(why) end
+    if why then return why end
     writes[#writes + 1] = { name, operands }
   end
 end

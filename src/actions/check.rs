@@ -164,7 +164,7 @@ impl Check {
         if let Value::Array(kind) = now
             && let Some(Value::SimpleString(kind)) = kind.first()
         {
-            return format!("the key is a {kind} now");
+            return format!("the key is a {} now", text::visible(kind.as_bytes()));
         }
         let gone = || "the lock is gone: it was freed, or ran out, since you looked".to_string();
         let count = match now {
