@@ -19,13 +19,18 @@ pub const ALL: &[&str] = &[
     "no_field",
     "no_member",
     "no_element",
-    "not_other",
+    "held_as",
     "at_least",
     "listed",
     "no_ttl",
     "ttl_at_most",
     "before",
     "dump",
+    "fields_at_most",
+    "live_at_most",
+    "counter",
+    "keyspace",
+    "confirmed",
 ];
 
 #[cfg(debug_assertions)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::check::{self, Check};
 use super::gate::Refusal;
+use super::keyspace::Keyspace;
 use super::program::Write;
 use crate::dialects::{self, Obstacle, Release, Renewal, Sight, Step};
 use crate::model::{Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl};
@@ -46,6 +47,10 @@ pub struct Plan {
     pub obstacles: Vec<Obstacle>,
     /// Why it takes force, where it does.
     pub only_by_force: Option<&'static str>,
+    /// The data that it is meant for, whatever the address leads to by then; `None`: whatever is there.
+    pub keyspace: Option<Keyspace>,
+    /// Whether it can be undone, or why not; `None` where that was not asked.
+    pub undo: Option<Result<(), String>>,
 }
 
 impl Plan {
@@ -162,6 +167,8 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         hazards,
         obstacles: Vec::new(),
         only_by_force: None,
+        keyspace: None,
+        undo: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
+use crate::actions::{Action, Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
 use crate::cli::Environment;
 use crate::fault::{Exit, Fault};
 use crate::model::{LockView, Ttl};
@@ -62,6 +62,7 @@ impl<'a> Operator<'a> {
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
+            shown["undo"] = json!(plan.undo.as_ref().map(undo_json));
             return print_json(&shown);
         }
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
@@ -75,11 +76,15 @@ impl<'a> Operator<'a> {
         let locks: Vec<LockView> = plans.iter().map(|(lock, _)| (*lock).clone()).collect();
         let hazards: BTreeSet<&String> = plans.iter().flat_map(|(_, plan)| &plan.hazards).collect();
         let refusals = plans.iter().filter_map(|(_, plan)| Some((plan, self.refusal(plan)?)));
+        let for_good = plans.iter().filter_map(|(_, plan)| Some((plan, plan.undo.as_ref()?.as_ref().err()?)));
         super::print(|out| {
             output::table::write(out, &locks, &self.session.look())?;
             hazards.iter().try_for_each(|hazard| writeln!(out, "beware: {hazard}"))?;
             for (plan, why) in refusals {
                 writeln!(out, "refused: {}: {why}", plan.key)?;
+            }
+            for (plan, why) in for_good {
+                writeln!(out, "can't be undone: {}: {why}", plan.key)?;
             }
             Ok(())
         })
@@ -124,7 +129,10 @@ impl<'a> Operator<'a> {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
-            let result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            if plan.action == Action::Free {
+                result["undo"] = undo_json(undo);
+            }
             return print_json(&result);
         }
         let line = match outcome {
@@ -179,6 +187,10 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
     }
 }
 
+fn undo_json(undo: &Result<(), String>) -> Value {
+    json!({ "possible": undo.is_ok(), "why": undo.as_ref().err() })
+}
+
 /// The exit code that goes with it.
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
@@ -189,7 +201,6 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
 }
 
 fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
-    use crate::actions::Action;
     let mut line = match &plan.action {
         Action::Free => format!("freed {}", plan.key),
         Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
@@ -225,6 +236,11 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
     }
     for hazard in &plan.hazards {
         writeln!(out, "  beware    {hazard}")?;
+    }
+    match &plan.undo {
+        Some(Ok(())) => writeln!(out, "  undo      possible, while nobody takes the lock and its lease would run")?,
+        Some(Err(why)) => writeln!(out, "  undo      not possible: {why}")?,
+        None => {}
     }
     refusal.map_or(Ok(()), |why| writeln!(out, "  refused   {why}"))
 }

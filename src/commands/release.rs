@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use super::{ls, one_lock};
-use crate::actions::{Freeing, Outcome, Plan, plan};
+use crate::actions::{Freeing, Outcome, Plan, foresee, plan};
 use crate::cli::Release;
 use crate::fault::Fault;
 use crate::inspect::Inspection;
@@ -35,7 +35,8 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let found = one_lock::look_closer(session, &lock, &monitor).await;
     let dead = dead_waiters(&found);
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
-    let plan = plan::free(&lock, asked, monitor.clock.now()).map_err(|why| Fault::finding(why.to_string()))?;
+    let mut plan = plan::free(&lock, asked, monitor.clock.now()).map_err(|why| Fault::finding(why.to_string()))?;
+    foresee(&session.topology.nodes()[0], [&mut plan]).await;
     if options.dry_run {
         return operator.show(&plan).map(|()| 0);
     }
@@ -86,11 +87,12 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     locks.truncate(options.limit.unwrap_or(usize::MAX));
     let now = monitor.clock.now();
     let plan_of = |lock| Some((lock, plan_of(session, lock, options.force, now)?));
-    let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
+    let mut plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if !options.yes {
+        foresee(&session.topology.nodes()[0], plans.iter_mut().map(|(_, plan)| plan)).await;
         operator.show_all(&plans)?;
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(plans.len())));
         return Ok(0);

@@ -57,7 +57,8 @@ impl Dialect for Symfony {
             RawValue::Zset { members, .. } if !is_exclusive(members) => {
                 let step = Step::RemoveScored { key: sight.key.to_vec(), member: token.to_vec() };
                 let writer = Obstacle::Scored { key: sight.key.to_vec(), member: EXCLUSIVE.to_vec() };
-                Release::default().and(step).warn(NOT_TOLD).unless(writer)
+                let ended = Obstacle::Ended { key: sight.key.to_vec(), lease_ms: 0 };
+                Release::default().and(step).warn(NOT_TOLD).unless(writer).unless(ended)
             }
             _ => self.release(sight),
         }
