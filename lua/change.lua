@@ -72,10 +72,11 @@ function compare.no_element(key, member)
   local there = redis.pcall('SISMEMBER', key, member)
   return there == 0, there
 end
--- The field is not there, or is this.
-function compare.not_other(key, field, value)
+-- The hash is not there, or the field is this.
+function compare.held_as(key, field, value)
+  if redis.call('EXISTS', key) == 0 then return true end
   local now_is = redis.pcall('HGET', key, field)
-  return not now_is or now_is == value, now_is
+  return now_is == value, now_is
 end
 function compare.at_least(key, count)
   local size = redis.pcall('STRLEN', key)
@@ -109,6 +110,21 @@ function compare.nobody_blocked()
 end
 function compare.before(_, moment) return now < tonumber(moment), now end
 function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
+function compare.fields_at_most(key, count)
+  local size = redis.pcall('HLEN', key)
+  return type(size) == 'number' and size <= tonumber(count), size
+end
+-- A member lives until so long after its score; without a lease all of them do.
+function compare.live_at_most(key, lease, count)
+  local from = lease == '' and '-inf' or string.format('(%.0f', now - tonumber(lease))
+  local live = redis.pcall('ZRANGEBYSCORE', key, from, '+inf', 'LIMIT', 0, tonumber(count) + 1)
+  if live.err then return false, live end
+  return #live <= tonumber(count), #live
+end
+function compare.counter(key, value)
+  local now_is = redis.pcall('GETRANGE', key, 0, 31)
+  return now_is == value, now_is
+end
 
 -- A command that changes something; all but these only look.
 local changed = false

@@ -113,7 +113,8 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-fn user() -> String {
+/// The user of this machine.
+pub fn user() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
     // SAFETY: asks for a number and can't fail.
     #[cfg(unix)]

@@ -134,8 +134,11 @@ pub enum Command {
     /// Give a lock more time, or a lock without a TTL a time at all
     #[command(after_help = "Example: lockscope extend lock:nightly --holder worker-7 --ttl 10m")]
     Extend(Extend),
-    /// Put back what was freed, if nobody has taken it since
-    #[command(after_help = "Example: lockscope undo\nWithout an ID it is the last release on this machine.")]
+    /// Put back what was freed, if its place is still free and nobody held it since
+    #[command(after_help = "Example: lockscope undo\n\
+        Without an ID it is the last thing that you did on this target, and nothing before it.\n\
+        It needs --unwatched in scripts, since nobody watched whether others held the lock in between, and --force where\n\
+        the answer to the release was lost, or the server was restarted or is another one since.")]
     Undo(Undo),
     /// What was done with lockscope on this machine: by whom, when, why
     #[command(after_help = "Example: lockscope audit --json | jq 'select(.outcome == \"done\")'")]

@@ -40,7 +40,7 @@ impl Operator {
 
     /// `unwatched`: the operator consents although nobody watched the lock since it was freed.
     pub fn undo(&self, id: &str, _unwatched: bool) -> Result<Plan, String> {
-        let kept = self.acting.journal.kept(Some(id)).map_err(|why| why.to_string())?;
+        let kept = self.acting.journal.kept(id).map_err(|why| why.to_string())?;
         let kept = kept.ok_or("nothing is kept")?;
         kept.plan(NodeId(0), self.acting.clock.now()).map_err(|why| why.to_string())
     }
