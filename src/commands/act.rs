@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::session::Session;
 use super::signals::{self, Signals};
 use crate::actions::{
-    Action, Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
+    Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
 };
 use crate::cli::Environment;
 use crate::clock::Clock;
@@ -53,8 +53,11 @@ impl<'a> Operator<'a> {
     }
 
     /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
-    pub fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
-        let plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+    pub async fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
+        // Meant for the data that is here, whatever the address leads to by then.
+        let keyspace = self.keyspace().await?;
+        let mut plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+        plans.iter_mut().for_each(|plan| plan.keyspace = keyspace.clone());
         if plans.is_empty() {
             return Err(Fault::finding("nothing of it may be done"));
         }
@@ -65,6 +68,15 @@ impl<'a> Operator<'a> {
         let kept = DryRuns::open()
             .and_then(|runs| runs.keep(plans, &self.context.target, self.context.db, Clock::start().now()));
         kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
+    }
+
+    /// Which data is here; `None` where the server does not tell.
+    async fn keyspace(&self) -> Result<Option<Keyspace>, Fault> {
+        let asking = async {
+            let mut conn = self.session.topology.nodes()[0].connect().await?;
+            Keyspace::read(&mut conn).await
+        };
+        asking.await.map(Result::ok).map_err(|error| self.session.fault(&error))
     }
 
     pub fn journal(&self) -> &Journal {

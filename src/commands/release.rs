@@ -43,7 +43,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(&session.topology.nodes()[0], [&mut plan]).await;
     if options.dry_run {
-        let kept = operator.keep_plans(&[&plan]);
+        let kept = operator.keep_plans(&[&plan]).await;
         operator.show(&plan, kept.as_deref().ok())?;
         session.say(&how_to_perform(&kept));
         return Ok(0);
@@ -102,7 +102,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     }
     if !options.yes {
         foresee(&session.topology.nodes()[0], plans.iter_mut().map(|(_, plan)| plan)).await;
-        let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>());
+        let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
         operator.show_all(&plans, kept.as_deref().ok())?;
         let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();
         let refusals = if refused > 0 { format!(", {refused} refused") } else { String::new() };
@@ -128,7 +128,8 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
         )));
     };
     let here = &session.topology.nodes()[0];
-    if (dry_run.target.as_str(), dry_run.db) != (session.shown.as_str(), here.db) {
+    let bound = dry_run.plans.iter().all(|plan| plan.keyspace.is_some());
+    if dry_run.db != here.db || !bound && dry_run.target != session.shown {
         return Err(Fault::usage(format!(
             "the plan {id} is for {} (database {}), not for {}; give that server with --url",
             dry_run.target, dry_run.db, session.shown
