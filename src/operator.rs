@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::actions::{
-    Context, Gate, Happened, Journal, Kept, Keyspace, Outcome, Performed, Plan, Refusal, last_done, perform,
+    Context, Gate, Happened, Journal, Kept, Keyspace, Outcome, Performed, Plan, Refusal, foresee, last_done, perform,
 };
 use crate::app::Event;
 use crate::cli::Environment;
@@ -89,6 +89,15 @@ impl Operator {
                 Err(why) => Err(format!("what was freed can't be read: {why}")),
             };
             let _ = news.send(Event::Recalled(kept.map(|kept| kept.map(Box::new)))).await;
+        });
+    }
+
+    /// Asks whether these could be undone.
+    pub fn foresee(&self, mut plans: Vec<Plan>) {
+        let (node, news) = (self.node.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            foresee(&node, &mut plans).await;
+            let _ = news.send(Event::Foreseen(plans)).await;
         });
     }
 

@@ -31,6 +31,7 @@ pub const ALL: &[&str] = &[
     "counter",
     "keyspace",
     "confirmed",
+    "held_since",
 ];
 
 #[cfg(debug_assertions)]
