@@ -259,7 +259,7 @@ fn what(step: &Step, value: Value) -> Option<What> {
 /// The obstacles of the plan, with how many hold it now: as many may hold it again. One more than that may be one more
 /// than the library allows, whose limit is not stored. A fencing counter tells whether somebody held it since.
 async fn barriers(conn: &mut impl ConnectionLike, plan: &Plan, now: i64) -> RedisResult<Vec<Barrier>> {
-    let fencing = by_name(&plan.dialect).and_then(|id| dialect(id).fencing_key(plan.key.as_bytes()));
+    let fencing = by_name(plan.dialect).and_then(|id| dialect(id).fencing_key(plan.key.as_bytes()));
     let counts = plan.obstacles.iter().map(|obstacle| match obstacle {
         Obstacle::Fields { key, limit: None } => cmd("HLEN").arg(key).take(),
         Obstacle::Members { key, lease_ms: None } => cmd("ZCARD").arg(key).take(),
