@@ -6,15 +6,20 @@
 
 mod check;
 pub mod comparisons;
+pub mod dry_run;
 mod gate;
 mod journal;
 mod keep;
 mod keyspace;
+mod lease;
 mod perform;
 pub mod plan;
 mod program;
+mod semaphore;
+mod tally;
 
 pub use check::Check;
+pub use dry_run::{DryRun, DryRuns};
 pub use gate::{Admission, Gate, Refusal};
 pub use journal::{Context, Journal, last_done};
 pub use keep::{About, Deed, Happened, Kept, State};
@@ -22,3 +27,4 @@ pub use keyspace::Keyspace;
 pub use perform::{Outcome, Performed, foresee, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use program::Write;
+pub use tally::Tally;

@@ -153,6 +153,8 @@ pub enum Overlay {
     Results {
         scroll: usize,
     },
+    /// Whether to leave while something is being done.
+    Leave,
 }
 
 /// How the list of locks is ordered.
@@ -176,6 +178,8 @@ pub struct Title {
     /// The target's name, or its address without a password.
     pub target: String,
     pub environment: Option<&'static str>,
+    /// What targets of another name forbid at this address.
+    pub protected_by: Option<String>,
 }
 
 pub struct App {
@@ -290,7 +294,7 @@ impl App {
             Event::Paste(text) => match &mut self.overlay {
                 Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => prompt.paste(&text),
                 Overlay::Dialog(dialog) => dialog.prompt.paste(&text),
-                Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } => {}
+                Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } | Overlay::Leave => {}
             },
             Event::Mouse(mouse) => {
                 let by = match mouse.kind {
@@ -311,6 +315,10 @@ impl App {
         }
         match &mut self.overlay {
             Overlay::None => {}
+            Overlay::Leave => {
+                self.overlay = Overlay::None;
+                return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
+            }
             Overlay::Dialog(dialog) => {
                 return match dialog.press(key) {
                     Answer::Open => Vec::new(),
@@ -377,7 +385,7 @@ impl App {
                     self.overlay = Overlay::Acquire(prompt);
                 }
             },
-            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}
+            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } | Overlay::Leave => {}
         }
         Vec::new()
     }

@@ -286,7 +286,12 @@ mod tests {
 
     async fn lab() -> Lab {
         let global = Global { urls: vec!["redis://127.0.0.1:1".into()], ..Global::default() };
-        let outside = Outside { env: &|_| None, read: &|_| unreachable!(), stdout_is_terminal: false };
+        let outside = Outside {
+            env: &|_| None,
+            read: &|_| unreachable!(),
+            places: &crate::settings::places,
+            stdout_is_terminal: false,
+        };
         let settings = Settings::resolve(&global, &outside, &Config::default()).unwrap();
         let topology = Topology::open(&Endpoint::of(&settings).unwrap()).await.unwrap();
         Lab::new(&settings, &topology, "nowhere", Some(std::env::temp_dir().join("lockscope-never-made")))

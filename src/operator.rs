@@ -6,19 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::actions::{
-    Context, Gate, Happened, Journal, Kept, Keyspace, Outcome, Performed, Plan, Refusal, foresee, last_done, perform,
+    Context, Gate, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, foresee, last_done, perform,
 };
-use crate::app::Event;
+use crate::app::{Event, Wish};
 use crate::cli::Environment;
 use crate::clock::Clock;
+use crate::inspect::prove;
 use crate::lab::Lab;
+use crate::model::LockView;
 use crate::settings::Settings;
+use crate::text;
 use crate::topology::{Node, Topology};
 
 /// Between two releases of many.
 const BREATHER: Duration = Duration::from_millis(20);
+/// How long a closer look may take before the question is asked without it.
+const PROVING: Duration = Duration::from_secs(5);
 /// Results that wait for the loop; whoever makes more waits.
 const WAITING: usize = 64;
 
@@ -31,6 +37,8 @@ pub struct Operator {
     place: Option<PathBuf>,
     news: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
     stopped: Arc<AtomicBool>,
+    /// What is being performed.
+    running: Option<JoinHandle<Tally>>,
     pub lab: Lab,
 }
 
@@ -38,7 +46,8 @@ impl Operator {
     pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
         let node = topology.nodes()[0].clone();
         let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings, topology, shown, place.clone()));
-        Operator { settings: settings.clone(), node, shown: shown.into(), place, news, stopped: Arc::default(), lab }
+        let (settings, stopped) = (settings.clone(), Arc::default());
+        Operator { settings, node, shown: shown.into(), place, news, stopped, running: None, lab }
     }
 
     /// Performs these plans, one after the other. `write`: the operator has turned writing on.
@@ -54,7 +63,9 @@ impl Operator {
         self.stopped = Arc::default();
         let (gate, node) = (Gate::of_console(&self.settings, write), self.node.clone());
         let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
-        tokio::spawn(async move {
+        let Some(first) = plans.first() else { return };
+        let mut tally = Tally::of(plans.len(), &first.action);
+        self.running = Some(tokio::spawn(async move {
             let mut journal = journal;
             for (number, plan) in plans.into_iter().enumerate() {
                 if number > 0 {
@@ -67,17 +78,46 @@ impl Operator {
                     Ok(journal) => perform(&plan, &gate, &node, journal, &context).await,
                     Err(why) => refused(why),
                 };
-                if news.send(Event::Performed(Box::new(plan), Box::new(performed))).await.is_err() {
-                    return;
-                }
+                tally.count(&performed.outcome);
+                // Nobody listens any more once the console is left; then the flag above says so too.
+                let _ = news.send(Event::Performed(Box::new(plan), Box::new(performed))).await;
+            }
+            if let (true, Ok(journal)) = (tally.untouched() > 0, &mut journal) {
+                // What was done is on record; that this line can't be written changes nothing of that.
+                let _ = journal.write_stopped(Clock::start().now(), &context, &tally, "stopped");
             }
             let _ = news.send(Event::AllPerformed).await;
+            tally
+        }));
+    }
+
+    /// Reads what a write to these locks will be compared with, and hands them in. Without a server they have no proof,
+    /// and what takes one is refused.
+    pub fn see(&self, wish: Wish, mut locks: Vec<LockView>) {
+        let (node, news) = (self.node.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            let proving = async {
+                let mut conn = node.connect().await?;
+                prove(&mut conn, &mut locks).await
+            };
+            let _ = tokio::time::timeout(PROVING, proving).await;
+            let _ = news.send(Event::Seen(wish, locks)).await;
         });
     }
 
     /// Begins nothing more of what is being performed; what is under way is finished.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Finishes what is under way, begins nothing more, and says what became of it where some was left undone.
+    pub async fn finish(&mut self) -> Option<Tally> {
+        self.stop();
+        self.news.1.close();
+        let running = self.running.take()?;
+        // Each question of an action has a time limit of its own.
+        let tally = running.await.ok()?;
+        (tally.untouched() > 0).then_some(tally)
     }
 
     /// What was done last here, to be put back.
@@ -125,7 +165,7 @@ impl Operator {
 
 /// The last thing that was done in the data that is here, if it can be put back; else why not.
 async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<Kept>, String> {
-    let asked = |error: redis::RedisError| format!("the server could not be asked: {error}");
+    let asked = |error: redis::RedisError| format!("the server could not be asked: {}", text::said(&error));
     let mut conn = node.connect().await.map_err(asked)?;
     let here = Keyspace::read(&mut conn).await.map_err(asked)?;
     let done = journal.done_here(here.as_ref().ok(), shown, node.db);
@@ -143,6 +183,5 @@ async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<
 }
 
 fn refused(why: &str) -> Performed {
-    let outcome = Outcome::Refused(Refusal::Audit(why.into()));
-    Performed { id: String::new(), outcome, undo: Err("nothing was changed".into()) }
+    Performed::refused(String::new(), Refusal::Audit(why.into()))
 }

@@ -19,7 +19,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tokio::time::Instant;
 
-use crate::actions::{Outcome, Performed, Plan, Refusal};
+use crate::actions::{Performed, Plan, Refusal};
 use crate::app::{App, Effect, Event, LockId, Since};
 use crate::lab::{Order, Wanted};
 use crate::model::{NodeId, State};
@@ -208,11 +208,7 @@ fn perform(plans: Vec<Plan>, reason: Option<String>, app: &mut App, monitor: &Mo
     let Some((plan, why)) = spoiled else {
         return operator.perform(plans, reason, app.writing.is_on(now));
     };
-    let refused = Performed {
-        id: String::new(),
-        outcome: Outcome::Refused(Refusal::Moved(why)),
-        undo: Err("nothing was changed".into()),
-    };
+    let refused = Performed::refused(String::new(), Refusal::Moved(why));
     app.update(Event::Performed(Box::new(plan), Box::new(refused)), now);
     app.update(Event::AllPerformed, now);
 }
@@ -251,7 +247,7 @@ impl Canvas {
                     let (now, table) = (monitor.clock.now(), monitor.table());
                     let view = |id: &LockId| table.view(table.lock_named(id.node, id.key.as_bytes())?, now);
                     let locks = ids.iter().filter_map(view).filter(|lock| lock.verdict.state != State::Free).collect();
-                    effects.extend(app.update(Event::Seen(wish, locks), now));
+                    operator.see(wish, locks);
                 }
                 Effect::Recall => operator.recall(),
                 Effect::Retrace(kept) => {

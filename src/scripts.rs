@@ -1,10 +1,9 @@
 //! The Lua scripts of `lua/`, each known by its name and its SHA1.
 //!
 //! Called by hash, and with the whole text only where the server does not know it (any more): a script is never half
-//! there, and SCRIPT LOAD is not needed.
+//! there, and SCRIPT LOAD is not needed. They write, so an [`Admission`](crate::actions::Admission) runs them.
 
-use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, Value, cmd};
+use redis::{Cmd, cmd};
 
 /// One script.
 #[derive(Debug)]
@@ -54,17 +53,8 @@ impl Script {
         redis::Script::new(self.text).get_hash().to_string()
     }
 
-    /// Runs it.
-    pub async fn call(&self, conn: &mut impl ConnectionLike, keys: &[Vec<u8>], args: &[Vec<u8>]) -> RedisResult<Value> {
-        match self.command("EVALSHA", &self.sha1(), keys, args).query_async(conn).await {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.command("EVAL", self.text, keys, args).query_async(conn).await
-            }
-            answer => answer,
-        }
-    }
-
-    fn command(&self, how: &str, which: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Cmd {
+    /// It as a command: `how` is EVAL or EVALSHA. Only an [`Admission`](crate::actions::Admission) sends it.
+    pub(crate) fn command(&self, how: &str, which: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Cmd {
         let mut command = cmd(how);
         command.arg(which).arg(keys.len()).arg(keys).arg(args);
         command

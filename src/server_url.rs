@@ -32,6 +32,8 @@ pub struct ServerUrl {
 
 const FORMS: &str = "redis://host:6379/0, rediss://host:6379 (TLS) or unix:///path/to.sock";
 
+const PORT: &str = "has a port that is no number from 1 to 65535";
+
 /// Parameters of other clients that do not change which data is seen.
 const IGNORED: [&str; 9] = [
     "protocol",
@@ -82,11 +84,11 @@ fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
         ));
     }
     let url = Url::parse(text).map_err(|why| match why {
-        url::ParseError::InvalidPort => bad(text, "has a port that is no number from 1 to 65535"),
+        url::ParseError::InvalidPort => bad(text, PORT),
         _ => bad(text, &format!("can't be read ({why}); write {FORMS}")),
     })?;
     let host = match url.host() {
-        Some(url::Host::Domain(name)) => decoded(name).unwrap_or_else(|| name.to_string()),
+        Some(url::Host::Domain(name)) => decoded(text, "host", name)?,
         Some(url::Host::Ipv4(ip)) => ip.to_string(),
         Some(url::Host::Ipv6(ip)) => ip.to_string(),
         None => String::new(),
@@ -95,13 +97,26 @@ fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
     if host == "0.0.0.0" || host == "::" {
         return Err(bad(text, "names a wildcard address; give the address to connect to, for example 127.0.0.1"));
     }
+    let port = url.port().unwrap_or(6379);
+    if port == 0 {
+        return Err(bad(text, PORT));
+    }
+    let username = match url.username() {
+        "" => None,
+        name => Some(decoded(text, "user", name)?),
+    };
+    let password = match url.password() {
+        Some(word) if !word.is_empty() => Some(decoded(text, "password", word)?),
+        // `user:@` is a user whose password is empty; the parser makes no difference between that and `user@`.
+        _ => rest[..authority].contains(":@").then(String::new).filter(|_| username.is_some()),
+    };
     let mut server = ServerUrl {
-        address: Address::Tcp { host, port: url.port().filter(|port| *port != 0).unwrap_or(6379) },
+        address: Address::Tcp { host, port },
         tls,
         insecure: false,
         db: 0,
-        username: Some(url.username()).filter(|name| !name.is_empty()).and_then(decoded),
-        password: url.password().filter(|word| !word.is_empty()).and_then(decoded).map(Secret::new),
+        username,
+        password: password.map(Secret::new),
     };
     match url.fragment() {
         None => {}
@@ -118,7 +133,7 @@ fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
 
 fn unix(text: &str) -> Result<ServerUrl, Fault> {
     let url = Url::parse(text).map_err(|why| bad(text, &format!("can't be read ({why})")))?;
-    let path = decoded(url.path()).unwrap_or_default();
+    let path = decoded(text, "path", url.path())?;
     if path.len() < 2 || url.host_str().is_some_and(|host| !host.is_empty()) {
         return Err(bad(text, "has no absolute path; write unix:///path/to.sock, with three slashes"));
     }
@@ -135,12 +150,19 @@ fn unix(text: &str) -> Result<ServerUrl, Fault> {
 }
 
 fn parameters(text: &str, url: &Url, server: &mut ServerUrl) -> Result<(), Fault> {
-    for (name, value) in url.query_pairs() {
-        match name.as_ref() {
-            "db" => server.db = database(text, &value)?,
-            "user" | "username" => server.username = Some(value.into_owned()),
-            "pass" | "password" => server.password = Some(Secret::new(value)),
+    for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(bad(text, "has a parameter without a value; write it as ?db=1"));
+        };
+        let name = decoded(text, "parameter", name)?;
+        // As in a form, a space may be written as a plus.
+        let value = || decoded(text, "parameter", &value.replace('+', " "));
+        match name.as_str() {
+            "db" => server.db = database(text, &value()?)?,
+            "user" | "username" => server.username = Some(value()?),
+            "pass" | "password" => server.password = Some(Secret::new(value()?)),
             name if IGNORED.contains(&name) => {}
+            // By its name alone: what it is set to may be a password.
             name => return Err(bad(text, &format!("has a parameter {name:?}; known are db, user and password"))),
         }
     }
@@ -148,11 +170,17 @@ fn parameters(text: &str, url: &Url, server: &mut ServerUrl) -> Result<(), Fault
 }
 
 fn database(text: &str, number: &str) -> Result<u32, Fault> {
-    number.parse().map_err(|_| bad(text, &format!("has {number:?} where the database number belongs, as in /0")))
+    number.parse().map_err(|_| bad(text, "has something else where the database number belongs, as in /0"))
 }
 
-fn decoded(text: &str) -> Option<String> {
-    percent_decode(text).and_then(|bytes| String::from_utf8(bytes).ok())
+/// What the percent escapes stand for. A part that can't be read is never left out, nor taken as it is.
+fn decoded(text: &str, what: &str, part: &str) -> Result<String, Fault> {
+    let bytes = percent_decode(part).ok_or_else(|| {
+        bad(text, &format!("has a '%' in its {what} that begins no escape such as %40; write a '%' itself as %25"))
+    })?;
+    String::from_utf8(bytes).map_err(|_| {
+        bad(text, &format!("has escapes in its {what} that make no UTF-8 text; write a '%' itself as %25"))
+    })
 }
 
 fn percent_decode(text: &str) -> Option<Vec<u8>> {
@@ -166,6 +194,7 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
                 out.push((digit(high)? * 16 + digit(low)?) as u8);
                 rest = tail;
             }
+            (b'%', _) => return None,
             _ => out.push(*first),
         }
     }
@@ -229,6 +258,8 @@ mod tests {
         assert!(!format!("{server} {server:?}").contains("ss/word"));
         assert_eq!(url("unix:///s?user=a&pass=b").password.unwrap().reveal(), "b");
         assert_eq!(url("redis://:only@h").username, None);
+        assert_eq!(url("redis://open:@h").password.unwrap().reveal(), "");
+        assert_eq!((url("redis://open@h").password, url("redis://:@h").password), (None, None));
     }
 
     #[test]
@@ -237,6 +268,13 @@ mod tests {
             ("localhost:6379", "write redis://"),
             ("http://sekret@localhost", "scheme \"http\""),
             ("redis://:sekret@host:99999", "port"),
+            ("redis://:sekret@host:0", "1 to 65535"),
+            ("redis://sekret%zz@host", "%25"),
+            ("redis://user:sekret%@host", "%25"),
+            ("redis://host?password=sekret%f", "%25"),
+            ("redis://host?sekret", "without a value"),
+            ("redis://host?pwd=sekret", "\"pwd\""),
+            ("redis://default:sekret", "port"),
             ("redis://:sekret@host/one", "database number"),
             ("redis://:sek/ret@host", "LOCKSCOPE_PASSWORD"),
             ("redis://user:12#sekret@host", "%23"),

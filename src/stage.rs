@@ -77,7 +77,7 @@ impl Stage {
             spent: Duration::ZERO,
             sampling: None,
         };
-        let title = Title { target: "orders-redis".into(), environment: Some("prod") };
+        let title = Title { target: "orders-redis".into(), environment: Some("prod"), ..Title::default() };
         let theme = Theme { color: true, ascii: false };
         let app = App::new(title, Keys::default(), theme, None);
         Stage { app, table, node, now: START, server: BTreeMap::new() }
@@ -122,6 +122,7 @@ impl Stage {
             calls: 2,
             count: 100,
             unread: 0,
+            shortfall: None,
             failed: None,
         });
         self.settle();

@@ -170,7 +170,7 @@ impl Console {
         let monitor = Monitor::start(&topology, options).await.unwrap();
         let hands = lockscope::operator::Operator::new(settings, &topology, server, Some(place));
         let environment = settings.environment.map_or("dev", |environment| environment.name());
-        let title = Title { target: "test".into(), environment: Some(environment) };
+        let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
         let app = App::new(title, Keys::default(), Theme::default(), None);
         Console { app, monitor, hands, glass: Glass::new(80, 24), frames: Rc::default() }
     }

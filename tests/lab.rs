@@ -202,7 +202,8 @@ async fn what_is_held_protected_or_read_only_is_not_taken() {
 #[tokio::test]
 async fn a_read_only_target_is_never_written() {
     let server = Server::start();
-    let mut worker = Worker::with(&server, |settings| settings.read_only = true).await;
+    let mut worker =
+        Worker::with(&server, |settings| settings.read_only = Some(lockscope::settings::ReadOnly::Asked)).await;
     let id = worker.take("lock:a");
     let refused = worker.wait_for(id, "the refusal", |report| report.phase.is_over()).await;
     assert!(matches!(&refused.phase, Phase::Refused(told) if told.contains("--read-only")), "{refused:?}");

@@ -55,6 +55,35 @@ fn what_is_typed_reaches_a_command_under_a_lock_once() {
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:typed"]));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_that_a_command_started_on_a_terminal_outlives_who_renews_its_lock() {
+    let server = server();
+    // In one group with the shell that started us, as in every script.
+    let inner = "sleep 601 & a=$!; (sleep 602 & echo got $PPID $a $! $$ .); wait";
+    let outer = "\"$@\"; echo the shell lives; read x";
+    let url = server.url();
+    let program = binary();
+    let program = program.to_str().unwrap();
+    let acquire = [program, "acquire", "-u", &url, "lock:typed", "--ttl", "60s", "--", "sh", "-c", inner];
+    let mut terminal = Terminal::start("sh", &[&["-c", outer, "sh"], &acquire[..]].concat(), &[]);
+    let screen = terminal.wait_for("the command", |screen| screen.contains(" ."));
+    let line = screen.lines().find(|line| line.contains("got ")).unwrap_or_default();
+    let pids: Vec<libc::pid_t> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(pids.len(), 4, "{screen}");
+    // SAFETY: no memory is touched.
+    unsafe { libc::kill(pids[0], libc::SIGKILL) };
+    for pid in pids {
+        common::wait_until("it ends", PATIENCE, || {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.is_empty() || status.contains("State:\tZ")
+        });
+    }
+    terminal.wait_for("whoever started us", |screen| screen.contains("the shell lives"));
+    terminal.press("\r");
+    terminal.wait_for_end();
+}
+
 #[test]
 fn a_session_from_start_to_quit() {
     let server = server();
@@ -264,4 +293,41 @@ fn without_a_terminal_the_console_says_what_to_use() {
     let left = Terminal::start("sh", &["-c", &pipe], &[]).wait_for_end();
     assert!(left.screen.contents().contains("the console needs a terminal"), "{}", left.screen.contents());
     assert_eq!((left.status.exit_code(), count(&left.raw, ESC)), (7, 0));
+}
+
+const UUID: &str = "0b5e7c1a-94f2-4d3b-8e6a-2f1c9d7b3a50";
+
+fn take(server: &Server, token: &str, lease: &str) {
+    server.cli(&["DEL", "lock:a"]);
+    server.cli(&["SET", "lock:a", token, "PX", lease]);
+}
+
+/// Between the preview and the answer the lock is renewed, or taken again.
+fn answered(server: &Server, holder: &str, options: &[&str], meanwhile: impl FnOnce()) -> (u32, String) {
+    let url = server.url();
+    let arguments = [&["release", "-u", &url, "lock:a", "--holder", holder, "--env", "dev"], options].concat();
+    let mut terminal = Terminal::start(binary().to_str().unwrap(), &arguments, &[]);
+    terminal.wait_for("the question", |screen| screen.contains("[y/N]"));
+    meanwhile();
+    terminal.press("y\r");
+    let screen = terminal.wait_for("the result", |screen| screen.contains("freed") || screen.contains("refused"));
+    (terminal.wait_for_end().status.exit_code(), screen.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn the_command_tells_of_a_renewal_that_came_while_somebody_typed() {
+    let server = Server::start();
+    take(&server, UUID, "30000");
+    let (code, screen) = answered(&server, UUID, &[], || drop(server.cli(&["PEXPIRE", "lock:a", "90000"])));
+    assert!(code == 0 && screen.contains("it was renewed while you decided"), "{screen}");
+
+    take(&server, "worker-7", "30000");
+    let again = || take(&server, "worker-7", "90000");
+    let (code, screen) = answered(&server, "worker-7", &[], again);
+    assert!(code == 1 && screen.contains("--if-renewed"), "{screen}");
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:a"]));
+
+    let (code, screen) = answered(&server, "worker-7", &["--if-renewed"], again);
+    assert!(code == 0 && screen.contains("while you decided"), "{screen}");
+    assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
 }

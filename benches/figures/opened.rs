@@ -78,7 +78,7 @@ impl Console {
                 let (mut monitor, topology) = monitor(&url).await;
                 let settings = crate::common::acting::settings(&url, |_| {});
                 let mut operator = Operator::new(&settings, &topology, &url, Some(scratch("records")));
-                let title = Title { target: url.clone(), environment: None };
+                let title = Title { target: url.clone(), environment: None, ..Title::default() };
                 let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false }, None);
                 let mut terminal = Terminal::new(glass)?;
                 run(&mut app, &mut monitor, &mut operator, &mut terminal, &mut meter, input).await

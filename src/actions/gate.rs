@@ -2,9 +2,15 @@
 
 use std::fmt;
 
+use redis::aio::ConnectionLike;
+use redis::{ErrorKind, RedisResult, ServerErrorKind, Value};
+
+use super::plan::Plan;
+use super::program::Write;
 use crate::glob::Globs;
 use crate::model::Key;
-use crate::settings::Settings;
+use crate::scripts::Script;
+use crate::settings::{ReadOnly, Settings};
 
 /// Whether writing is allowed at all, and which locks are out of reach.
 #[derive(Clone, Debug)]
@@ -14,16 +20,19 @@ pub struct Gate {
     protected: Globs,
 }
 
-/// Leave to write one lock: only the gate gives it.
+/// Leave to write these keys and no others: only the gate gives it, and nothing is written without one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admission {
+    /// The lock that it is about.
     key: Key,
+    /// What else is written with it.
+    others: Vec<Key>,
 }
 
 /// Why something is not done, in a sentence that names the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    ReadOnly(&'static str),
+    ReadOnly(String),
     Protected {
         key: Key,
         by: String,
@@ -51,27 +60,51 @@ pub enum Refusal {
 impl Gate {
     /// For a command whose very name is the consent to write.
     pub fn of_command(settings: &Settings) -> Gate {
-        let closed = settings.read_only.then_some(Refusal::ReadOnly(
-            "the target is read-only, by --read-only or by the config; nothing was written",
-        ));
+        let closed = settings.read_only.as_ref().map(|why| {
+            Refusal::ReadOnly(match why {
+                ReadOnly::Asked => "this is read-only, by --read-only; nothing was written".to_string(),
+                ReadOnly::Target(name) => {
+                    format!(
+                        "this is read-only: the target {name:?} has this address and is marked read_only in the config; \
+                         nothing was written"
+                    )
+                }
+            })
+        });
         Gate { closed, protected: Globs::new(settings.protected.clone()) }
     }
 
     /// For the console, which starts read-only: `write` is whether the operator has turned writing on.
     pub fn of_console(settings: &Settings, write: bool) -> Gate {
         let gate = Gate::of_command(settings);
-        let asleep = Refusal::ReadOnly("lockscope is read-only now; turn writing on with :write");
+        let asleep = Refusal::ReadOnly("lockscope is read-only now; turn writing on with :write".into());
         Gate { closed: gate.closed.or((!write).then_some(asleep)), ..gate }
     }
 
-    /// Lets a write of this lock through, or says why not.
+    /// Lets a write of this key through, and of no other, or says why not.
     pub fn admit(&self, key: &Key) -> Result<Admission, Refusal> {
+        self.let_through(key)?;
+        Ok(Admission { key: key.clone(), others: Vec::new() })
+    }
+
+    /// Lets all that the plan would write through, or says why not.
+    pub fn admit_plan(&self, plan: &Plan) -> Result<Admission, Refusal> {
+        self.let_through(&plan.key)?;
+        let others: Vec<Key> = plan.writes.iter().flat_map(Write::keys).map(Key::from).collect();
+        others.iter().try_for_each(|key| self.let_through(key))?;
+        match plan.only_by_force {
+            Some(why) => Err(Refusal::OnlyByForce(why)),
+            None => Ok(Admission { key: plan.key.clone(), others }),
+        }
+    }
+
+    fn let_through(&self, key: &Key) -> Result<(), Refusal> {
         if let Some(refusal) = &self.closed {
             return Err(refusal.clone());
         }
         match self.protected.iter().find(|glob| glob.matches(key.as_bytes())) {
             Some(glob) => Err(Refusal::Protected { key: key.clone(), by: glob.as_str().to_string() }),
-            None => Ok(Admission { key: key.clone() }),
+            None => Ok(()),
         }
     }
 
@@ -84,6 +117,31 @@ impl Gate {
 impl Admission {
     pub fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// Whether all that this writes was let through.
+    pub(super) fn covers(&self, write: &Write) -> bool {
+        let admitted =
+            |key: &Vec<u8>| self.key.as_bytes() == *key || self.others.iter().any(|other| other.as_bytes() == *key);
+        write.keys().iter().all(admitted)
+    }
+
+    /// Runs a script, by its hash, and by its text where the server does not know it (any more). What `keys` are written is
+    /// up to the script: those of test locks write the admitted key alone, the keys of a plan are compared with
+    /// [`covers`](Admission::covers) before.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        conn: &mut impl ConnectionLike,
+        keys: &[Vec<u8>],
+        args: &[Vec<u8>],
+    ) -> RedisResult<Value> {
+        match script.command("EVALSHA", &script.sha1(), keys, args).query_async(conn).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                script.command("EVAL", script.text, keys, args).query_async(conn).await
+            }
+            answer => answer,
+        }
     }
 }
 
@@ -129,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_closed_gate_lets_nothing_through() {
-        let closed = Refusal::ReadOnly("no");
+        let closed = Refusal::ReadOnly("no".into());
         assert_eq!(gate(Some(closed.clone()), &[]).admit(&Key::from("a")), Err(closed));
     }
 

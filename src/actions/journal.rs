@@ -1,8 +1,7 @@
 //! What is on record of the actions: the audit file, and what was freed, for as long as it can be put back.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use super::keep::{Deed, Kept};
 use super::keyspace::Keyspace;
 use super::plan::Plan;
+use super::tally::Tally;
 use crate::audit::{self, Audit};
 use crate::model::Time;
 use crate::text;
@@ -79,6 +79,29 @@ impl Journal {
         self.audit.write(now, entry)
     }
 
+    /// Notes that several were asked for and some of them not begun, and why.
+    pub fn write_stopped(&mut self, now: Time, context: &Context, tally: &Tally, why: &str) -> io::Result<()> {
+        let entry = json!({
+            "id": self.number(now),
+            "action": "stop",
+            "phase": "end",
+            "ended": "stopped",
+            "target": context.target,
+            "node": context.node,
+            "db": context.db,
+            "environment": context.environment,
+            "key": null,
+            "asked": tally.asked,
+            "done": tally.done,
+            "refused": tally.refused,
+            "unknown": tally.unknown,
+            "untouched": tally.untouched(),
+            "why": format!("{why}: {tally}"),
+            "reason": context.reason,
+        });
+        self.audit.write(now, entry)
+    }
+
     /// Keeps what is freed; on the disk when this returns.
     pub(super) fn keep(&mut self, kept: &Kept) -> io::Result<()> {
         // The others are counted once: what a batch adds to them is never dropped while it goes on.
@@ -86,11 +109,7 @@ impl Journal {
             self.purge(Time(kept.about.at));
             self.make_room()?;
         }
-        let (path, new) = (self.path(kept.id()), self.directory.join(format!(".{}.new", kept.id())));
-        let mut file = audit::private(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
-        file.write_all(&serde_json::to_vec(kept).map_err(io::Error::other)?)?;
-        file.sync_data()?;
-        std::fs::rename(new, path)
+        audit::write_private(&self.path(kept.id()), &serde_json::to_vec(kept).map_err(io::Error::other)?)
     }
 
     pub(super) fn forget(&self, id: &str) {
@@ -202,6 +221,8 @@ mod tests {
             hazards: Vec::new(),
             obstacles: Vec::new(),
             only_by_force: None,
+            doubt: None,
+            end: None,
             keyspace: None,
             undo: None,
         };

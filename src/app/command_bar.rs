@@ -1,6 +1,7 @@
 //! What is typed after `:`, read: it is refused with the reason, or becomes a deed to be done on the app.
 
 use super::{App, Effect, Order, Wish};
+use crate::actions::plan;
 use crate::cli::duration;
 use crate::filter::{BadFilter, Filter};
 use crate::keys;
@@ -39,6 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
         }
         ("extend", false) => {
             let ttl = duration(&rest).map_err(|why| format!("{why}; write :extend 5m"))?;
+            plan::may_extend_by(ttl).map_err(|why| why.to_string())?;
             Ok(Box::new(move |app, now| app.wish(Wish::Extend(Some(ttl)), now)))
         }
         ("acquire", false) => {

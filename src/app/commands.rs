@@ -78,6 +78,7 @@ impl App {
             Command::Help => self.overlay = Overlay::Help { scroll: 0 },
             Command::Redraw => return vec![Effect::Redraw],
             Command::Suspend => return vec![Effect::Suspend],
+            Command::Quit if self.undone().is_some() => self.overlay = Overlay::Leave,
             Command::Quit => return vec![Effect::Quit],
         }
         Vec::new()
@@ -119,7 +120,7 @@ impl App {
         match &mut self.overlay {
             Overlay::Results { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.writing.results.len()),
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
-            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) => {}
+            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) | Overlay::Leave => {}
             Overlay::None if in_lab => self.lab.step(by),
             Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
             Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),

@@ -232,9 +232,18 @@ impl App {
         }
     }
 
+    /// How many are not done yet, and of how many, while something is being done.
+    pub fn undone(&self) -> Option<(usize, usize)> {
+        self.writing.running.map(|asked| (asked.saturating_sub(self.writing.results.len()), asked))
+    }
+
     /// One result is a line at the bottom, unless it has to be read; several are a list.
     pub(super) fn all_performed(&mut self) {
         let asked = self.writing.running.take().unwrap_or(0);
+        if matches!(self.overlay, Overlay::Leave) {
+            // Nothing is left to wait for, and nothing to ask.
+            self.overlay = Overlay::None;
+        }
         let results = &mut self.writing.results;
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
@@ -269,6 +278,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }
+            line.extend(performed.renewed.iter().flat_map(|renewed| ["; ", renewed]));
             line
         }
     }
@@ -290,6 +300,9 @@ fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Ch
             None => Ok(plan),
         }
     };
+    if let Some(permit) = plan::returned(lock, now) {
+        return Ok(vec![Choice::of("give one permit back", permit)]);
+    }
     match lock.holders.as_slice() {
         [] => choices.push(Choice::of("free it", free(None)?)),
         [one] => choices.push(Choice::of("free it", free(Some(&one.token))?)),

@@ -2,16 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::actions::{Action, Context, Gate, Journal, Outcome, Performed, Plan, Refusal, perform};
+use super::signals::{self, Signals};
+use crate::actions::{
+    Action, Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
+};
 use crate::cli::Environment;
+use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
 use crate::model::{LockView, Ttl};
 use crate::output;
+use crate::talk;
 use crate::text::{self, short_duration};
+
+/// Between two of many.
+const BREATHER: Duration = Duration::from_millis(20);
 
 /// Somebody who is about to write.
 pub struct Operator<'a> {
@@ -20,6 +29,8 @@ pub struct Operator<'a> {
     journal: Journal,
     context: Context,
     json: bool,
+    /// From the first write on, whoever tells us to end is heard, and what is under way is finished.
+    signals: Option<Signals>,
 }
 
 impl<'a> Operator<'a> {
@@ -38,27 +49,91 @@ impl<'a> Operator<'a> {
             environment: session.settings.environment.map(Environment::name),
             reason: reason.map(|reason| text::visible(reason.as_bytes())),
         };
-        Ok(Operator { session, gate, journal, context, json })
+        Ok(Operator { session, gate, journal, context, json, signals: None })
+    }
+
+    /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
+    pub fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
+        let plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+        if plans.is_empty() {
+            return Err(Fault::finding("nothing of it may be done"));
+        }
+        if plans.len() > dry_run::MOST {
+            let most = dry_run::MOST;
+            return Err(Fault::finding(format!("a plan holds {most} locks at most; narrow the filter or add --limit")));
+        }
+        let kept = DryRuns::open()
+            .and_then(|runs| runs.keep(plans, &self.context.target, self.context.db, Clock::start().now()));
+        kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
     }
 
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
+    /// Does them one after the other. A signal, or an answer that does not come, ends it after the one under way; what
+    /// became of all is told then, and is on record.
+    pub async fn perform_all(&mut self, plans: &[&Plan]) -> Result<u8, Fault> {
+        let Some(first) = plans.first() else { return Ok(0) };
+        let (mut tally, mut code, mut stopped) = (Tally::of(plans.len(), &first.action), 0, None);
+        for (number, plan) in plans.iter().enumerate() {
+            stopped = stopped.or(if number == 0 { None } else { self.told_to_end(BREATHER).await });
+            if stopped.is_some() {
+                break;
+            }
+            let performed = self.attempt(plan).await?;
+            tally.count(&performed.outcome);
+            code = code.max(exit_code(&performed.outcome));
+            stopped = match (self.tell(plan, &performed), &performed.outcome) {
+                (Err(fault), _) => Some(format!("a failure ({fault})")),
+                (Ok(()), Outcome::Unknown(_)) => Some("an answer that did not come".into()),
+                (Ok(()), _) => None,
+            };
+        }
+        if tally.untouched() > 0 {
+            let why = stopped.unwrap_or_default();
+            // Whoever reads our output, or the terminal, may be gone: that is no reason to stop here.
+            let _ = writeln!(io::stderr(), "stopped by {why}: {tally}");
+            let now = Clock::start().now();
+            let noted = self.journal.write_stopped(now, &self.context, &tally, &format!("stopped by {why}"));
+            noted.map_err(|why| Fault::finding(format!("the audit file can't be written: {why}")))?;
+            code = code.max(1);
+        }
+        Ok(code)
+    }
+
+    /// Waits for a moment; the name of a signal that came by then.
+    async fn told_to_end(&mut self, pause: Duration) -> Option<String> {
+        let signals = self.signals.as_mut()?;
+        tokio::select! {
+            biased;
+            signal = signals.next() => Some(signals::name_of(signal).to_string()),
+            () = tokio::time::sleep(pause) => None,
+        }
+    }
+
     /// Does it and says what came of it.
     pub async fn perform(&mut self, plan: &Plan) -> Result<Outcome, Fault> {
-        let node = &self.session.topology.nodes()[0];
-        let performed = perform(plan, &self.gate, node, &mut self.journal, &self.context).await;
+        let performed = self.attempt(plan).await?;
         self.tell(plan, &performed)?;
         Ok(performed.outcome)
     }
 
+    async fn attempt(&mut self, plan: &Plan) -> Result<Performed, Fault> {
+        if self.signals.is_none() {
+            self.signals = Some(Signals::listen()?);
+        }
+        let node = &self.session.topology.nodes()[0];
+        Ok(perform(plan, &self.gate, node, &mut self.journal, &self.context).await)
+    }
+
     /// Says what would be done.
-    pub fn show(&self, plan: &Plan) -> Result<(), Fault> {
+    pub fn show(&self, plan: &Plan, kept: Option<&str>) -> Result<(), Fault> {
         let refusal = self.refusal(plan);
         if self.json {
             let mut shown = self.result(plan, None, None, None, None);
             shown["dry_run"] = json!(true);
+            shown["plan"] = json!(kept.filter(|_| refusal.is_none()));
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
@@ -69,9 +144,9 @@ impl<'a> Operator<'a> {
     }
 
     /// Says what would be done to many: a table, and each hazard once.
-    pub fn show_all(&self, plans: &[(&LockView, Plan)]) -> Result<(), Fault> {
+    pub fn show_all(&self, plans: &[(&LockView, Plan)], kept: Option<&str>) -> Result<(), Fault> {
         if self.json {
-            return plans.iter().try_for_each(|(_, plan)| self.show(plan));
+            return plans.iter().try_for_each(|(_, plan)| self.show(plan, kept));
         }
         let locks: Vec<LockView> = plans.iter().map(|(lock, _)| (*lock).clone()).collect();
         let hazards: BTreeSet<&String> = plans.iter().flat_map(|(_, plan)| &plan.hazards).collect();
@@ -92,9 +167,8 @@ impl<'a> Operator<'a> {
     }
 
     /// Why it would not be done, as far as that is known without the server.
-    fn refusal(&self, plan: &Plan) -> Option<Refusal> {
-        let by_force = plan.only_by_force.map(Refusal::OnlyByForce);
-        self.gate.admit(&plan.key).err().or(by_force)
+    pub fn refusal(&self, plan: &Plan) -> Option<Refusal> {
+        self.gate.admit_plan(plan).err()
     }
 
     /// Asks for leave, after the preview: on production by the lock's name. Without a terminal there is nobody to ask.
@@ -103,7 +177,7 @@ impl<'a> Operator<'a> {
             return Err(Fault::finding(why.to_string()));
         }
         if yes {
-            return Ok(true);
+            return in_doubt(plan).map_or(Ok(true), |why| Err(Fault::finding(why)));
         }
         if !io::stdin().is_terminal() {
             return Err(Fault::usage(format!(
@@ -113,33 +187,35 @@ impl<'a> Operator<'a> {
         }
         let mut shown = Vec::new();
         preview(plan, None, &mut shown)?;
-        eprint!("{}", String::from_utf8_lossy(&shown));
+        talk::say_all(&String::from_utf8_lossy(&shown));
         if self.session.settings.environment == Some(Environment::Prod) {
-            eprint!("This is production. Type the lock's name to {} it: ", plan.action.name());
+            talk::ask(&format!("This is production. Type the lock's name to {} it: ", plan.action.name()));
             return Ok(answer()? == text::visible(plan.key.as_bytes()));
         }
-        eprint!("Do that? [y/N] ");
+        talk::ask("Do that? [y/N] ");
         Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
     }
 
     fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo } = performed;
+        let Performed { id, outcome, undo, renewed } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
             let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            result["renewed"] = json!(renewed.is_some());
             if plan.action == Action::Free {
                 result["undo"] = undo_json(undo);
             }
             return print_json(&result);
         }
-        let line = match outcome {
+        let mut line = match outcome {
             Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
             Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
             Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
         };
+        line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
         super::print(|out| writeln!(out, "{line}")).map(drop)
     }
 
@@ -187,6 +263,12 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
     }
 }
 
+/// Why nobody but a person can say yes to it, and what a script has to say.
+pub fn in_doubt(plan: &Plan) -> Option<String> {
+    let doubt = plan.doubt.as_ref()?;
+    Some(format!("{}: {doubt} Add --force if you know that it is a lock", plan.key))
+}
+
 fn undo_json(undo: &Result<(), String>) -> Value {
     json!({ "possible": undo.is_ok(), "why": undo.as_ref().err() })
 }
@@ -202,7 +284,11 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
 
 fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
     let mut line = match &plan.action {
-        Action::Free => format!("freed {}", plan.key),
+        Action::Free => match plan.permits() {
+            Some(1) => format!("gave 1 permit back to {}", plan.key),
+            Some(permits) => format!("gave {permits} permits back to {}", plan.key),
+            None => format!("freed {}", plan.key),
+        },
         Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
         Action::Undo(_) => format!("{} is held again", plan.key),
     };
@@ -246,7 +332,6 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
 }
 
 fn answer() -> Result<String, Fault> {
-    io::stderr().flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\n', '\r']).to_string())

@@ -43,14 +43,18 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
     let keys = Keys::bound(&settings.keys)?;
     let theme = Theme { color: settings.color, ascii: settings.ascii };
     let target = settings.target.clone().unwrap_or_else(|| session.shown.clone());
-    let title = Title { target, environment: settings.environment.map(|environment| environment.name()) };
+    let title = Title {
+        target,
+        environment: settings.environment.map(|environment| environment.name()),
+        protected_by: settings.protected_by.clone(),
+    };
     let mut app = App::new(title, keys, theme, None);
     let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
     if sampled.is_some() {
         app.consent = Consent::Given;
         monitor.sample_by(sampled);
     }
-    app.writing = Writing::new(settings.read_only, settings.write, monitor.clock.now());
+    app.writing = Writing::new(settings.read_only.is_some(), settings.write, monitor.clock.now());
     let mut operator = Operator::new(settings, &session.topology, &session.shown, None);
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
@@ -60,12 +64,16 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         None => looping.await,
     };
     drop(tty);
+    let unfinished = operator.finish().await;
+    if let Some(tally) = &unfinished {
+        let _ = writeln!(io::stderr(), "lockscope: left while writing: {tally}");
+    }
     for left in operator.close().await {
         // A terminal that has gone away is no reason to fail.
         let _ = writeln!(io::stderr(), "lockscope: {left}");
     }
     ended?;
-    Ok(0)
+    Ok(u8::from(unfinished.is_some()))
 }
 
 /// The terminal while it is ours: given back on every way out, a panic included.

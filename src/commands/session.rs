@@ -16,7 +16,7 @@ use crate::output::{Look, Place};
 use crate::pace::Pace;
 use crate::settings::{Outside, Settings, Talk};
 use crate::topology::{Endpoint, Topology};
-use crate::{glob, servers};
+use crate::{glob, servers, talk};
 
 /// A target, ready to be asked.
 pub struct Session {
@@ -28,7 +28,11 @@ pub struct Session {
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        Session::with(Settings::load(global)?).await
+        let session = Session::with(Settings::load(global)?).await?;
+        if let Some(told) = &session.settings.protected_by {
+            session.say(told);
+        }
+        Ok(session)
     }
 
     /// A server of our own: nothing of the user's environment or config is meant for it.
@@ -43,8 +47,9 @@ impl Session {
             ..Global::default()
         };
         let outside = Outside {
-            env: &|name| std::env::var(name).ok().filter(|_| name == "NO_COLOR"),
+            env: &|name| std::env::var_os(name).filter(|_| name == "NO_COLOR"),
             read: &|path| std::fs::read_to_string(path),
+            places: &crate::settings::places,
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };
         Session::with(Settings::resolve(&ours, &outside, &Config::default())?).await
@@ -124,7 +129,7 @@ impl Session {
     /// Says something on stderr, unless asked to be quiet.
     pub fn say(&self, text: &str) {
         if self.settings.talk > Talk::Quiet {
-            eprintln!("{text}");
+            talk::say(text);
         }
     }
 
@@ -162,6 +167,7 @@ fn node_json(node: &crate::monitor::NodeStatus) -> Value {
             "walked": scan.walked,
             "matched": scan.matched,
             "unread": scan.unread,
+            "incomplete": scan.shortfall.as_ref().map(ToString::to_string),
             "calls": scan.calls,
             "count": scan.count,
         })),

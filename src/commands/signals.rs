@@ -32,3 +32,14 @@ impl Signals {
         }
     }
 }
+
+/// Its name, as people know it.
+pub fn name_of(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGINT => "SIGINT",
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGQUIT => "SIGQUIT",
+        _ => "a signal",
+    }
+}

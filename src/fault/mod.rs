@@ -25,6 +25,7 @@ pub enum Exit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub exit: Exit,
+    /// Harmless to a terminal, whatever it quotes.
     sentence: String,
     /// Lines to print beneath, such as the place of the error in a filter.
     detail: Option<String>,
@@ -44,17 +45,18 @@ impl Fault {
     }
 
     fn new(exit: Exit, sentence: impl Into<String>) -> Fault {
-        Fault { exit, sentence: sentence.into(), detail: None }
+        Fault { exit, sentence: text::harmless(&sentence.into()), detail: None }
     }
 
     /// With lines to print beneath the sentence.
     pub fn with_detail(self, detail: impl Into<String>) -> Fault {
-        Fault { detail: Some(detail.into()), ..self }
+        let lines: Vec<String> = detail.into().split('\n').map(text::harmless).collect();
+        Fault { detail: Some(lines.join("\n")), ..self }
     }
 
     /// The same, with where it comes from in front: a variable, a line of a file.
     pub fn at(self, place: &str) -> Fault {
-        Fault { sentence: format!("{place}: {}", self.sentence), ..self }
+        Fault { sentence: text::harmless(&format!("{place}: {}", self.sentence)), ..self }
     }
 
     pub fn exit_code(&self) -> u8 {
@@ -94,31 +96,58 @@ pub fn quiet_pipe(result: io::Result<()>) -> Result<(), Fault> {
     }
 }
 
-/// A URL, right or wrong, without user and password, safe to print.
+/// A URL, right or wrong, without user and password, safe to print. What may be a password in the wrong place is hidden
+/// too: where the port belongs, in the path, in a parameter that we do not know.
 pub fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let colon = if scheme.is_empty() { "" } else { "://" };
-    let secret_parameter = rest.find("?pass").or_else(|| rest.find("&pass"));
+    let is_path = matches!(scheme.rsplit('=').next(), Some("unix" | "redis+unix" | "valkey+unix"));
     // The last '@' counts, wherever it is: a password may contain anything when it was not escaped.
-    let rest = match (rest.rfind('@'), secret_parameter) {
-        (Some(at), Some(parameter)) if parameter < at => "***".to_string(),
-        (Some(at), _) => format!("***@{}", &rest[at + 1..]),
-        (None, _) => rest.to_string(),
+    let (login, rest) = match rest.rsplit_once('@') {
+        // It is in a parameter, and what follows is as secret as what stands before.
+        Some((before, _)) if before.split_once('?').is_some_and(|(_, query)| query.contains('=')) => ("***", ""),
+        Some((_, after)) => ("***@", after),
+        None => ("", rest),
     };
-    let rest = match rest.split_once('?') {
-        Some((path, query)) => {
-            let pairs: Vec<String> = query.split('&').map(shown_parameter).collect();
-            format!("{path}?{}", pairs.join("&"))
-        }
-        None => rest,
+    let (rest, fragment) = match rest.split_once('#') {
+        Some((rest, "insecure")) => (rest, "#insecure"),
+        Some((rest, _)) => (rest, "#***"),
+        None => (rest, ""),
     };
-    text::visible(format!("{scheme}{colon}{rest}").as_bytes())
+    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+    let place = if is_path { place.to_string() } else { shown_place(place) };
+    let query = query.map(|query| query.split('&').map(shown_parameter).collect::<Vec<_>>().join("&"));
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    text::visible(format!("{scheme}{colon}{login}{place}{query}{fragment}").as_bytes())
+}
+
+/// Hosts with their ports, and the database.
+fn shown_place(place: &str) -> String {
+    let (authority, path) = place.split_once('/').map_or((place, None), |(authority, path)| (authority, Some(path)));
+    let hosts: Vec<String> = authority.split(',').map(shown_host).collect();
+    let is_number = |part: &str| part.len() <= 5 && part.bytes().all(|byte| byte.is_ascii_digit());
+    match path {
+        None => hosts.join(","),
+        Some(path) if is_number(path) => format!("{}/{path}", hosts.join(",")),
+        Some(_) => format!("{}/***", hosts.join(",")),
+    }
+}
+
+fn shown_host(host: &str) -> String {
+    // An address in brackets has colons of its own.
+    let begin = host.rfind(']').map_or(0, |end| end + 1);
+    match host[begin..].split_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_err() => format!("{}:***", &host[..host.len() - port.len() - 1]),
+        _ => host.to_string(),
+    }
 }
 
 fn shown_parameter(pair: &str) -> String {
     match pair.split_once('=') {
-        Some((name, _)) if name.starts_with("pass") => format!("{name}=***"),
-        _ => pair.to_string(),
+        Some(("db", number)) if number.parse::<u32>().is_ok() => pair.to_string(),
+        Some(("user" | "username", _)) => pair.to_string(),
+        Some((name, _)) => format!("{name}=***"),
+        None => "***".to_string(),
     }
 }
 
@@ -132,6 +161,13 @@ mod tests {
         assert_eq!(shown("redis://:p@ss/w#?@cache"), "redis://***@cache");
         assert_eq!(shown("unix:///s?user=a&pass=b&db=1"), "unix:///s?user=a&pass=***&db=1");
         assert_eq!(shown("unix:///s?password=a@b"), "unix://***");
+        assert_eq!(shown("unix:///s?auth=a@b"), "unix://***");
+        assert_eq!(shown("redis://default:pw/0"), "redis://default:***/0");
+        assert_eq!(shown("redis://[::1]:7000/0"), "redis://[::1]:7000/0");
+        assert_eq!(shown("redis://[::1]:pw"), "redis://[::1]:***");
+        assert_eq!(shown("redis://h/pw?pwd=pw&pw#pw"), "redis://h/***?pwd=***&***#***");
+        assert_eq!(shown("default:pw"), "default:***");
+        assert_eq!(shown("redis:/default:pw"), "redis:***/***");
         assert_eq!(shown("redis://:a?pass=b@c"), "redis://***");
         assert_eq!(shown("pw@cache"), "***@cache");
         assert_eq!(shown("redis://cache\u{1b}[2J"), "redis://cache\\u{1b}[2J");

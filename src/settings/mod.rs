@@ -3,7 +3,11 @@
 //! [`Settings::resolve`] is the only place where they meet. It is pure: whatever comes from outside is in
 //! [`Outside`], so that tests can hand it in.
 
-use std::collections::BTreeMap;
+mod login;
+mod protection;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +18,18 @@ use crate::fault::Fault;
 use crate::glob::Glob;
 use crate::model::Tuning;
 use crate::secret::Secret;
-use crate::server_url::ServerUrl;
+use crate::server_url::{Address, ServerUrl};
+pub use login::Login;
+use protection::Protection;
+pub use protection::{ReadOnly, places};
 
 /// The world beyond the arguments and the config file.
 pub struct Outside<'a> {
-    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// A variable as it is: it may be no text.
+    pub env: &'a dyn Fn(&str) -> Option<OsString>,
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// All that each address is known by; see [`places`].
+    pub places: &'a dyn Fn(&[&Address]) -> Vec<BTreeSet<String>>,
     pub stdout_is_terminal: bool,
 }
 
@@ -50,8 +60,7 @@ pub struct Settings {
     pub servers: Vec<ServerUrl>,
     /// The target's name, where one was used.
     pub target: Option<String>,
-    pub username: Option<String>,
-    pub password: Option<Secret>,
+    pub login: Login,
     pub tls: Tls,
     pub db: u32,
     pub environment: Option<Environment>,
@@ -71,8 +80,10 @@ pub struct Settings {
     pub talk: Talk,
     /// Writing was asked for with `--write`.
     pub write: bool,
-    /// Writing is refused, by `--read-only` or by the target.
-    pub read_only: bool,
+    /// Why every write is refused, where that is so.
+    pub read_only: Option<ReadOnly>,
+    /// What targets forbid that were not chosen but have this address, in a sentence.
+    pub protected_by: Option<String>,
     pub config_file: Option<PathBuf>,
     /// Keys of the console's commands, where they are not the usual ones.
     pub keys: BTreeMap<String, Vec<String>>,
@@ -86,8 +97,9 @@ impl Settings {
         use std::io::IsTerminal;
         let config = Config::load(cli.config.as_deref())?;
         let outside = Outside {
-            env: &|name| std::env::var(name).ok(),
+            env: &|name| std::env::var_os(name),
             read: &|path| std::fs::read_to_string(path),
+            places: &places,
             stdout_is_terminal: std::io::stdout().is_terminal(),
         };
         Settings::resolve(cli, &outside, &config)
@@ -108,29 +120,30 @@ impl Settings {
                 ));
             }
         };
-        if cli.write && target.read_only {
-            let name = target_name.unwrap_or_default();
+        let addresses: Vec<&Address> = servers.iter().map(|server| &server.address).collect();
+        let protection = Protection::of(cli, outside, config, target_name.as_deref(), &addresses);
+        if let (true, Some(ReadOnly::Target(name))) = (cli.write, &protection.read_only) {
             return Err(Fault::finding(format!(
                 "the target {name:?} is marked read_only in the config; leave out --write"
             )));
         }
         Ok(Settings {
-            username: cli.user.clone().or_else(|| server.username.clone()).or_else(|| target.user.clone()),
-            password: password(cli, outside, server, target)?,
+            login: Login::of(cli, outside, server, target)?,
             tls: tls(cli, outside, server, target)?,
             db: server.db,
-            environment: cli.env.or(target.environment),
+            environment: protection.environment,
             patterns: cli.patterns.iter().map(|text| Glob::new(text).map_err(usage)).collect::<Result<_, _>>()?,
             extra_patterns: config.patterns.iter().chain(&target.patterns).cloned().collect(),
             mappings: mappings(cli, config)?,
-            protected: config.protected.iter().chain(&target.protected).cloned().collect(),
+            protected: protection.protected,
             tuning: config::tuned(config.findings.iter().chain(&target.findings)),
             pace: cli.pace.or(target.pace),
             color: color(cli, outside),
             ascii: cli.ascii,
             talk: talk(cli),
             write: cli.write,
-            read_only: cli.read_only || target.read_only,
+            read_only: protection.read_only,
+            protected_by: protection.told,
             config_file: config.file.clone(),
             keys: config.keys.clone(),
             target: target_name,
@@ -149,7 +162,7 @@ fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<
         return Ok((config.target(name)?.urls.clone(), Some(name.clone())));
     }
     for variable in ["LOCKSCOPE_URL", "REDIS_URL"] {
-        if let Some(text) = set(outside, variable) {
+        if let Some(text) = set(outside, variable)? {
             return Ok((vec![ServerUrl::parse(&text).map_err(|fault| fault.at(variable))?], None));
         }
     }
@@ -160,21 +173,11 @@ fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<
 }
 
 /// An environment variable that is set to something.
-fn set(outside: &Outside<'_>, variable: &str) -> Option<String> {
-    (outside.env)(variable).filter(|value| !value.is_empty())
-}
-
-fn password(cli: &Global, outside: &Outside<'_>, server: &ServerUrl, target: &Target) -> Result<Option<Secret>, Fault> {
-    if let Some(path) = &cli.password_file {
-        return first_line(outside, path).map(Some);
-    }
-    if let Some(password) = &server.password {
-        return Ok(Some(password.clone()));
-    }
-    if let Some(password) = set(outside, "LOCKSCOPE_PASSWORD") {
-        return Ok(Some(Secret::new(password)));
-    }
-    target.password_file.as_ref().map(|path| first_line(outside, path)).transpose()
+fn set(outside: &Outside<'_>, variable: &str) -> Result<Option<String>, Fault> {
+    let Some(value) = (outside.env)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
+    // What can't be read is not taken for something that was not set.
+    let no_text = |_| Fault::usage(format!("{variable} is no UTF-8 text; set it anew, or unset it"));
+    value.into_string().map(Some).map_err(no_text)
 }
 
 fn first_line(outside: &Outside<'_>, path: &Path) -> Result<Secret, Fault> {
@@ -191,9 +194,11 @@ fn first_line(outside: &Outside<'_>, path: &Path) -> Result<Secret, Fault> {
 
 /// `~/` stands for the home directory; a shell does this for arguments, nobody does it for the config.
 fn home(outside: &Outside<'_>, path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), set(outside, "HOME")) {
-        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
-        _ => path.to_path_buf(),
+    let Ok(rest) = path.strip_prefix("~") else { return path.to_path_buf() };
+    // A path need not be text.
+    match (outside.env)("HOME").filter(|home| !home.is_empty()) {
+        Some(home) => Path::new(&home).join(rest),
+        None => path.to_path_buf(),
     }
 }
 
@@ -227,8 +232,9 @@ fn mappings(cli: &Global, config: &Config) -> Result<Vec<Mapping>, Fault> {
 }
 
 fn color(cli: &Global, outside: &Outside<'_>) -> bool {
-    let dumb = set(outside, "TERM").is_some_and(|term| term == "dumb");
-    outside.stdout_is_terminal && !cli.no_color && !dumb && set(outside, "NO_COLOR").is_none()
+    let is = |variable: &str| (outside.env)(variable).filter(|value| !value.is_empty());
+    let dumb = is("TERM").is_some_and(|term| term == "dumb");
+    outside.stdout_is_terminal && !cli.no_color && !dumb && is("NO_COLOR").is_none()
 }
 
 fn talk(cli: &Global) -> Talk {

@@ -23,13 +23,14 @@ const CONFIG: &str = r#"
 fn resolve(cli: Global, env: &[(&str, &str)], config: &str) -> Result<Settings, Fault> {
     let config = Config::parse(config, Path::new("/c/config.toml")).unwrap();
     let outside = Outside {
-        env: &|name| env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string()),
+        env: &|name| env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()),
         read: &|path| match path.to_str() {
             Some("/home/me/pw") => Ok("from-target\n".into()),
             Some("pw") => Ok("from-file\r\nsecond line\n".into()),
             Some("empty") => Ok("\n".into()),
             _ => Err(io::ErrorKind::NotFound.into()),
         },
+        places: &places,
         stdout_is_terminal: true,
     };
     Settings::resolve(&cli, &outside, &config)
@@ -65,16 +66,19 @@ fn the_server_comes_from_the_most_explicit_source() {
 fn a_target_brings_its_settings() {
     let cli = Global { target: Some("orders".into()), ..Global::default() };
     let settings = resolve(cli, &[("HOME", "/home/me")], CONFIG).unwrap();
-    assert_eq!(settings.username.as_deref(), Some("ops"), "the URL is nearer than 'user'");
-    assert_eq!(settings.password.unwrap().reveal(), "from-target");
+    assert_eq!(settings.login.user(), Some("ops"), "the URL is nearer than 'user'");
+    assert_eq!(settings.login.password().unwrap().reveal(), "from-target");
     assert_eq!(settings.environment, Some(Environment::Prod));
     assert_eq!(settings.pace, Some(PaceArg::Percent(5)));
     assert_eq!(settings.tls.ca.as_deref(), Some(Path::new("/c/ca.pem")));
-    assert!(settings.read_only && settings.patterns.is_empty());
+    assert!(settings.read_only.is_some() && settings.patterns.is_empty());
     let extra: Vec<&str> = settings.extra_patterns.iter().map(Glob::as_str).collect();
     assert_eq!(extra, ["all:*", "orders:*"]);
     let plain = resolve(url("redis://other"), &[], CONFIG).unwrap();
-    assert!(plain.password.is_none() && !plain.read_only, "a target's password never goes to another server");
+    assert!(
+        plain.login == Login::Default && plain.read_only.is_none(),
+        "a target's password never goes to another server"
+    );
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn the_password_comes_from_the_most_explicit_source() {
         (url("redis://:from-url@h"), &env[..], "from-url"),
         (url("redis://h"), &env[..], "from-env"),
     ] {
-        assert_eq!(resolve(cli, env, "").unwrap().password.unwrap().reveal(), expected);
+        assert_eq!(resolve(cli, env, "").unwrap().login.password().unwrap().reveal(), expected);
     }
     assert!(resolve(file("nope"), &[], "").unwrap_err().to_string().contains("can't read the password file nope"));
     assert!(resolve(file("empty"), &[], "").unwrap_err().to_string().contains("first line"));

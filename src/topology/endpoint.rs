@@ -8,7 +8,7 @@ use redis::{
 
 use crate::fault::Fault;
 use crate::server_url::Address;
-use crate::settings::{Settings, Tls};
+use crate::settings::{Login, Settings, Tls};
 
 /// Where a target is, with everything needed to connect. Debug output never shows it: it carries the password.
 #[derive(Clone)]
@@ -34,12 +34,11 @@ impl Endpoint {
             Address::Tcp { host, port } => ConnectionAddr::Tcp(host.clone(), *port),
         };
         let mut login = RedisConnectionInfo::default().set_db(i64::from(settings.db));
-        if let Some(username) = &settings.username {
-            login = login.set_username(username);
-        }
-        if let Some(password) = &settings.password {
-            login = login.set_password(password.reveal());
-        }
+        login = match &settings.login {
+            Login::Default => login,
+            Login::Password(password) => login.set_password(password.reveal()),
+            Login::User { name, password } => login.set_username(name).set_password(password.reveal()),
+        };
         let info =
             addr.into_connection_info().map_err(|error| Fault::from_redis(&error, &shown))?.set_redis_settings(login);
         let tls = if server.tls { Some(certificates(&settings.tls)?) } else { None };

@@ -18,6 +18,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
         Overlay::Filter(prompt) => return Some(draw_prompt(frame, app, area, "/ ", prompt)),
         Overlay::Command(prompt) => return Some(draw_prompt(frame, app, area, ": ", prompt)),
         Overlay::Acquire(prompt) => return Some(draw_prompt(frame, app, area, "take ", prompt)),
+        Overlay::Leave => {
+            let (left, asked) = app.undone().unwrap_or_default();
+            let are = if left == 1 { "is" } else { "are" };
+            let text = format!(" {left} of {asked} {are} not done yet; leave? y leaves, any other key stays");
+            frame.render_widget(Line::styled(text, app.theme.warning()), area);
+            return None;
+        }
         Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } => {}
     }
     if let Some(notice) = &app.notice {

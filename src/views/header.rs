@@ -84,6 +84,10 @@ fn place(app: &App) -> Vec<Part> {
             parts.push(part(mode, theme.dim()).gives_way(6));
         }
     }
+    // Longer than the rest, and it stays: then this is what is cut.
+    if let Some(told) = &app.title.protected_by {
+        parts.push(part(format!(" {} ", part::safe(told, theme)), theme.warning()));
+    }
     parts
 }
 

@@ -119,7 +119,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         Overlay::Help { scroll } => help::draw(frame, app, area, *scroll),
         Overlay::Results { scroll } => dialog::draw_results(frame, app, area, *scroll),
         Overlay::Dialog(dialog) => return Some(dialog::draw(frame, app, area, dialog)),
-        Overlay::None | Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) => {}
+        Overlay::None | Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Leave => {}
     }
     below
 }

@@ -53,6 +53,17 @@ fn tour(stage: &mut Stage) -> Vec<Buffer> {
 }
 
 #[test]
+fn the_first_line_tells_what_other_targets_forbid_here() {
+    let mut stage = shop();
+    stage.app.title.protected_by = Some("read-only, prod: target orders-prod has this address".into());
+    for (width, part) in [(80, "read-only"), (140, "read-only, prod: target orders-prod has this address")] {
+        stage.resize(width, 24);
+        let screen = stage.screen();
+        assert!(screen.lines().next().unwrap_or_default().contains(part), "{screen}");
+    }
+}
+
+#[test]
 fn locks_at_80x24() {
     assert_snapshot!(shop().screen());
 }

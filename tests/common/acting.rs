@@ -31,7 +31,12 @@ pub struct Acting {
 pub fn settings(url: &str, change: impl FnOnce(&mut Global)) -> Settings {
     let mut global = Global { urls: vec![url.to_string()], ..Global::default() };
     change(&mut global);
-    let outside = Outside { env: &|_| None, read: &|path| std::fs::read_to_string(path), stdout_is_terminal: false };
+    let outside = Outside {
+        env: &|_| None,
+        read: &|path| std::fs::read_to_string(path),
+        places: &lockscope::settings::places,
+        stdout_is_terminal: false,
+    };
     Settings::resolve(&global, &outside, &Config::default()).expect("good settings")
 }
 
@@ -70,7 +75,10 @@ impl Acting {
         let mut table = Table::new(recogniser.into(), Limits::default());
         let (node, key) = (NodeId(0), Key::from(key));
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
-        table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held()).and_then(|lock| table.view(lock, answered))
+        let lock = table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held());
+        let mut view = lock.and_then(|lock| table.view(lock, answered))?;
+        lockscope::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
+        Some(view)
     }
 
     /// The plan to free it, whatever it takes.

@@ -42,6 +42,12 @@ impl Desk {
         Ran::of(lockscope_at(self.home.path()).args(arguments).output().expect("lockscope runs"))
     }
 
+    /// The same with more in the environment.
+    pub fn run_in(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
+        let mut command = lockscope_at(self.home.path());
+        Ran::of(command.envs(environment.iter().copied()).args(arguments).output().expect("lockscope runs"))
+    }
+
     /// Starts a command on the server and goes on; its output can be read.
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = lockscope_process(self.home.path());

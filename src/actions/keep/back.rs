@@ -58,6 +58,8 @@ impl Kept {
             hazards: vec!["The holder may have noticed the loss and stopped its work.".into()],
             obstacles: Vec::new(),
             only_by_force: None,
+            doubt: None,
+            end: None,
             keyspace: self.about.keyspace.clone(),
             undo: None,
         })

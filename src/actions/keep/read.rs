@@ -9,6 +9,7 @@ use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Write;
 use crate::dialects::{Obstacle, Step, by_name, dialect, word};
 use crate::permissions::{self, Permission};
+use crate::text;
 
 /// More of one key than this is not kept.
 const LARGEST: u64 = 1 << 20;
@@ -75,7 +76,7 @@ pub(in crate::actions) async fn read(
     for question in questions {
         let (value, left) = (answers.next(), answers.next());
         if let Some(Value::ServerError(error)) = value.as_ref().filter(|answer| refuses(answer)) {
-            return Ok(Err(format!("it could not be read as a whole: {error}")));
+            return Ok(Err(format!("it could not be read as a whole: {}", text::said(error))));
         }
         if let Some(what) = value.and_then(|value| what(question.step, value)) {
             kept.things.push(Keep { what, until: until(left), when_emptied: question.when_emptied });
@@ -195,7 +196,9 @@ fn too_large(key: &[u8], size: &Value, most: u64, unit: &str) -> Option<String> 
         Value::Int(size) if *size as u64 > most => {
             Some(format!("{} has {size} {unit}, and no more than {most} are kept", word(key)))
         }
-        Value::ServerError(error) if refuses(size) => Some(format!("its size could not be asked: {error}")),
+        Value::ServerError(error) if refuses(size) => {
+            Some(format!("its size could not be asked: {}", text::said(error)))
+        }
         _ => None,
     }
 }
@@ -231,21 +234,21 @@ fn ask(pipe: &mut redis::Pipeline, step: &Step) {
 
 fn what(step: &Step, value: Value) -> Option<What> {
     let blob = |bytes: &Vec<u8>| Blob(bytes.clone());
-    let text = |value: Value| match value {
+    let bytes = |value: Value| match value {
         Value::BulkString(bytes) => Some(bytes),
         Value::Double(score) => Some(score.to_string().into_bytes()),
         _ => None,
     };
     Some(match step {
-        Step::Delete(key) => What::Whole { key: blob(key), dump: Blob(text(value)?) },
+        Step::Delete(key) => What::Whole { key: blob(key), dump: Blob(bytes(value)?) },
         Step::DeleteField { key, field } => {
-            What::Field { key: blob(key), field: blob(field), value: Blob(text(value)?) }
+            What::Field { key: blob(key), field: blob(field), value: Blob(bytes(value)?) }
         }
         Step::WhenEmptied { key, besides: Some(field), .. } => {
-            What::Base { key: blob(key), field: blob(field), value: Blob(text(value)?) }
+            What::Base { key: blob(key), field: blob(field), value: Blob(bytes(value)?) }
         }
         Step::RemoveScored { key, member } => {
-            What::Scored { key: blob(key), member: blob(member), score: String::from_utf8(text(value)?).ok()? }
+            What::Scored { key: blob(key), member: blob(member), score: String::from_utf8(bytes(value)?).ok()? }
         }
         Step::RemoveMember { key, member } if value == Value::Int(1) => {
             What::Member { key: blob(key), member: blob(member) }

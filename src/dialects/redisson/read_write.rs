@@ -5,7 +5,7 @@
 
 use super::lock::{count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
-use crate::dialects::{Claim, Obstacle, Release, Step};
+use crate::dialects::{Claim, Obstacle, Premise, Release, Step};
 use crate::model::{Holder, Mode, Token};
 
 pub const MODE: &[u8] = b"mode";
@@ -91,7 +91,9 @@ pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release
         besides: Some(MODE.to_vec()),
         then: vec![Step::Delete(name.to_vec()), wake(name)],
     });
+    let reads = Premise::Field { key: name.to_vec(), field: MODE.to_vec(), value: READ.to_vec() };
     Release { steps, ..Release::default() }
+        .while_so(reads)
         .warn(HOLDER_GOES_ON)
         .unless(Obstacle::Mode { key: name.to_vec(), field: MODE.to_vec(), value: READ.to_vec() })
         .unless(Obstacle::Leases(leases))

@@ -1,0 +1,78 @@
+//! Who we log in as: the one place where users and passwords of all sources meet.
+//!
+//! A user or a password that was given is used as given, or refused here, before anything is sent. Nothing is left out:
+//! a client that drops a user without a password acts as `default`, which may do more.
+
+use super::{Outside, first_line, set};
+use crate::cli::Global;
+use crate::config::Target;
+use crate::fault::Fault;
+use crate::secret::Secret;
+use crate::server_url::ServerUrl;
+use crate::text;
+
+/// What a server is told first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Login {
+    /// Nothing: the server takes us for its `default` user.
+    Default,
+    /// The password of the `default` user.
+    Password(Secret),
+    User {
+        name: String,
+        password: Secret,
+    },
+}
+
+impl Login {
+    pub fn user(&self) -> Option<&str> {
+        match self {
+            Login::User { name, .. } => Some(name),
+            Login::Default | Login::Password(_) => None,
+        }
+    }
+
+    pub fn password(&self) -> Option<&Secret> {
+        match self {
+            Login::Default => None,
+            Login::Password(password) | Login::User { password, .. } => Some(password),
+        }
+    }
+
+    /// The more explicit source wins, for the user as for the password.
+    pub(super) fn of(cli: &Global, outside: &Outside<'_>, server: &ServerUrl, target: &Target) -> Result<Login, Fault> {
+        if cli.user.as_deref() == Some("") {
+            return Err(Fault::usage("--user is empty; leave it out, or name the ACL user to log in as"));
+        }
+        let user = cli.user.as_ref().or(server.username.as_ref()).or(target.user.as_ref());
+        // The URL's password is that of the URL's user.
+        let is_the_urls = server.username.is_none() || server.username.as_ref() == user;
+        let password = match &cli.password_file {
+            Some(path) => Some(first_line(outside, path)?),
+            None => match server.password.clone().filter(|_| is_the_urls) {
+                Some(password) => Some(password),
+                None => match set(outside, "LOCKSCOPE_PASSWORD")? {
+                    Some(password) => Some(Secret::new(password)),
+                    None => target.password_file.as_ref().map(|path| first_line(outside, path)).transpose()?,
+                },
+            },
+        };
+        match (user, password) {
+            (None, None) => Ok(Login::Default),
+            (None, Some(password)) => Ok(Login::Password(password)),
+            (Some(name), Some(password)) => Ok(Login::User { name: name.clone(), password }),
+            // That is what a server takes everybody for who says nothing.
+            (Some(name), None) if name == "default" => Ok(Login::Default),
+            (Some(name), None) => {
+                // What stands in the place of a URL's user may be a password without its colon.
+                let named = cli.user.is_some() || server.username.is_none();
+                let name = if named { text::visible(name.as_bytes()) } else { "in the URL".into() };
+                Err(Fault::usage(format!(
+                    "there is no password for the user {name}; give it in LOCKSCOPE_PASSWORD, with --password-file, or as \
+                     password_file of the target in the config (a user that has none is written redis://user:@host, a \
+                     password without a user redis://:password@host)"
+                )))
+            }
+        }
+    }
+}
