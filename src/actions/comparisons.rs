@@ -31,6 +31,7 @@ pub const ALL: &[&str] = &[
     "dump",
     "fields_at_most",
     "live_at_most",
+    "on_record",
 ];
 
 /// Those that random sequences of a library's own operations do not come by; `tests/switched_off.rs` tells what happens

@@ -80,6 +80,16 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Ok(admission) => admission,
         Err(why) => return refused(id, why),
     };
+    // A question may stand longer than the record: what was put back since was put back once and for all.
+    if let Action::Undo(undone) = &plan.action
+        && comparisons::is_made("on_record")
+        && !matches!(journal.kept(undone), Ok(Some(_)))
+    {
+        return refused(
+            id,
+            Refusal::NotSo(format!("nothing is kept under {undone} any more: it was put back already")),
+        );
+    }
     let kept = Err("only a release can be undone".into());
     let mut attempt = Attempt { plan, admission, node, scripts: true, kept, trace: None, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
