@@ -33,12 +33,14 @@ const WHERE: &[(&str, &[&str])] = &[
     ("no_field", &["huey", "redisson read-write lock"]),
     ("no_member", &["symfony", "medallion semaphore"]),
     ("no_element", &["medallion read-write lock"]),
-    ("not_other", &["redisson read-write lock"]),
+    ("held_as", &["redisson read-write lock"]),
     ("at_least", &["redisson permits"]),
     ("listed", &["redis-semaphore of ruby"]),
     ("no_ttl", &["redis-py", "python-redis-lock"]),
     ("ttl_at_most", &["plain", "redis-py"]),
     ("before", &["plain", "redis-py", "medallion"]),
+    ("fields_at_most", &["sidekiq-unique-jobs, two at once", "sidekiq-unique-jobs"]),
+    ("live_at_most", &["medallion semaphore", "redis-semaphore of npm"]),
 ];
 
 /// For each comparison, at most so many sequences and so long.

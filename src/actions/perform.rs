@@ -80,6 +80,16 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Ok(admission) => admission,
         Err(why) => return refused(id, why),
     };
+    // A question may stand longer than the record: what was put back since was put back once and for all.
+    if let Action::Undo(undone) = &plan.action
+        && comparisons::is_made("on_record")
+        && !matches!(journal.kept(undone), Ok(Some(_)))
+    {
+        return refused(
+            id,
+            Refusal::NotSo(format!("nothing is kept under {undone} any more: it was put back already")),
+        );
+    }
     let kept = Err("only a release can be undone".into());
     let mut attempt = Attempt { plan, admission, node, scripts: true, kept, trace: None, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
@@ -123,17 +133,6 @@ impl Performed {
     }
 }
 
-/// Whether the lease was another one than was shown: told, where it is no obstacle.
-fn renewed(plan: &Plan, found: i64) -> Option<String> {
-    /// Less than this is the grain of two readings of one end.
-    const GRAIN_MS: i64 = 50;
-    let later = match plan.end? {
-        End::Never => found >= 0,
-        End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
-    };
-    later.then(|| "it was renewed while you decided".into())
-}
-
 /// Asks, for each of these, whether undo will be possible, so that it is in the preview.
 pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
     let mut conn = timeout(ANSWER, node.connect()).await;
@@ -147,6 +146,17 @@ pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
             _ => Some(Err("the server could not be asked".into())),
         };
     }
+}
+
+/// Whether the lease was another one than was shown: told, where it is no obstacle.
+fn renewed(plan: &Plan, found: i64) -> Option<String> {
+    /// Less than this is the grain of two readings of one end.
+    const GRAIN_MS: i64 = 50;
+    let later = match plan.end? {
+        End::Never => found >= 0,
+        End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
+    };
+    later.then(|| "it was renewed while you decided".into())
 }
 
 fn moved(what: String) -> Outcome {
@@ -170,10 +180,10 @@ struct Attempt<'a> {
     scripts: bool,
     /// What can be put back, or why nothing can.
     kept: Result<Kept, String>,
-    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
-    ended: Option<i64>,
     /// The record of an action that leaves nothing to put back.
     trace: Option<Kept>,
+    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
+    ended: Option<i64>,
 }
 
 impl Attempt<'_> {

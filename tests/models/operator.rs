@@ -39,7 +39,11 @@ impl Operator {
     }
 
     /// `unwatched`: the operator consents although nobody watched the lock since it was freed.
-    pub fn undo(&self, id: &str, _unwatched: bool) -> Result<Plan, String> {
+    pub fn undo(&self, id: &str, unwatched: bool) -> Result<Plan, String> {
+        // As the command does: it can't know who came in between.
+        if !unwatched {
+            return Err("nobody watched it since it was freed".into());
+        }
         let kept = self.acting.journal.kept(id).map_err(|why| why.to_string())?;
         let kept = kept.ok_or("nothing is kept")?;
         kept.plan(NodeId(0), self.acting.clock.now()).map_err(|why| why.to_string())
