@@ -10,6 +10,8 @@ mod models;
 
 use std::collections::BTreeMap;
 
+use common::Server;
+use models::driven;
 use models::run::Tally;
 use models::soak::{self, Size};
 use models::subjects::{ALL, Subject};
@@ -17,15 +19,29 @@ use models::subjects::{ALL, Subject};
 /// So many for each dialect in `make test`.
 const SEQUENCES: u64 = 60;
 
-fn chosen() -> Vec<&'static Subject> {
+/// So many for each real library.
+const REAL_SEQUENCES: u64 = 20;
+
+fn chosen(all: &'static [Subject]) -> Vec<&'static Subject> {
     let name = std::env::var("LOCKSCOPE_SUBJECT").ok();
-    ALL.iter().filter(|subject| name.as_ref().is_none_or(|name| subject.name == name)).collect()
+    all.iter().filter(|subject| name.as_ref().is_none_or(|name| subject.name == name)).collect()
 }
 
 #[test]
 fn no_sequence_of_a_library_s_steps_makes_a_write_hit_another_hold() {
-    let subjects = chosen();
-    let (tallies, found) = soak::run(&subjects, Size::from_environment(SEQUENCES));
+    run(chosen(ALL), Size::from_environment(SEQUENCES, "LOCKSCOPE_SEQUENCES"));
+}
+
+#[test]
+fn no_sequence_of_a_real_library_s_steps_makes_a_write_hit_another_hold() {
+    let server = Server::start();
+    let installed = chosen(driven::ALL).into_iter().filter(|subject| subject.is_installed(&server)).collect();
+    drop(server);
+    run(installed, Size::from_environment(REAL_SEQUENCES, "LOCKSCOPE_REAL_SEQUENCES"));
+}
+
+fn run(subjects: Vec<&'static Subject>, size: Size) {
+    let (tallies, found) = soak::run(&subjects, size);
     print_table(&subjects, &tallies);
     let faults: Vec<String> = found.iter().map(|found| found.to_string()).collect();
     assert!(faults.is_empty(), "{} kinds of locks failed:\n\n{}", faults.len(), faults.join("\n"));

@@ -167,7 +167,8 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
     async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
-        let lost = |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {error}"));
+        let lost =
+            |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
         let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
         let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(lost)?;
         let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(lost)?;
@@ -219,8 +220,8 @@ impl Attempt<'_> {
             let answer = match timeout(ANSWER, running).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
-                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
-                Ok(Err(error)) => return unreachable(format!("the server refused it: {error}")),
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
+                Ok(Err(error)) => return unreachable(format!("the server refused it: {}", text::said(&error))),
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &checks) {
@@ -237,10 +238,13 @@ impl Attempt<'_> {
                     let about = (before.id.clone(), before.target.clone(), before.db, clock.now());
                     match keep::read(conn, self.plan, about).await {
                         Ok(kept) => self.kept = kept,
-                        Err(error) => return unreachable(format!("the server could not be asked: {error}")),
+                        Err(error) => {
+                            return unreachable(format!("the server could not be asked: {}", text::said(&error)));
+                        }
                     }
                 }
                 Answer::Moved(check, now) => return moved(check.moved(&now)),
+                Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
                 Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
                 Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
             }
@@ -268,7 +272,7 @@ impl Attempt<'_> {
             match timeout(ANSWER, command.query_async::<i64>(conn)).await {
                 Ok(Ok(0)) => return moved(self.there_now().await),
                 Ok(Ok(_)) => return Outcome::Done { woken: 0, silent: None },
-                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
                 // Not known to this server, or not permitted.
                 Ok(Err(_)) => {}
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
@@ -315,6 +319,8 @@ enum Answer<'a> {
         ended: Option<i64>,
     },
     Moved(&'a Check, Value),
+    /// A write would fail, so that nothing was written, and why.
+    Unfit(String),
     /// Some of it was written, and then an error came.
     Half(String),
     Strange,
@@ -328,10 +334,20 @@ impl Answer<'_> {
             _ => None,
         };
         let text = |index: usize| match parts.get(index) {
-            Some(Value::BulkString(text)) => Some(text::visible(text)),
+            Some(Value::BulkString(text)) => Some(text::said(&String::from_utf8_lossy(text))),
+            _ => None,
+        };
+        let name = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(name)) => Some(text::visible(name)),
             _ => None,
         };
         match (number(0), number(1)) {
+            (Some(3), _) => Answer::Unfit(format!(
+                "{}{}{}",
+                text(1).unwrap_or_default(),
+                name(2).unwrap_or_default(),
+                text(3).unwrap_or_default()
+            )),
             (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
             (Some(1), Some(woken)) => {
                 let ended = match parts.get(4) {

@@ -15,9 +15,9 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::fault::shown;
+use crate::fault::{Fault, quiet_pipe, shown};
 use crate::output::Column;
-use crate::text;
+use crate::{talk, text};
 pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
@@ -144,7 +144,10 @@ pub enum Command {
     #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
         Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
         LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
-        one ended it). 1: the lock was not obtained, or lost.")]
+        one ended it). 1: the lock was not obtained, or lost.\n\
+        If lockscope itself is killed, the command and all in its process group are ended, by SIGTERM and after --grace \
+        by SIGKILL, unless --on-lost warn. What has left the group (setsid, a daemon) runs on; for a command \
+        on a terminal this takes Linux.")]
     Acquire(Acquire),
     /// A canary lock: how long acquire, renew and release take, and whether renewals are late or lost
     #[command(after_help = "Example: lockscope probe --for 5m --ttl 3s -u redis://cache:6379\n\
@@ -291,6 +294,19 @@ pub struct Early {
     pub text: String,
     /// 0 for help and version, which belong on stdout, else 2.
     pub exit_code: u8,
+}
+
+impl Early {
+    /// Prints it where it belongs; the exit code comes back.
+    pub fn print(&self) -> Result<u8, Fault> {
+        if self.exit_code == 0 {
+            let mut out = io::stdout().lock();
+            quiet_pipe(out.write_all(self.text.as_bytes()).and_then(|()| out.flush()))?;
+        } else {
+            talk::say_all(&self.text);
+        }
+        Ok(self.exit_code)
+    }
 }
 
 impl Cli {

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
 use crate::model::{LockView, Ttl};
 use crate::output;
+use crate::talk;
 use crate::text::{self, short_duration};
 
 /// Between two of many.
@@ -179,12 +180,12 @@ impl<'a> Operator<'a> {
         }
         let mut shown = Vec::new();
         preview(plan, None, &mut shown)?;
-        eprint!("{}", String::from_utf8_lossy(&shown));
+        talk::say_all(&String::from_utf8_lossy(&shown));
         if self.session.settings.environment == Some(Environment::Prod) {
-            eprint!("This is production. Type the lock's name to {} it: ", plan.action.name());
+            talk::ask(&format!("This is production. Type the lock's name to {} it: ", plan.action.name()));
             return Ok(answer()? == text::visible(plan.key.as_bytes()));
         }
-        eprint!("Do that? [y/N] ");
+        talk::ask("Do that? [y/N] ");
         Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
     }
 
@@ -313,7 +314,6 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
 }
 
 fn answer() -> Result<String, Fault> {
-    io::stderr().flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\n', '\r']).to_string())

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 pub use desk::{Desk, Ran};
 pub use feed::Feed;
 pub use left_out::left_out;
-pub use library::{Library, Load, Taken};
+pub use library::{Driver, Library, Load, Taken};
 pub use listener::Listener;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;

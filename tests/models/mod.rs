@@ -53,6 +53,8 @@ pub struct Wish {
     /// `None`: without an end.
     pub lease: Option<u64>,
     pub token: Vec<u8>,
+    /// Which process asks.
+    pub process: u64,
     /// For choices that are the library's own, such as which of two items.
     pub salt: u8,
 }
@@ -165,6 +167,11 @@ pub trait Library {
         true
     }
 
+    /// Its answer to a release is the truth about who held the lock.
+    fn knows_its_own(&self) -> bool {
+        false
+    }
+
     /// Holds can't be told apart at all: only their number counts.
     fn is_counted(&self) -> bool {
         false
@@ -173,10 +180,5 @@ pub trait Library {
     /// What is over stays in the key, without any effect, until somebody asks for the lock.
     fn keeps_the_dead(&self) -> bool {
         false
-    }
-
-    /// What the clients themselves say at the end, where they can be asked.
-    fn last_words(&mut self, _wire: &mut Wire, _holds: &[Hold]) -> Result<(), String> {
-        Ok(())
     }
 }

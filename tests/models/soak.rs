@@ -16,13 +16,10 @@ pub struct Size {
 }
 
 impl Size {
-    /// `LOCKSCOPE_SEQUENCES` and `LOCKSCOPE_SEED`, where they are given.
-    pub fn from_environment(sequences: u64) -> Size {
+    /// As many as the variable says, from `LOCKSCOPE_SEED`, where they are given.
+    pub fn from_environment(sequences: u64, variable: &str) -> Size {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-        Size {
-            sequences: number("LOCKSCOPE_SEQUENCES").unwrap_or(sequences),
-            seed: number("LOCKSCOPE_SEED").unwrap_or(1),
-        }
+        Size { sequences: number(variable).unwrap_or(sequences), seed: number("LOCKSCOPE_SEED").unwrap_or(1) }
     }
 }
 

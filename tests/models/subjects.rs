@@ -35,11 +35,12 @@ impl Subject {
     /// One time in ten one so short that its end can be waited for.
     pub fn lease(&self, number: u8) -> Option<u64> {
         let lease = self.leases[number as usize % self.leases.len()];
-        if number >= 230 && self.takes_short_leases() && lease.is_some() { Some(SHORT_MS) } else { lease }
+        if number >= 230 && !self.is_real() && lease.is_some() { Some(SHORT_MS) } else { lease }
     }
 
-    fn takes_short_leases(&self) -> bool {
-        !matches!(self.make, Make::Real(_))
+    /// A real library makes the locks.
+    pub fn is_real(&self) -> bool {
+        matches!(self.make, Make::Real(_))
     }
 
     pub fn library(&self, server: &Server) -> Box<dyn Library> {
@@ -47,6 +48,14 @@ impl Subject {
             Make::String(make) => Box::new(make()),
             Make::Other(make) => make(),
             Make::Real(make) => make(server).expect("the library is installed"),
+        }
+    }
+
+    /// Whether the real library is at hand, where it takes one.
+    pub fn is_installed(&self, server: &Server) -> bool {
+        match self.make {
+            Make::Real(make) => make(server).is_some(),
+            _ => true,
         }
     }
 
@@ -348,7 +357,8 @@ pub static ALL: &[Subject] = &[
     Subject::other("reentrant", "reentrant", || Box::new(Reentrant { key: "lock:import" })).proves(Proof::EachProcess),
     Subject::string("plain", "plain", || {
         plain("invoice-lock:17", |_, serial, _| format!("worker {serial} of depot").into_bytes())
-    }),
+    })
+    .lasting(&[Some(28_000), Some(30_000), Some(3_000)]),
     Subject::string("plain, a constant token", "plain", || plain("import.lock", constant))
         .proves(Proof::Nothing)
         .lasting(&[Some(60_000), Some(30_000), None, Some(3_000)]),
