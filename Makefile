@@ -17,7 +17,9 @@ demo: ## the console on a private server with a simulated fleet; without a termi
 test: lint ## all tests, on real servers, with the real lock libraries
 	@scripts/ensure-server >/dev/null
 	@scripts/ensure-libs
+	@rm -f $(or $(CARGO_TARGET_DIR),target)/left-out
 	$(TESTS) --locked
+	@scripts/left-out
 
 lint: ## formatting and clippy
 	cargo fmt --check
@@ -39,3 +41,4 @@ soak: ## the race of hand-overs against releases, 110,000 of them, and two minut
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
+	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk

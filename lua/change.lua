@@ -1,16 +1,22 @@
 -- Compares what the operator saw, then writes: all of it in one step, or nothing.
 --
--- KEYS  every key that is compared or written
+-- KEYS  every key that is compared or written, the lock's own first
 -- ARGV  instructions, one after the other: a name, the number of its operands, the operands. A key is given by its
 --       place in KEYS. All comparisons come first.
 --
--- Returns {1, woken, emptied, why not} when all was written: how many waiters were told, whether the last holder was
--- taken out, and why waiters could not be told where that is so. {2, why} when it was stopped half-way. Else {0, number
--- of the comparison that failed, what is there now}: nothing, a value, a number, or {the type of a key that is of
--- another one}.
+-- Returns {1, woken, emptied, why not, end} when all was written: how many waiters were told, whether the last holder
+-- was taken out, why waiters could not be told where that is so, and when the lease ended before (in milliseconds of
+-- Unix time; -1: never). {2, why} when it was stopped half-way. {3, words, a name, words} when a write would fail, and
+-- nothing was written: a name is any bytes, and so comes by itself. Else {0, number of the comparison that failed, what
+-- is there now}: a value, a number, or {its type} of a key that is of another one, or not there.
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function clock()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local now = clock()
+local ended = redis.call('PTTL', KEYS[1])
+if ended >= 0 then ended = now + ended end
 local woken, emptied, silent = 0, 0, false
 
 local function tell(channel, message)
@@ -27,13 +33,18 @@ local compare = {}
 function compare.nothing() return true end
 function compare.absent(key) local there = redis.call('EXISTS', key); return there == 0, there end
 function compare.present(key) local there = redis.call('EXISTS', key); return there == 1, there end
-function compare.value(key, value) local now_is = redis.pcall('GET', key); return now_is == value, now_is end
-function compare.head_is(key, length, head)
+-- A value of another length is not fetched whole: it may be huge by now.
+function compare.value(key, value)
   local size = redis.pcall('STRLEN', key)
   if type(size) == 'table' then return false, size end
-  if size ~= tonumber(length) then return false, size end
-  local now_is = redis.call('GETRANGE', key, 0, #head - 1)
-  return now_is == head, now_is
+  if size ~= #value then return false, redis.call('GETRANGE', key, 0, 511) end
+  local now_is = redis.call('GET', key)
+  return now_is == value, now_is
+end
+function compare.digest(key, length, sha1)
+  local size = redis.pcall('STRLEN', key)
+  if type(size) == 'table' or size ~= tonumber(length) then return false, size end
+  return redis.sha1hex(redis.call('GET', key)) == sha1, size
 end
 function compare.field(key, field) local there = redis.pcall('HEXISTS', key, field); return there == 1, there end
 function compare.field_value(key, field, value)
@@ -44,6 +55,10 @@ function compare.fields(key, count) local size = redis.pcall('HLEN', key); retur
 function compare.member(key, member)
   local score = redis.pcall('ZSCORE', key, member)
   return type(score) == 'string', score
+end
+function compare.score(key, member, score)
+  local now_is = redis.pcall('ZSCORE', key, member)
+  return type(now_is) == 'string' and tonumber(now_is) == tonumber(score), now_is
 end
 function compare.members(key, count) local size = redis.pcall('ZCARD', key); return size == tonumber(count), size end
 function compare.element(key, member) local there = redis.pcall('SISMEMBER', key, member); return there == 1, there end
@@ -63,7 +78,9 @@ function compare.not_other(key, field, value)
   return not now_is or now_is == value, now_is
 end
 function compare.at_least(key, count)
-  local now_is = redis.pcall('GET', key)
+  local size = redis.pcall('STRLEN', key)
+  if type(size) == 'table' or size > 20 then return false, size end
+  local now_is = redis.call('GET', key)
   return type(now_is) == 'string' and tonumber(now_is) ~= nil and tonumber(now_is) >= tonumber(count), now_is
 end
 function compare.listed(key, item)
@@ -71,9 +88,24 @@ function compare.listed(key, item)
   return type(place) == 'number', place
 end
 function compare.no_ttl(key) local left = redis.call('PTTL', key); return left == -1, left end
+-- The lease ends when it was seen to, or was begun anew as it always is.
+function compare.lease(key, seen, within, renewed_to)
+  seen, within, renewed_to = tonumber(seen), tonumber(within), tonumber(renewed_to)
+  local from = clock()
+  local left = redis.call('PTTL', key)
+  local to = clock()
+  if left < 0 or seen < 0 then return left == seen, left end
+  if to + left >= seen - within and from + left <= seen + within then return true end
+  return to + left > seen and left <= renewed_to, left
+end
 function compare.ttl_at_most(key, ttl)
   local left = redis.call('PTTL', key)
   return left >= 0 and left <= tonumber(ttl), left
+end
+function compare.nobody_blocked()
+  local clients = redis.pcall('INFO', 'clients')
+  local blocked = type(clients) == 'string' and tonumber(string.match(clients, 'blocked_clients:(%d+)')) or 0
+  return blocked == 0, blocked
 end
 function compare.before(_, moment) return now < tonumber(moment), now end
 function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
@@ -96,6 +128,8 @@ function write.hdel(key, field) change('HDEL', key, field) end
 function write.zrem(key, member) change('ZREM', key, member) end
 function write.srem(key, member) change('SREM', key, member) end
 function write.publish(_, channel, message) tell(channel, message) end
+-- The same to those who may not be there at all: where it may not be sent, the rest is done.
+function write.tell(_, channel, message) tell(channel, message) end
 -- The head of a fair queue, after those whose deadline has passed.
 function write.head(queue, deadlines, prefix)
   while true do
@@ -148,7 +182,8 @@ local takes = {
   publish = { channel = 2 },
   head = { commands = { LINDEX = 1, ZSCORE = 2, LPOP = 1, ZREM = 2 }, types = { 'list', 'zset' }, channel = 3 },
   drop = { commands = { LREM = 1, ZREM = 2 }, types = { 'list', 'zset' } },
-  signal = { commands = { DEL = 1, LPUSH = 1, PEXPIRE = 1 } },
+  tell = {},
+  signal = { commands = { DEL = 1, LPUSH = 1, PEXPIRE = 1 }, types = { 'list' } },
   push = { commands = { LPUSH = 1 }, types = { 'list' } },
   permits = { commands = { INCRBY = 1 }, types = { 'string' }, counts = true, channel = 2 },
   emptied = { commands = { HLEN = 1, HEXISTS = 1 }, types = { 'hash' } },
@@ -168,33 +203,33 @@ local function may(command, key)
   return redis.acl_check_cmd(command, key, unpack(others, 1, (arguments[command] or 2) - 1))
 end
 
--- Why the write would fail.
+-- Why the write would fail: words, a name, words.
 local function refusal(name, operands)
   local needs = takes[name]
   for index, wanted in ipairs(needs.types or {}) do
     local kind = redis.call('TYPE', operands[index]).ok
     if kind ~= 'none' and kind ~= wanted then
-      return 'ERR ' .. operands[index] .. ' is a ' .. kind .. ', not a ' .. wanted
+      return { 3, '', operands[index], ' is a ' .. kind .. ', not a ' .. wanted }
     end
   end
   if needs.counts and not string.match(redis.call('GET', operands[1]) or '0', '^-?%d+$') then
-    return 'ERR ' .. operands[1] .. ' is not a number'
+    return { 3, '', operands[1], ' is not a number' }
   end
   -- Redis 7 and later can be asked.
   if not redis.acl_check_cmd then return end
   for command, index in pairs(needs.commands or {}) do
     if not may(command, operands[index]) then
-      return 'NOPERM this user may not run ' .. command .. ' on ' .. operands[index]
+      return { 3, 'this user may not run ' .. command .. ' on ', operands[index], '' }
     end
   end
   local channel = needs.channel and operands[needs.channel]
   if channel and not redis.acl_check_cmd('PUBLISH', channel, '0') then
-    return 'NOPERM this user may not run PUBLISH on ' .. channel
+    return { 3, 'this user may not run PUBLISH on ', channel, '' }
   end
 end
 
 -- How many operands of an instruction name keys; the others are taken as they are.
-local keys_of = { head = 2, drop = 2, publish = 0, before = 0, nothing = 0 }
+local keys_of = { head = 2, drop = 2, publish = 0, tell = 0, before = 0, nobody_blocked = 0, nothing = 0 }
 
 -- All comparisons, then a look at what the writes take, then the writes.
 local at, number, writes = 1, 0, {}
@@ -210,12 +245,13 @@ while at <= #ARGV do
     number = number + 1
     local holds, now_is = compare[name](unpack(operands))
     if not holds then
-      if type(now_is) == 'table' then now_is = { redis.call('TYPE', operands[1]).ok } end
+      local kind = operands[1] and redis.call('TYPE', operands[1]).ok
+      if type(now_is) == 'table' or kind == 'none' then now_is = { kind } end
       return { 0, number, now_is }
     end
   else
     local why = refusal(name, operands)
-    if why then return redis.error_reply(why) end
+    if why then return why end
     writes[#writes + 1] = { name, operands }
   end
 end
@@ -243,4 +279,4 @@ for _, instruction in ipairs(writes) do
     end
   end
 end
-return { 1, woken, emptied, silent }
+return { 1, woken, emptied, silent, ended }

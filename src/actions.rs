@@ -6,15 +6,19 @@
 
 mod check;
 pub mod comparisons;
+pub mod dry_run;
 mod gate;
 mod journal;
 mod keep;
+mod lease;
 mod perform;
 pub mod plan;
 mod program;
+mod semaphore;
 mod tally;
 
 pub use check::Check;
+pub use dry_run::{DryRun, DryRuns};
 pub use gate::{Admission, Gate, Refusal};
 pub use journal::{Context, Journal};
 pub use keep::Kept;

@@ -11,6 +11,7 @@ use etcetera::BaseStrategy;
 use serde_json::{Value, json};
 
 use crate::model::Time;
+use crate::output::json::write_value;
 
 /// Where the files of this machine's user are kept; `None` without a home directory.
 pub fn state_directory() -> Option<PathBuf> {
@@ -54,7 +55,8 @@ impl Audit {
             entry.extend(who);
         }
         // One write for the whole line: what others append at the same time comes before or after it.
-        let mut line = entry.to_string().into_bytes();
+        let mut line = Vec::new();
+        write_value(&mut line, &entry)?;
         line.push(b'\n');
         self.file.write_all(&line)?;
         self.file.sync_data()
@@ -92,6 +94,16 @@ pub fn make_private_directory(directory: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
+}
+
+/// Writes a file that only its owner can read: all of it, on the disk, or as it was before.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    let mut file = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    std::fs::rename(new, path)
 }
 
 /// A file that only its owner can read.

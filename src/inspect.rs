@@ -7,11 +7,13 @@
 
 mod ask;
 mod blocked;
+mod prove;
 mod waiters;
 
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
+pub use prove::prove;
 pub(crate) use waiters::Listeners;
 pub use waiters::{Count, Counted, Health, Waiter, Waiters};
 

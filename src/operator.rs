@@ -8,16 +8,20 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, perform};
-use crate::app::Event;
+use crate::actions::{Context, Gate, Journal, Performed, Plan, Refusal, Tally, perform};
+use crate::app::{Event, Wish};
 use crate::cli::Environment;
 use crate::clock::Clock;
+use crate::inspect::prove;
 use crate::lab::Lab;
+use crate::model::LockView;
 use crate::settings::Settings;
 use crate::topology::{Node, Topology};
 
 /// Between two releases of many.
 const BREATHER: Duration = Duration::from_millis(20);
+/// How long a closer look may take before the question is asked without it.
+const PROVING: Duration = Duration::from_secs(5);
 /// Results that wait for the loop; whoever makes more waits.
 const WAITING: usize = 64;
 
@@ -84,6 +88,20 @@ impl Operator {
         }));
     }
 
+    /// Reads what a write to these locks will be compared with, and hands them in. Without a server they have no proof,
+    /// and what takes one is refused.
+    pub fn see(&self, wish: Wish, mut locks: Vec<LockView>) {
+        let (node, news) = (self.node.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            let proving = async {
+                let mut conn = node.connect().await?;
+                prove(&mut conn, &mut locks).await
+            };
+            let _ = tokio::time::timeout(PROVING, proving).await;
+            let _ = news.send(Event::Seen(wish, locks)).await;
+        });
+    }
+
     /// Begins nothing more of what is being performed; what is under way is finished.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
@@ -129,6 +147,5 @@ impl Operator {
 }
 
 fn refused(why: &str) -> Performed {
-    let outcome = Outcome::Refused(Refusal::Audit(why.into()));
-    Performed { id: String::new(), outcome, undo: Err("nothing was changed".into()) }
+    Performed::refused(String::new(), Refusal::Audit(why.into()))
 }

@@ -229,7 +229,7 @@ impl Canvas {
                     let (now, table) = (monitor.clock.now(), monitor.table());
                     let view = |id: &LockId| table.view(table.lock_named(id.node, id.key.as_bytes())?, now);
                     let locks = ids.iter().filter_map(view).filter(|lock| lock.verdict.state != State::Free).collect();
-                    effects.extend(app.update(Event::Seen(wish, locks), now));
+                    operator.see(wish, locks);
                 }
                 Effect::Recall => operator.recall(),
                 Effect::Perform(plans, reason) => {

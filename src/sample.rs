@@ -47,6 +47,7 @@ pub fn redisson() -> LockView {
         fencing_token: None,
         related: None,
         value: RawValue::hash([(&b"3f2a8c00-1111-4222-8333-444455556666:57"[..], &b"2"[..])]),
+        proof: Proof::default(),
         past: vec![Hold {
             holder: Some(Token::from(&b"older:1"[..])),
             since: Time(1_790_000_000_000),

@@ -1,12 +1,15 @@
 //! The inventory: walks the keyspace with SCAN and looks at every key that may be a lock.
 //!
 //! The keyspace is walked once, however many patterns there are: a single pattern is left to the server, several are
-//! matched here. Looks overlap with the next SCAN call. A [`Pass`] keeps its cursors, so that a walk cut short by a lost
-//! connection goes on where it was. Pauses and the size of calls come from [`pace`](crate::pace).
+//! matched here. Looks overlap with the next SCAN call. A [`Pass`] remembers what was looked at, so that a walk cut short
+//! by a lost connection goes on where its looks were. Pauses and the size of calls come from [`pace`](crate::pace).
+
+mod limit;
+mod range;
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{try_join, try_join_all};
@@ -19,10 +22,14 @@ use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::glob::Glob;
 use crate::look::{Wanted, look};
-use crate::model::{Key, NodeId, Observation, Seen, Source, Time};
+use crate::model::{Key, NodeId, Observation, RawValue, Seen, Source, Time};
 use crate::pace::{Budget, Pace};
 use crate::servers::InfoText;
 use crate::topology::Node;
+
+pub use limit::Shortfall;
+use limit::{Course, Limit};
+use range::Range;
 
 /// Keys looked at in one pipeline. A polite walk keeps it small: its commands run back to back on the server.
 const LOOK_FAST: usize = 512;
@@ -33,6 +40,8 @@ const SPLIT_FROM: u64 = 100_000;
 const NAMES_WAITING: usize = 64;
 /// How long names are gathered for one look: a look at a few of them costs the server nearly as much as one at many.
 const GATHER: Duration = Duration::from_millis(50);
+/// How often a key is looked at that changes each time.
+const LOOKS: usize = 4;
 
 /// One walk of a node's keyspace, as far as it has come.
 #[derive(Debug)]
@@ -40,6 +49,15 @@ pub struct Pass {
     pub started: Time,
     ranges: Vec<Range>,
     progress: Arc<Progress>,
+    limit: Limit,
+    unseen: Mutex<Unseen>,
+}
+
+/// Keys that could not be looked at: how many, and why the first could not.
+#[derive(Debug, Default)]
+struct Unseen {
+    keys: u64,
+    why: String,
 }
 
 /// How far a walk has come.
@@ -65,33 +83,10 @@ impl Progress {
     }
 }
 
-/// A part of the keyspace, by cursor. On a standalone server cursors count with their bits reversed, so that the upper
-/// half of the keyspace begins at cursor 1.
-#[derive(Debug)]
-struct Range {
-    cursor: u64,
-    /// The reversed cursor at which the next range begins.
-    end: Option<u64>,
-    done: bool,
-}
-
-impl Range {
-    fn whole() -> Range {
-        Range { cursor: 0, end: None, done: false }
-    }
-
-    fn halves() -> Vec<Range> {
-        let middle = 1u64 << 63;
-        vec![
-            Range { cursor: 0, end: Some(middle), done: false },
-            Range { cursor: middle.reverse_bits(), end: None, done: false },
-        ]
-    }
-
-    fn move_to(&mut self, cursor: u64) {
-        self.cursor = cursor;
-        self.done = cursor == 0 || self.end.is_some_and(|end| cursor.reverse_bits() >= end);
-    }
+/// Names of one range that were read together.
+struct Page {
+    range: usize,
+    names: Vec<Vec<u8>>,
 }
 
 /// What a walk needs.
@@ -108,11 +103,39 @@ pub struct Walk<'a> {
 impl Pass {
     pub fn new(started: Time, progress: Arc<Progress>) -> Pass {
         progress.reset();
-        Pass { started, ranges: Vec::new(), progress }
+        Pass { started, ranges: Vec::new(), progress, limit: Limit::default(), unseen: Mutex::default() }
     }
 
+    /// Everything was walked over and looked at, or given up.
     pub fn is_done(&self) -> bool {
-        !self.ranges.is_empty() && self.ranges.iter().all(|range| range.done)
+        !self.ranges.is_empty() && self.ranges.iter().all(Range::is_done)
+    }
+
+    /// Keys walked over whose names were looked at: what a new connection does not start again.
+    pub fn settled(&self) -> u64 {
+        self.ranges.iter().map(Range::settled).sum()
+    }
+
+    /// Why not everything was seen, where that is so.
+    pub fn shortfall(&self) -> Option<Shortfall> {
+        let unseen = self.unseen();
+        match self.limit.exceeded() {
+            Some(exceeded) => Some(exceeded.clone()),
+            None if unseen.keys > 0 => Some(Shortfall::Unseen { keys: unseen.keys, why: unseen.why.clone() }),
+            None => None,
+        }
+    }
+
+    fn unseen(&self) -> std::sync::MutexGuard<'_, Unseen> {
+        self.unseen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn could_not_see(&self, keys: usize, why: &str) {
+        let mut unseen = self.unseen();
+        if unseen.keys == 0 {
+            unseen.why = why.to_string();
+        }
+        unseen.keys += keys as u64;
     }
 
     /// Walks on to the end. After an error the same pass can be walked on with a new connection.
@@ -121,19 +144,20 @@ impl Pass {
         if self.ranges.is_empty() {
             self.ranges = self.plan(walk, looker.clone()).await?;
         }
-        let Pass { ranges, progress, .. } = self;
-        let progress: &Progress = progress;
+        self.ranges.iter().for_each(|range| range.go_back(&self.progress));
+        let pass = &*self;
         let (names, waiting) = mpsc::channel(NAMES_WAITING);
-        let walkers = ranges.iter_mut().filter(|range| !range.done).map(|range| {
+        let ranges = pass.ranges.iter().enumerate().filter(|(_, range)| !range.is_done());
+        let walkers = ranges.map(|(index, range)| {
             let names = names.clone();
             async move {
                 let conn = walk.node.connect().await?;
-                walk_range(walk, range, conn, names, |name| walk.recogniser.may_be_lock(name), progress).await
+                pass.walk_range(walk, (index, range), conn, names, |name| walk.recogniser.may_be_lock(name)).await
             }
         });
         let walkers: Vec<_> = walkers.collect();
         drop(names);
-        try_join(try_join_all(walkers), look_at_names(walk, looker, waiting, progress)).await?;
+        try_join(try_join_all(walkers), pass.look_at_names(walk, looker, waiting)).await?;
         Ok(())
     }
 
@@ -143,9 +167,12 @@ impl Pass {
         let (names, waiting) = mpsc::channel(1);
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
         self.progress.matched.store(keys.len() as u64, Ordering::Relaxed);
-        let _ = names.try_send(keys);
+        self.ranges = vec![Range::whole()];
+        self.ranges[0].hand_on();
+        self.ranges[0].stop();
+        let _ = names.try_send(Page { range: 0, names: keys });
         drop(names);
-        look_at_names(walk, conn, waiting, &self.progress).await
+        self.look_at_names(walk, conn, waiting).await
     }
 
     /// The names under the patterns alone, without a look at the keys, until `take` has had enough.
@@ -155,20 +182,21 @@ impl Pass {
         mut take: impl FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> RedisResult<()> {
         let conn = walk.node.connect().await?;
-        let (names, mut pages) = mpsc::channel::<Vec<Vec<u8>>>(1);
+        let (names, mut pages) = mpsc::channel::<Page>(1);
+        let range = Range::whole();
         let taking = async {
             while let Some(page) = pages.recv().await {
-                if page.into_iter().try_for_each(&mut take).is_break() {
+                if page.names.into_iter().try_for_each(&mut take).is_break() {
                     break;
                 }
+                range.settle();
             }
             // A walker that can't hand on its names ends.
             pages.close();
             Ok(())
         };
         let patterns = walk.recogniser.patterns();
-        let mut range = Range::whole();
-        let walking = walk_range(walk, &mut range, conn, names, |name| patterns.matches(name), &self.progress);
+        let walking = self.walk_range(walk, (0, &range), conn, names, |name| patterns.matches(name));
         try_join(walking, taking).await?;
         Ok(())
     }
@@ -180,111 +208,146 @@ impl Pass {
         let keys: u64 = cmd("DBSIZE").query_async(&mut conn).await.unwrap_or(0);
         Ok(if keys >= SPLIT_FROM { Range::halves() } else { vec![Range::whole()] })
     }
-}
 
-async fn walk_range(
-    walk: &Walk<'_>,
-    range: &mut Range,
-    mut conn: MultiplexedConnection,
-    names: mpsc::Sender<Vec<Vec<u8>>>,
-    keep: impl Fn(&[u8]) -> bool,
-    progress: &Progress,
-) -> RedisResult<()> {
-    let patterns = walk.recogniser.patterns();
-    let single: Option<&Glob> = if patterns.len() == 1 { patterns.iter().next() } else { None };
-    while !range.done {
-        let due = walk.budget.call_size().wants_figures();
-        if due {
-            let figures = scan_figures(&mut conn).await?;
-            walk.budget.call_size().figures(figures);
-        }
-        let count = walk.budget.call_size().count();
-        let mut call = cmd("SCAN");
-        call.arg(range.cursor).arg("COUNT").arg(count);
-        if let Some(glob) = single {
-            call.arg("MATCH").arg(glob.as_str());
-        }
-        let (cursor, page): (u64, Vec<Value>) = {
-            let _turn = walk.budget.turn().await;
-            let asked = Instant::now();
-            let answer = call.query_async(&mut conn).await?;
-            walk.budget.call_size().called(count, asked.elapsed());
-            answer
-        };
-        progress.calls.fetch_add(1, Ordering::Relaxed);
-        progress.count.store(count as u64, Ordering::Relaxed);
-        progress.walked.fetch_add(count as u64, Ordering::Relaxed);
-        let kept = |name| match name {
-            Value::BulkString(name) if keep(&name) => Some(name),
-            _ => None,
-        };
-        let page: Vec<Vec<u8>> = page.into_iter().filter_map(kept).collect();
-        if !page.is_empty() {
-            progress.matched.fetch_add(page.len() as u64, Ordering::Relaxed);
+    async fn walk_range(
+        &self,
+        walk: &Walk<'_>,
+        (index, range): (usize, &Range),
+        mut conn: MultiplexedConnection,
+        names: mpsc::Sender<Page>,
+        keep: impl Fn(&[u8]) -> bool,
+    ) -> RedisResult<()> {
+        let progress: &Progress = &self.progress;
+        let patterns = walk.recogniser.patterns();
+        let single: Option<&Glob> = if patterns.len() == 1 { patterns.iter().next() } else { None };
+        let mut course = Course::default();
+        while let Some(from) = range.next() {
+            let due = walk.budget.call_size().wants_figures();
+            if due {
+                let figures = scan_figures(&mut conn).await?;
+                walk.budget.call_size().figures(figures);
+            }
+            let count = walk.budget.call_size().count();
+            let mut call = cmd("SCAN");
+            call.arg(from).arg("COUNT").arg(count);
+            if let Some(glob) = single {
+                call.arg("MATCH").arg(glob.as_str());
+            }
+            let (cursor, page): (u64, Vec<Value>) = {
+                let _turn = walk.budget.turn().await;
+                let asked = Instant::now();
+                let answer = call.query_async(&mut conn).await?;
+                walk.budget.call_size().called(count, asked.elapsed());
+                answer
+            };
+            progress.calls.fetch_add(1, Ordering::Relaxed);
+            progress.count.store(count as u64, Ordering::Relaxed);
+            let walked = progress.walked.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+            let names_here = self.names_of(page, &keep);
+            let matched = names_here.len();
+            if matched > 0 {
+                progress.matched.fetch_add(matched as u64, Ordering::Relaxed);
+                range.hand_on();
+            }
+            range.move_to(cursor, count as u64, matched as u64);
             // Waits when the looks are behind: names in memory stay bounded.
-            if names.send(page).await.is_err() {
+            if matched > 0 && names.send(Page { range: index, names: names_here }).await.is_err() {
                 return Ok(());
             }
-        }
-        range.move_to(cursor);
-    }
-    Ok(())
-}
-
-async fn look_at_names(
-    walk: &Walk<'_>,
-    mut conn: MultiplexedConnection,
-    mut waiting: mpsc::Receiver<Vec<Vec<u8>>>,
-    progress: &Progress,
-) -> RedisResult<()> {
-    let most = if walk.budget.pace() == Pace::Fast { LOOK_FAST } else { LOOK_POLITE };
-    while let Some(mut names) = waiting.recv().await {
-        let until = Instant::now() + GATHER;
-        while names.len() < most
-            && let Ok(Some(page)) = timeout_at(until, waiting.recv()).await
-        {
-            names.extend(page);
-        }
-        for batch in names.chunks(most) {
-            let observations = observe(walk, &mut conn, batch, progress).await?;
-            if walk.out.send(observations).await.is_err() {
-                return Ok(());
+            course.take(cursor);
+            if !self.limit.permits(&mut course, walked, &mut conn).await? {
+                range.stop();
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-async fn observe(
-    walk: &Walk<'_>,
-    conn: &mut MultiplexedConnection,
-    names: &[Vec<u8>],
-    progress: &Progress,
-) -> RedisResult<Vec<Observation>> {
-    let _turn = walk.budget.turn().await;
-    let wanted: Vec<Wanted> =
-        names.iter().map(|name| Wanted { key: name, hint: walk.recogniser.field_hint(name) }).collect();
-    let asked = walk.clock.now();
-    let seen = look(conn, &wanted).await?;
-    let answered = walk.clock.now();
-    let mut observations = Vec::with_capacity(seen.len());
-    for (name, seen) in names.iter().zip(seen) {
-        match seen {
-            // Changed or gone while we looked: nothing to report; events or the next walk will.
-            None | Some(Seen::Absent) => {}
-            Some(seen) => {
-                if is_unread(&seen) {
-                    progress.unread.fetch_add(1, Ordering::Relaxed);
+    fn names_of(&self, page: Vec<Value>, keep: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
+        let mut nameless = 0;
+        let mut kept = |name| match name {
+            Value::BulkString(name) => Some(name).filter(|name| keep(name)),
+            _ => {
+                nameless += 1;
+                None
+            }
+        };
+        let names = page.into_iter().filter_map(&mut kept).collect();
+        if nameless > 0 {
+            self.could_not_see(nameless, "SCAN named them by something that is no string");
+        }
+        names
+    }
+
+    async fn look_at_names(
+        &self,
+        walk: &Walk<'_>,
+        mut conn: MultiplexedConnection,
+        mut waiting: mpsc::Receiver<Page>,
+    ) -> RedisResult<()> {
+        let most = if walk.budget.pace() == Pace::Fast { LOOK_FAST } else { LOOK_POLITE };
+        let mut pages = Vec::new();
+        while let Some(Page { range, mut names }) = waiting.recv().await {
+            pages.clear();
+            pages.push(range);
+            let until = Instant::now() + GATHER;
+            while names.len() < most
+                && let Ok(Some(page)) = timeout_at(until, waiting.recv()).await
+            {
+                pages.push(page.range);
+                names.extend(page.names);
+            }
+            for batch in names.chunks(most) {
+                let observations = self.observe(walk, &mut conn, batch).await?;
+                if walk.out.send(observations).await.is_err() {
+                    return Ok(());
                 }
-                observations.push(read(walk.node.id, name, asked, answered, seen));
+            }
+            // Only now: names that were read and not looked at are read again by the next connection.
+            pages.iter().for_each(|range| self.ranges[*range].settle());
+        }
+        Ok(())
+    }
+
+    async fn observe(
+        &self,
+        walk: &Walk<'_>,
+        conn: &mut MultiplexedConnection,
+        names: &[Vec<u8>],
+    ) -> RedisResult<Vec<Observation>> {
+        let mut observations = Vec::with_capacity(names.len());
+        let mut wanted: Vec<Wanted> =
+            names.iter().map(|name| Wanted { key: name, hint: walk.recogniser.field_hint(name) }).collect();
+        for _ in 0..LOOKS {
+            let _turn = walk.budget.turn().await;
+            let asked = walk.clock.now();
+            let seen = look(conn, &wanted).await?;
+            let answered = walk.clock.now();
+            let mut again = Vec::new();
+            for (want, seen) in wanted.iter().zip(seen) {
+                match seen {
+                    Some(Seen::Absent) => {}
+                    // It changed while we looked.
+                    None => again.push(*want),
+                    Some(seen) => {
+                        if is_unread(&seen) {
+                            self.progress.unread.fetch_add(1, Ordering::Relaxed);
+                        }
+                        observations.push(read(walk.node.id, want.key, asked, answered, seen));
+                    }
+                }
+            }
+            wanted = again;
+            if wanted.is_empty() {
+                return Ok(observations);
             }
         }
+        self.could_not_see(wanted.len(), "they changed each time, or were answered with nonsense");
+        Ok(observations)
     }
-    Ok(observations)
 }
 
 fn is_unread(seen: &Seen) -> bool {
-    matches!(seen, Seen::Present { value: crate::model::RawValue::Unread { .. }, .. })
+    matches!(seen, Seen::Present { value: RawValue::Unread { .. }, .. })
 }
 
 fn read(node: NodeId, name: &[u8], asked: Time, answered: Time, seen: Seen) -> Observation {

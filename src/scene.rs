@@ -90,7 +90,7 @@ impl App {
             self.scene.frozen = None;
             self.scene.at = now;
             self.scene.see_nodes(nodes, now);
-            self.scene.complete = table.is_complete();
+            self.scene.complete = table.is_complete() && nodes.iter().all(|node| node.shortfall().is_none());
             self.reorder(table, now);
         }
         self.select();

@@ -1,7 +1,7 @@
 //! The real libraries store their locks as this project believes they do.
 //!
 //! Each test takes a lock with the real library and looks at what is on the server: the ground on which the dialects
-//! and the sample locks stand. A library that is not installed is skipped with a notice.
+//! and the sample locks stand. A library that is not installed is counted as left out.
 
 mod common;
 

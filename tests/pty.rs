@@ -294,3 +294,40 @@ fn without_a_terminal_the_console_says_what_to_use() {
     assert!(left.screen.contents().contains("the console needs a terminal"), "{}", left.screen.contents());
     assert_eq!((left.status.exit_code(), count(&left.raw, ESC)), (7, 0));
 }
+
+const UUID: &str = "0b5e7c1a-94f2-4d3b-8e6a-2f1c9d7b3a50";
+
+fn take(server: &Server, token: &str, lease: &str) {
+    server.cli(&["DEL", "lock:a"]);
+    server.cli(&["SET", "lock:a", token, "PX", lease]);
+}
+
+/// Between the preview and the answer the lock is renewed, or taken again.
+fn answered(server: &Server, holder: &str, options: &[&str], meanwhile: impl FnOnce()) -> (u32, String) {
+    let url = server.url();
+    let arguments = [&["release", "-u", &url, "lock:a", "--holder", holder, "--env", "dev"], options].concat();
+    let mut terminal = Terminal::start(binary().to_str().unwrap(), &arguments, &[]);
+    terminal.wait_for("the question", |screen| screen.contains("[y/N]"));
+    meanwhile();
+    terminal.press("y\r");
+    let screen = terminal.wait_for("the result", |screen| screen.contains("freed") || screen.contains("refused"));
+    (terminal.wait_for_end().status.exit_code(), screen.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn the_command_tells_of_a_renewal_that_came_while_somebody_typed() {
+    let server = Server::start();
+    take(&server, UUID, "30000");
+    let (code, screen) = answered(&server, UUID, &[], || drop(server.cli(&["PEXPIRE", "lock:a", "90000"])));
+    assert!(code == 0 && screen.contains("it was renewed while you decided"), "{screen}");
+
+    take(&server, "worker-7", "30000");
+    let again = || take(&server, "worker-7", "90000");
+    let (code, screen) = answered(&server, "worker-7", &[], again);
+    assert!(code == 1 && screen.contains("--if-renewed"), "{screen}");
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:a"]));
+
+    let (code, screen) = answered(&server, "worker-7", &["--if-renewed"], again);
+    assert!(code == 0 && screen.contains("while you decided"), "{screen}");
+    assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
+}

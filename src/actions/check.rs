@@ -1,14 +1,16 @@
 //! What a script compares before it writes, and what to say when it is otherwise.
 
 use redis::Value;
+use serde::{Deserialize, Serialize};
 
+use super::lease::{ANEW, Lease, comes_again};
 use super::program::Instruction;
 use crate::dialects::word;
-use crate::model::{Key, LockView, RawValue};
+use crate::model::{Key, LockView, RawValue, Whole};
 use crate::text::{self, short_duration};
 
 /// One comparison. All of them must hold, or nothing is written.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Check {
     Absent(Vec<u8>),
     Present(Vec<u8>),
@@ -17,11 +19,16 @@ pub enum Check {
         key: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A long string of this length, as far as it was read.
-    Head {
+    /// A counter that has come to this.
+    Count {
+        key: Vec<u8>,
+        count: Vec<u8>,
+    },
+    /// A string too long to be shown: of this length and with this SHA-1.
+    Digest {
         key: Vec<u8>,
         len: u64,
-        head: Vec<u8>,
+        sha1: String,
     },
     /// A hash with this field.
     Field {
@@ -43,9 +50,20 @@ pub enum Check {
         key: Vec<u8>,
         member: Vec<u8>,
     },
+    /// A sorted set with this member at this score, which is the end of its lease.
+    Score {
+        key: Vec<u8>,
+        member: Vec<u8>,
+        score: f64,
+    },
     Members {
         key: Vec<u8>,
         count: u64,
+    },
+    /// A sorted set without the mark that says that it is held in another way.
+    Unmarked {
+        key: Vec<u8>,
+        mark: Vec<u8>,
     },
     /// A set with this member.
     Element {
@@ -85,11 +103,15 @@ pub enum Check {
         item: Vec<u8>,
     },
     NoTtl(Vec<u8>),
+    /// The lease that was seen: for tokens that do not tell one hold from the next.
+    Lease(Lease),
     /// So many milliseconds are left at most.
     TtlAtMost {
         key: Vec<u8>,
         ms: u64,
     },
+    /// No client is blocked, on whatever list: nobody sleeps who would have to be woken.
+    NobodyBlocked,
     /// By the server's clock, in milliseconds of Unix time.
     Before(i64),
     /// Exactly what was kept for undoing.
@@ -108,11 +130,14 @@ impl Check {
             Check::Absent(key) => make("absent", key, &[]),
             Check::Present(key) => make("present", key, &[]),
             Check::Value { key, value } => make("value", key, &[value]),
-            Check::Head { key, len, head } => make("head_is", key, &[len.to_string().as_bytes(), head]),
+            Check::Count { key, count } => make("value", key, &[count]),
+            Check::Digest { key, len, sha1 } => make("digest", key, &[len.to_string().as_bytes(), sha1.as_bytes()]),
             Check::Field { key, field } => make("field", key, &[field]),
             Check::FieldValue { key, field, value } => make("field_value", key, &[field, value]),
             Check::Fields { key, count } => make("fields", key, &[count.to_string().as_bytes()]),
             Check::Member { key, member } => make("member", key, &[member]),
+            Check::Score { key, member, score } => make("score", key, &[member, score.to_string().as_bytes()]),
+            Check::Unmarked { key, mark } => make("no_member", key, &[mark]),
             Check::Members { key, count } => make("members", key, &[count.to_string().as_bytes()]),
             Check::Element { key, member } => make("element", key, &[member]),
             Check::Elements { key, count } => make("elements", key, &[count.to_string().as_bytes()]),
@@ -123,7 +148,9 @@ impl Check {
             Check::AtLeast { key, count } => make("at_least", key, &[count.to_string().as_bytes()]),
             Check::Listed { key, item } => make("listed", key, &[item]),
             Check::NoTtl(key) => make("no_ttl", key, &[]),
+            Check::Lease(lease) => lease.instruction(),
             Check::TtlAtMost { key, ms } => make("ttl_at_most", key, &[ms.to_string().as_bytes()]),
+            Check::NobodyBlocked => Instruction::new("nobody_blocked", Vec::new(), Vec::new()),
             Check::Before(moment) => Instruction::new("before", Vec::new(), vec![moment.to_string().into_bytes()]),
             Check::Dump { key, dump } => make("dump", key, &[dump]),
         }
@@ -135,11 +162,14 @@ impl Check {
             Check::Absent(key) => format!("{} is not there", word(key)),
             Check::Present(key) => format!("{} is there", word(key)),
             Check::Value { key, value } => format!("GET {} is {}", word(key), word(value)),
-            Check::Head { key, len, .. } => format!("{} has its {len} bytes, and begins as it did", word(key)),
+            Check::Count { key, count } => format!("GET {} is {}", word(key), word(count)),
+            Check::Digest { key, len, sha1 } => format!("the {len} bytes of {} have the SHA-1 {sha1}", word(key)),
             Check::Field { key, field } => format!("HEXISTS {} {}", word(key), word(field)),
             Check::FieldValue { key, field, value } => format!("HGET {} {} is {}", word(key), word(field), word(value)),
             Check::Fields { key, count } => format!("HLEN {} is {count}", word(key)),
             Check::Member { key, member } => format!("ZSCORE {} {} is there", word(key), word(member)),
+            Check::Score { key, member, score } => format!("ZSCORE {} {} is {score}", word(key), word(member)),
+            Check::Unmarked { key, mark } => format!("{} is not in {}", word(mark), word(key)),
             Check::Members { key, count } => format!("ZCARD {} is {count}", word(key)),
             Check::Element { key, member } => format!("SISMEMBER {} {}", word(key), word(member)),
             Check::Elements { key, count } => format!("SCARD {} is {count}", word(key)),
@@ -153,33 +183,41 @@ impl Check {
             Check::AtLeast { key, count } => format!("GET {} is {count} at least", word(key)),
             Check::Listed { key, item } => format!("{} is in the list {}", word(item), word(key)),
             Check::NoTtl(key) => format!("PTTL {} is -1", word(key)),
+            Check::Lease(lease) => lease.describe(),
             Check::TtlAtMost { key, ms } => format!("PTTL {} is {ms} at most", word(key)),
+            Check::NobodyBlocked => "no client is blocked on the server".into(),
             Check::Before(_) => "its lease has not run out".into(),
             Check::Dump { key, .. } => format!("{} is exactly what was kept for undoing", word(key)),
         }
     }
 
-    /// What moved, by what the server found instead.
+    /// What moved, by what the server found instead: a value, a number, or the key's type in a list.
     pub fn moved(&self, now: &Value) -> String {
         if let Value::Array(kind) = now
-            && let Some(Value::SimpleString(kind)) = kind.first()
+            && let Some(Value::SimpleString(_) | Value::BulkString(_)) = kind.first()
         {
-            return format!("the key is a {kind} now");
+            let kind: String = redis::from_redis_value(kind[0].clone()).unwrap_or_default();
+            return if kind == "none" { self.moved_away() } else { self.moved_to(&text::visible(kind.as_bytes())) };
         }
-        let gone = || "the lock is gone: it was freed, or ran out, since you looked".to_string();
         let count = match now {
             Value::Int(count) => Some(*count),
             _ => None,
         };
         match self {
             Check::Absent(key) => format!("somebody has taken {} since", Key::from(&key[..])),
-            Check::Present(key) => format!("{} is not there", Key::from(&key[..])),
+            Check::Present(_) => self.moved_away(),
             Check::Value { .. } => match now {
                 Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
                 _ => gone(),
             },
-            Check::Head { .. } if count == Some(0) => gone(),
-            Check::Head { .. } => "it has another holder now".into(),
+            Check::Count { count, .. } => {
+                let now = match now {
+                    Value::BulkString(now) => text::visible(now),
+                    _ => "not there".into(),
+                };
+                format!("the counter is {now} now, not the {} that you saw", text::visible(count))
+            }
+            Check::Digest { .. } => "it has another holder now".into(),
             Check::Field { field: holder, .. }
             | Check::FieldValue { field: holder, .. }
             | Check::Member { member: holder, .. }
@@ -189,6 +227,12 @@ impl Check {
                 }
                 _ => format!("{} does not hold it any more", text::visible(holder)),
             },
+            Check::Score { member, .. } if *now == Value::Nil => {
+                format!("{} does not hold it any more", text::visible(member))
+            }
+            Check::Score { member, .. } => {
+                format!("{} has another lease now: {}", text::visible(member), ANEW)
+            }
             Check::Fields { count: seen, .. }
             | Check::Members { count: seen, .. }
             | Check::Elements { count: seen, .. } => {
@@ -197,34 +241,89 @@ impl Check {
             Check::NoField { .. } | Check::NoMember { .. } | Check::NoElement { .. } => {
                 "somebody holds it in that place now".into()
             }
-            Check::NotOther { .. } => "it is held in another way now".into(),
+            Check::NotOther { .. } | Check::Unmarked { .. } => "it is held in another way now".into(),
             Check::AtLeast { .. } => "all permits are in use now".into(),
             Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
+            Check::Lease(lease) => lease.moved(count),
             Check::NoTtl(_) | Check::TtlAtMost { .. } => match count {
                 None | Some(-2) => gone(),
                 Some(-1) => "it has no TTL now".into(),
                 Some(left) => format!("it has {} left now: more than asked for", short_duration(left.max(0) as u64)),
             },
+            Check::NobodyBlocked => {
+                "clients are blocked on the server now, and none was when you looked: one may wait for this lock; look \
+                 again, so that it is woken"
+                    .into()
+            }
             Check::Before(_) => "its lease would have run out by now".into(),
             Check::Dump { .. } => "it changes too fast to be kept for undoing".into(),
         }
     }
+
+    /// Its key is not there any more.
+    fn moved_away(&self) -> String {
+        match self {
+            Check::Field { field: holder, .. }
+            | Check::FieldValue { field: holder, .. }
+            | Check::Member { member: holder, .. }
+            | Check::Score { member: holder, .. }
+            | Check::Element { member: holder, .. } => {
+                format!("{} does not hold it any more: the lock is gone", text::visible(holder))
+            }
+            Check::Present(key) | Check::AtLeast { key, .. } => format!("{} is not there", Key::from(&key[..])),
+            Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
+            _ => gone(),
+        }
+    }
+
+    /// Its key is of another type.
+    fn moved_to(&self, kind: &str) -> String {
+        match self {
+            Check::Value { .. } | Check::Count { .. } | Check::Digest { .. } | Check::AtLeast { .. } => {
+                another_type(kind, "string")
+            }
+            Check::Field { .. }
+            | Check::FieldValue { .. }
+            | Check::Fields { .. }
+            | Check::NoField { .. }
+            | Check::NotOther { .. } => another_type(kind, "hash"),
+            Check::Member { .. }
+            | Check::Score { .. }
+            | Check::Members { .. }
+            | Check::Unmarked { .. }
+            | Check::NoMember { .. } => another_type(kind, "zset"),
+            Check::Element { .. } | Check::Elements { .. } | Check::NoElement { .. } => another_type(kind, "set"),
+            Check::Listed { .. } => another_type(kind, "list"),
+            _ => format!("the key is a {kind} now"),
+        }
+    }
+}
+
+pub(super) fn gone() -> String {
+    "the lock is gone: it was freed, or ran out, since you looked".into()
+}
+
+fn another_type(now: &str, before: &str) -> String {
+    format!("the key is a {now} now, not the {before} that you saw")
 }
 
 /// That nobody but the holders that were seen has the key.
 pub(super) fn whole(lock: &LockView) -> Vec<Check> {
     let key = || lock.key.as_bytes().to_vec();
     match &lock.value {
-        RawValue::Str { head, len } if head.len() as u64 == *len => {
+        RawValue::Str { head, .. } if lock.value.is_whole() => {
             vec![Check::Value { key: key(), value: head.to_vec() }]
         }
-        RawValue::Str { head, len } => vec![Check::Head { key: key(), len: *len, head: head.to_vec() }],
+        RawValue::Str { len, .. } => match &lock.proof.value {
+            Whole::Sha1(sha1) => vec![Check::Digest { key: key(), len: *len, sha1: sha1.clone() }],
+            Whole::NotAsked | Whole::Unknown(_) => Vec::new(),
+        },
         RawValue::Hash { fields, len } => {
             let each = fields.iter().map(|(field, _)| hash_field(lock, field));
             each.chain([Check::Fields { key: key(), count: *len }]).collect()
         }
         RawValue::Zset { members, len } => {
-            let each = members.iter().map(|(member, _)| Check::Member { key: key(), member: member.to_vec() });
+            let each = members.iter().map(|(member, _)| scored(lock, member));
             each.chain([Check::Members { key: key(), count: *len }]).collect()
         }
         RawValue::Set { members, len } => {
@@ -250,5 +349,18 @@ pub(super) fn hash_field(lock: &LockView, field: &[u8]) -> Check {
             Check::FieldValue { key, field: field.to_vec(), value: value.to_vec() }
         }
         _ => Check::Field { key, field: field.to_vec() },
+    }
+}
+
+/// That the member is there; with the same lease, where its name does not tell one hold from the next.
+pub(super) fn scored(lock: &LockView, member: &[u8]) -> Check {
+    let (key, holds) = (lock.key.as_bytes().to_vec(), lock.holders.iter().any(|held| held.token.as_bytes() == member));
+    let score = match &lock.value {
+        RawValue::Zset { members, .. } => members.iter().find(|(name, _)| **name == *member).map(|(_, score)| *score),
+        _ => None,
+    };
+    match score {
+        Some(score) if holds && comes_again(lock, member) => Check::Score { key, member: member.to_vec(), score },
+        _ => Check::Member { key, member: member.to_vec() },
     }
 }

@@ -1,7 +1,6 @@
 //! What is on record of the actions: the audit file, and what was freed, for as long as it can be put back.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -102,11 +101,7 @@ impl Journal {
     /// Keeps what is freed; on the disk when this returns.
     pub(super) fn keep(&self, kept: &Kept) -> io::Result<()> {
         self.make_room()?;
-        let (path, new) = (self.path(&kept.id), self.directory.join(format!(".{}.new", kept.id)));
-        let mut file = audit::private(OpenOptions::new().write(true).create(true).truncate(true)).open(&new)?;
-        file.write_all(&serde_json::to_vec(kept).map_err(io::Error::other)?)?;
-        file.sync_data()?;
-        std::fs::rename(new, path)
+        audit::write_private(&self.path(&kept.id), &serde_json::to_vec(kept).map_err(io::Error::other)?)
     }
 
     pub(super) fn forget(&self, id: &str) {

@@ -13,7 +13,7 @@ use super::plan::{Action, Plan};
 use super::program::Write;
 use crate::dialects::{Obstacle, Step, by_name, dialect};
 use crate::model::{Key, NodeId, Time, Token, Ttl};
-use crate::text::short_duration;
+use crate::text::{self, short_duration};
 
 /// More of one key than this is not kept.
 const LARGEST: u64 = 1 << 20;
@@ -144,7 +144,7 @@ pub(super) async fn read(
     for question in questions {
         let (size, value, left) = (answers.next(), answers.next(), answers.next());
         if let Some(Value::ServerError(error)) = [&value, &size].into_iter().flatten().find(|answer| refuses(answer)) {
-            return Ok(Err(format!("it could not be read as a whole: {error}")));
+            return Ok(Err(format!("it could not be read as a whole: {}", text::said(error))));
         }
         if matches!(size, Some(Value::Int(size)) if size as u64 > LARGEST) {
             return Ok(Err("it is too large to be kept".into()));
@@ -324,6 +324,8 @@ impl Kept {
             hazards: vec!["The holder may have noticed the loss and stopped its work.".into()],
             obstacles: Vec::new(),
             only_by_force: None,
+            doubt: None,
+            end: None,
         })
     }
 }

@@ -16,7 +16,7 @@ use super::program::{Operands, Write};
 use crate::clock::Clock;
 use crate::dialects::Step;
 use crate::look::{Wanted, look};
-use crate::model::{RawValue, Seen};
+use crate::model::{End, RawValue, Seen};
 use crate::permissions::{self, Permission};
 use crate::scripts::CHANGE;
 use crate::text;
@@ -64,20 +64,21 @@ pub struct Performed {
     pub outcome: Outcome,
     /// It can be undone, or why not.
     pub undo: Result<(), String>,
+    /// Its lease was not the one that was shown: as a clause.
+    pub renewed: Option<String>,
 }
 
 /// Passes the gate, puts it on record, writes, and puts the outcome on record.
 pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journal, context: &Context) -> Performed {
     let clock = Clock::start();
     let id = journal.number(clock.now());
-    let refused =
-        |id, why: Refusal| Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()) };
+    let refused = Performed::refused;
     let admission = match gate.admit_plan(plan) {
         Ok(admission) => admission,
         Err(why) => return refused(id, why),
     };
-    let mut attempt =
-        Attempt { plan, admission, node, scripts: true, kept: Err("only a release can be undone".into()) };
+    let kept = Err("only a release can be undone".into());
+    let mut attempt = Attempt { plan, admission, node, scripts: true, kept, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
@@ -116,7 +117,26 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Outcome::Refused(_) => Err("nothing was changed".into()),
         _ => attempt.kept.map(|_| ()),
     };
-    Performed { id, outcome, undo }
+    let renewed = attempt.ended.filter(|_| matches!(outcome, Outcome::Done { .. })).and_then(|end| renewed(plan, end));
+    Performed { id, outcome, undo, renewed }
+}
+
+impl Performed {
+    /// Nothing was written.
+    pub fn refused(id: String, why: Refusal) -> Performed {
+        Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()), renewed: None }
+    }
+}
+
+/// Whether the lease was another one than was shown: told, where it is no obstacle.
+fn renewed(plan: &Plan, found: i64) -> Option<String> {
+    /// Less than this is the grain of two readings of one end.
+    const GRAIN_MS: i64 = 50;
+    let later = match plan.end? {
+        End::Never => found >= 0,
+        End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
+    };
+    later.then(|| "it was renewed while you decided".into())
 }
 
 fn moved(what: String) -> Outcome {
@@ -140,12 +160,15 @@ struct Attempt<'a> {
     scripts: bool,
     /// What can be put back, or why nothing can.
     kept: Result<Kept, String>,
+    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
+    ended: Option<i64>,
 }
 
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
     async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
-        let lost = |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {error}"));
+        let lost =
+            |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
         let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
         let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(lost)?;
         let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(lost)?;
@@ -189,7 +212,7 @@ impl Attempt<'_> {
         for _ in 0..TRIES {
             let kept = self.kept.as_ref().map(Kept::checks).unwrap_or_default();
             let checks = [self.plan.checks.clone(), kept].concat();
-            let operands = match Operands::of(&checks, &self.plan.writes, &self.admission) {
+            let operands = match Operands::of(self.plan.key.as_bytes(), &checks, &self.plan.writes, &self.admission) {
                 Ok(operands) => operands,
                 Err(why) => return Outcome::Refused(why),
             };
@@ -197,12 +220,13 @@ impl Attempt<'_> {
             let answer = match timeout(ANSWER, running).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
-                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
-                Ok(Err(error)) => return unreachable(format!("the server refused it: {error}")),
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
+                Ok(Err(error)) => return unreachable(format!("the server refused it: {}", text::said(&error))),
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &checks) {
-                Answer::Done { woken, emptied, silent } => {
+                Answer::Done { woken, emptied, silent, ended } => {
+                    self.ended = ended;
                     if let Ok(kept) = &mut self.kept {
                         kept.settle(emptied);
                     }
@@ -214,10 +238,13 @@ impl Attempt<'_> {
                     let about = (before.id.clone(), before.target.clone(), before.db, clock.now());
                     match keep::read(conn, self.plan, about).await {
                         Ok(kept) => self.kept = kept,
-                        Err(error) => return unreachable(format!("the server could not be asked: {error}")),
+                        Err(error) => {
+                            return unreachable(format!("the server could not be asked: {}", text::said(&error)));
+                        }
                     }
                 }
                 Answer::Moved(check, now) => return moved(check.moved(&now)),
+                Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
                 Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
                 Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
             }
@@ -227,7 +254,8 @@ impl Attempt<'_> {
 
     /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
     async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
-        let (key, value) = match (self.plan.checks.as_slice(), self.plan.writes.as_slice()) {
+        let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
+        let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
             ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
                 if key == deleted && self.admission.covers(write) =>
             {
@@ -244,7 +272,7 @@ impl Attempt<'_> {
             match timeout(ANSWER, command.query_async::<i64>(conn)).await {
                 Ok(Ok(0)) => return moved(self.there_now().await),
                 Ok(Ok(_)) => return Outcome::Done { woken: 0, silent: None },
-                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
                 // Not known to this server, or not permitted.
                 Ok(Err(_)) => {}
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
@@ -288,8 +316,11 @@ enum Answer<'a> {
         woken: u64,
         emptied: bool,
         silent: Option<String>,
+        ended: Option<i64>,
     },
     Moved(&'a Check, Value),
+    /// A write would fail, so that nothing was written, and why.
+    Unfit(String),
     /// Some of it was written, and then an error came.
     Half(String),
     Strange,
@@ -303,12 +334,28 @@ impl Answer<'_> {
             _ => None,
         };
         let text = |index: usize| match parts.get(index) {
-            Some(Value::BulkString(text)) => Some(text::visible(text)),
+            Some(Value::BulkString(text)) => Some(text::said(&String::from_utf8_lossy(text))),
+            _ => None,
+        };
+        let name = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(name)) => Some(text::visible(name)),
             _ => None,
         };
         match (number(0), number(1)) {
+            (Some(3), _) => Answer::Unfit(format!(
+                "{}{}{}",
+                text(1).unwrap_or_default(),
+                name(2).unwrap_or_default(),
+                text(3).unwrap_or_default()
+            )),
             (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
-            (Some(1), Some(woken)) => Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3) },
+            (Some(1), Some(woken)) => {
+                let ended = match parts.get(4) {
+                    Some(Value::Int(ended)) => Some(*ended),
+                    _ => None,
+                };
+                Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3), ended }
+            }
             (Some(0), Some(which)) => match checks.get((which as usize).wrapping_sub(1)) {
                 Some(check) => Answer::Moved(check, parts.get(2).cloned().unwrap_or(Value::Nil)),
                 None => Answer::Strange,

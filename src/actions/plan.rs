@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::check::{self, Check};
 use super::gate::Refusal;
+use super::lease;
 use super::program::Write;
-use crate::dialects::{self, Obstacle, Release, Renewal, Sight, Step};
-use crate::model::{Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl};
+use super::semaphore;
+use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step, guesses};
+use crate::model::proof::LARGEST;
+use crate::model::{End, Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl, Whole};
 use crate::text::short_duration;
 
 /// What is done to a lock.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Action {
     Free,
     Extend(Duration),
@@ -28,6 +33,9 @@ impl Action {
     }
 }
 
+/// A dialect's own name. Not spelled as a reference, which serde would take for borrowed from the file.
+type DialectName = &'static str;
+
 /// The times that a lock can be given: nothing that would end it before anybody notices, nothing that is a slip.
 pub const SHORTEST: Duration = Duration::from_secs(1);
 pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
@@ -41,12 +49,13 @@ pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
 }
 
 /// Exactly what is shown and exactly what runs.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub action: Action,
     pub node: NodeId,
     pub key: Key,
-    pub dialect: &'static str,
+    #[serde(deserialize_with = "known_dialect")]
+    pub dialect: DialectName,
     /// The holders that lose the lock, or keep it longer.
     pub holders: Vec<Token>,
     pub ttl: Ttl,
@@ -57,10 +66,47 @@ pub struct Plan {
     /// What keeps the release from being taken back.
     pub obstacles: Vec<Obstacle>,
     /// Why it takes force, where it does.
+    #[serde(skip)]
     pub only_by_force: Option<&'static str>,
+    /// What is not known of the lock and could make it wrong: a person is asked, a script has to say that it is right.
+    pub doubt: Option<String>,
+    /// When its key runs out, as it was shown; `None` where that is not known.
+    pub end: Option<End>,
 }
 
 impl Plan {
+    /// The same plan, which a new lease does not stop.
+    pub fn even_if_renewed(mut self) -> Plan {
+        let members = |check| match check {
+            Check::Score { key, member, .. } => Check::Member { key, member },
+            other => other,
+        };
+        self.checks.retain(|check| !matches!(check, Check::Lease(_)));
+        self.checks = self.checks.into_iter().map(members).collect();
+        self
+    }
+
+    fn doubting(mut self, doubt: Option<String>) -> Plan {
+        self.hazards.splice(0..0, doubt.clone());
+        Plan { doubt, ..self }
+    }
+
+    /// The same plan, by somebody who knows that it is right.
+    pub fn beyond_doubt(mut self) -> Plan {
+        if let Some(doubt) = self.doubt.take() {
+            self.hazards.retain(|hazard| *hazard != doubt);
+        }
+        self
+    }
+
+    /// How many permits it gives back to a counter, where that is all it does.
+    pub fn permits(&self) -> Option<u64> {
+        match self.writes.as_slice() {
+            [Write::Step(Step::ReturnPermits { permits, .. })] => Some(*permits),
+            _ => None,
+        }
+    }
+
     /// What runs, one line each: the comparisons, then the commands.
     pub fn commands(&self) -> Vec<String> {
         self.writes.iter().map(Write::describe).collect()
@@ -71,6 +117,13 @@ impl Plan {
         let clauses: Vec<String> = self.checks.iter().map(Check::describe).collect();
         clauses.join(" and ")
     }
+}
+
+/// The name of a dialect of ours, read back.
+fn known_dialect<'de, D: serde::Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    let name = String::deserialize(from)?;
+    let unknown = || serde::de::Error::custom(format!("there is no dialect {name:?}"));
+    dialects::by_name(&name).map(|id| dialects::dialect(id).name()).ok_or_else(unknown)
 }
 
 /// What somebody asks for when they free a lock.
@@ -86,6 +139,7 @@ pub struct Freeing<'a> {
 /// Frees a lock as it was seen.
 pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refusal> {
     let (dialect, sight) = read(lock, now)?;
+    semaphore::refuse(lock)?;
     let holders = holders(lock, asked.holder)?;
     let release = match asked.holder {
         Some(token) => dialect.release_holder(&sight, token),
@@ -93,23 +147,24 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     };
     let release = release.dropping(asked.dead_waiters);
     let only_by_force = release.only_by_force.filter(|_| !asked.force);
-    let checks = compared(lock, &release)?;
+    let mut checks = compared(lock, &release)?;
     let Release { steps, hazards, obstacles, .. } = release;
     let mut hazards: Vec<String> = hazards.into_iter().map(String::from).collect();
     hazards.splice(0..0, signs_of_life(lock));
-    Ok(Plan {
-        action: Action::Free,
-        writes: steps.into_iter().map(Write::Step).collect(),
-        obstacles,
-        only_by_force,
-        ..about(lock, holders, checks, hazards)
-    })
+    let mut writes: Vec<Write> = steps.into_iter().map(Write::Step).collect();
+    if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
+        wake_by_guess(lock, &mut writes, &mut checks);
+    }
+    let plan = Plan { action: Action::Free, writes, obstacles, only_by_force, ..about(lock, holders, checks, hazards) }
+        .doubting(semaphore::doubt(lock));
+    Ok(if asked.force { plan.beyond_doubt() } else { plan })
 }
 
 /// Gives a lock more time, or one without a TTL a time at all.
 pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
     may_extend_by(by)?;
     let (dialect, sight) = read(lock, now)?;
+    semaphore::refuse(lock)?;
     let holders = holders(lock, holder)?;
     let key = || lock.key.as_bytes().to_vec();
     let ms = by.as_millis() as u64;
@@ -136,6 +191,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     if checks.is_empty() {
         return Err(nothing_to_compare(lock));
     }
+    let seen_lease = lease::of(lock);
     checks.push(match lock.ttl {
         Ttl::Never => Check::NoTtl(key()),
         Ttl::In(left) if left.as_millis() as u64 > ms => {
@@ -148,6 +204,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         }
         Ttl::In(_) => Check::TtlAtMost { key: key(), ms },
     });
+    checks.extend(seen_lease);
     let leases = holders.iter().flat_map(|token| dialect.leases(&sight, token.as_bytes()));
     let keys: Vec<Vec<u8>> = [key()].into_iter().chain(leases).collect();
     let mut hazards = vec!["A holder that renews sets the TTL back to its own lease.".to_string()];
@@ -159,7 +216,41 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         action: Action::Extend(by),
         writes: keys.into_iter().map(|key| Write::Expire { key, ms }).collect(),
         ..about(lock, holders, checks, hazards)
-    })
+    }
+    .doubting(semaphore::doubt(lock)))
+}
+
+/// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
+fn wake_by_guess(lock: &LockView, writes: &mut Vec<Write>, checks: &mut Vec<Check>) {
+    for step in guesses::wakes(lock) {
+        let write = match step {
+            Step::Publish { channel, message } => Write::Tell { channel, message },
+            step => Write::Step(step),
+        };
+        if !writes.contains(&write) {
+            writes.push(write);
+        }
+    }
+    // Nobody waited: whoever came since would sleep on.
+    if lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
+        checks.push(Check::NobodyBlocked);
+    }
+}
+
+/// Gives permits back to the semaphore whose counter this is, and tells those who wait for one.
+pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refusal> {
+    read(lock, now)?;
+    let release = semaphore::give_back(lock, permits)?;
+    let checks = compared(lock, &release)?;
+    let hazards = release.hazards.into_iter().map(String::from).collect();
+    let writes = release.steps.into_iter().map(Write::Step).collect();
+    Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) })
+}
+
+/// One permit given back, where the lock is known to be a counter of them.
+pub fn returned(lock: &LockView, now: Time) -> Option<Plan> {
+    semaphore::counts(lock)?;
+    give_back(lock, 1, now).ok()
 }
 
 fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<String>) -> Plan {
@@ -175,6 +266,8 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         hazards,
         obstacles: Vec::new(),
         only_by_force: None,
+        doubt: None,
+        end: lock.proof.end,
     }
 }
 
@@ -184,6 +277,19 @@ fn read(lock: &LockView, now: Time) -> Result<(&'static dyn dialects::Dialect, S
 }
 
 fn nothing_to_compare(lock: &LockView) -> Refusal {
+    if let RawValue::Str { len, .. } = &lock.value {
+        let why = match &lock.proof.value {
+            _ if *len > LARGEST => format!(
+                "it has {len} bytes, and no more than {LARGEST} are compared, since hashing more would stall the server"
+            ),
+            Whole::Unknown(why) => why.clone(),
+            Whole::NotAsked | Whole::Sha1(_) => format!("only the first of its {len} bytes were read"),
+        };
+        return Refusal::NothingToCompare(format!(
+            "the value of {} can't be compared before it is written: {why}; nothing was changed",
+            lock.key
+        ));
+    }
     Refusal::NothingToCompare(format!(
         "what {} holds could not be read, so that nothing could be compared before it is written; nothing was changed",
         lock.key
@@ -208,26 +314,51 @@ fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusal> {
     let mut checks: Vec<Check> = Vec::new();
     for step in &release.steps {
         match step {
-            Step::Delete(key) if own(key) => checks.extend(check::whole(lock)),
+            Step::Delete(key) if own(key) => {
+                whole_or_refused(lock)?;
+                checks.extend(check::whole(lock));
+                checks.extend(lease::of(lock));
+            }
             Step::DeleteField { key, field } if own(key) => checks.push(check::hash_field(lock, field)),
             Step::RemoveScored { key, member } if own(key) => {
-                checks.push(Check::Member { key: key.clone(), member: member.clone() });
+                checks.push(check::scored(lock, member));
             }
             Step::RemoveMember { key, member } if own(key) => {
                 checks.push(Check::Element { key: key.clone(), member: member.clone() });
             }
-            Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(check::whole(lock)),
+            Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
             // Without its counter nobody knows how many permits there are: one out of nothing would be a new one.
             Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
             _ => {}
         }
     }
-    let compares_own = |check: &Check| !matches!(check, Check::Present(_));
+    let compares_own = |check: &Check| !matches!(check, Check::Present(_) | Check::Lease(_));
     if !checks.iter().any(compares_own) {
         return Err(nothing_to_compare(lock));
     }
+    checks.extend(release.premises.iter().cloned().map(|premise| match premise {
+        Premise::Field { key, field, value } => Check::NotOther { key, field, value },
+        Premise::Unmarked { key, mark } => Check::Unmarked { key, mark },
+    }));
     checks.dedup();
     Ok(checks)
+}
+
+/// What was not seen is not taken away with the rest.
+fn whole_or_refused(lock: &LockView) -> Result<(), Refusal> {
+    let (read, len) = match &lock.value {
+        RawValue::Hash { fields, len } => (fields.len(), *len),
+        RawValue::Zset { members, len } => (members.len(), *len),
+        RawValue::Set { members, len } => (members.len(), *len),
+        _ => return Ok(()),
+    };
+    if read as u64 == len {
+        return Ok(());
+    }
+    Err(Refusal::NothingToCompare(format!(
+        "{} has {len} entries, of which {read} were read: what was not seen is not freed; free its holders one by one",
+        lock.key
+    )))
 }
 
 /// What speaks against a dead holder.

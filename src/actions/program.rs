@@ -1,5 +1,7 @@
 //! From a plan to the operands of the script: which keys, which instructions, and which commands they come down to.
 
+use serde::{Deserialize, Serialize};
+
 use crate::dialects::{Step, word};
 
 use super::check::Check;
@@ -7,10 +9,15 @@ use super::comparisons;
 use super::gate::{Admission, Refusal};
 
 /// One write.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Write {
     /// One that a library's release is made of.
     Step(Step),
+    /// A message to the waiters of a library that the lock may be of. Where it can't be sent, that is told.
+    Tell {
+        channel: Vec<u8>,
+        message: Vec<u8>,
+    },
     Expire {
         key: Vec<u8>,
         ms: u64,
@@ -69,12 +76,12 @@ impl Instruction {
 }
 
 impl Operands {
-    /// Of writes that were all let through, or says which was not.
-    pub fn of(checks: &[Check], writes: &[Write], admission: &Admission) -> Result<Operands, Refusal> {
+    /// Of writes that were all let through, or says which was not. The plan's own key comes first.
+    pub fn of(key: &[u8], checks: &[Check], writes: &[Write], admission: &Admission) -> Result<Operands, Refusal> {
         if let Some(write) = writes.iter().find(|write| !admission.covers(write)) {
             return Err(Refusal::NotSo(format!("{} was not let through; nothing was changed", write.describe())));
         }
-        let mut operands = Operands::default();
+        let mut operands = Operands { keys: vec![key.to_vec()], args: Vec::new() };
         checks.iter().map(Check::instruction).for_each(|comparison| operands.compare(comparison));
         writes.iter().flat_map(instructions).for_each(|instruction| operands.put(instruction));
         Ok(operands)
@@ -114,6 +121,9 @@ fn instructions(write: &Write) -> Vec<Instruction> {
     };
     match write {
         Write::Step(step) => step_instructions(step),
+        Write::Tell { channel, message } => {
+            vec![Instruction::new("tell", Vec::new(), vec![channel.clone(), message.clone()])]
+        }
         Write::Expire { key, ms } => one("expire", key, &[ms.to_string().as_bytes()]),
         Write::Restore { key, dump, until } => one("restore", key, &[&moment(until), dump]),
         Write::PutField { key, field, value, until } => one("hset", key, &[field, value, &moment(until)]),
@@ -167,6 +177,7 @@ impl Write {
         let until = |until: &Option<i64>| if until.is_some() { " with the TTL that would be left" } else { "" };
         match self {
             Write::Step(step) => step.describe(),
+            Write::Tell { channel, message } => format!("PUBLISH {} {}", word(channel), word(message)),
             Write::Expire { key, ms } => format!("PEXPIRE {} {ms}", word(key)),
             Write::Restore { key, until: moment, .. } => {
                 format!("RESTORE {} as it was{}", word(key), until(moment))
@@ -183,6 +194,8 @@ impl Write {
     pub(super) fn commands(&self) -> Vec<Vec<Vec<u8>>> {
         match self {
             Write::Step(step) => step_commands(step),
+            // Whoever may not send it frees the lock all the same.
+            Write::Tell { .. } => Vec::new(),
             Write::Expire { key, ms } => vec![words(&[b"PEXPIRE", key, ms.to_string().as_bytes()])],
             Write::Restore { key, dump, .. } => vec![words(&[b"RESTORE", key, b"0", dump])],
             Write::PutField { key, field, value, .. } => with_ttl(key, words(&[b"HSET", key, field, value])),

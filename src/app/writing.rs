@@ -240,6 +240,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (crate::actions::Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }
+            line.extend(performed.renewed.iter().flat_map(|renewed| ["; ", renewed]));
             line
         }
     }
@@ -261,6 +262,9 @@ fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Ch
             None => Ok(plan),
         }
     };
+    if let Some(permit) = plan::returned(lock, now) {
+        return Ok(vec![Choice::of("give one permit back", permit)]);
+    }
     match lock.holders.as_slice() {
         [] => choices.push(Choice::of("free it", free(None)?)),
         [one] => choices.push(Choice::of("free it", free(Some(&one.token))?)),

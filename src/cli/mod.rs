@@ -15,9 +15,9 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::fault::shown;
+use crate::fault::{Fault, quiet_pipe, shown};
 use crate::output::Column;
-use crate::text;
+use crate::{talk, text};
 pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
@@ -294,6 +294,19 @@ pub struct Early {
     pub text: String,
     /// 0 for help and version, which belong on stdout, else 2.
     pub exit_code: u8,
+}
+
+impl Early {
+    /// Prints it where it belongs; the exit code comes back.
+    pub fn print(&self) -> Result<u8, Fault> {
+        if self.exit_code == 0 {
+            let mut out = io::stdout().lock();
+            quiet_pipe(out.write_all(self.text.as_bytes()).and_then(|()| out.flush()))?;
+        } else {
+            talk::say_all(&self.text);
+        }
+        Ok(self.exit_code)
+    }
 }
 
 impl Cli {

@@ -10,11 +10,14 @@ use super::values::{LockKind, OnLost, duration};
 #[derive(Args, Clone, Debug)]
 pub struct Release {
     /// The lock's key
-    #[arg(required_unless_present = "filter")]
+    #[arg(required_unless_present_any = ["filter", "plan"])]
     pub key: Option<String>,
     /// Free all locks that match, instead of one; a dry run unless --yes
     #[arg(short, long, value_name = "FILTER", conflicts_with_all = ["key", "holder"])]
     pub filter: Option<String>,
+    /// Free exactly what the dry run with this id showed, or refuse
+    #[arg(long, value_name = "ID", conflicts_with_all = ["key", "holder", "filter", "force"])]
+    pub plan: Option<String>,
     /// The holder that you saw, as ls shows it; nobody else's lock is freed
     #[arg(long, value_name = "TOKEN")]
     pub holder: Option<String>,
@@ -27,9 +30,15 @@ pub struct Release {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Free even what does harm to be freed: a lock of a BullMQ job
+    /// Free even what does harm to be freed, or may do: a lock of a BullMQ job, a number that may count permits
     #[arg(long)]
     pub force: bool,
+    /// Give so many permits back to the semaphore that the key counts, instead of freeing a lock
+    #[arg(long, value_name = "N", conflicts_with_all = ["filter", "holder"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub permits: Option<u64>,
+    /// Also after a renewal that you did not see, where the holder's token is not unique
+    #[arg(long)]
+    pub if_renewed: bool,
     /// With --filter: free no more than so many
     #[arg(short = 'n', long, value_name = "N", requires = "filter")]
     pub limit: Option<usize>,
@@ -60,6 +69,12 @@ pub struct Extend {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+    /// Extend even a number that may count the permits of a semaphore
+    #[arg(long)]
+    pub force: bool,
+    /// Also after a renewal that you did not see, where the holder's token is not unique
+    #[arg(long)]
+    pub if_renewed: bool,
     /// One JSON object
     #[arg(long)]
     pub json: bool,

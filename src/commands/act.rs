@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use super::session::Session;
 use super::signals::{self, Signals};
-use crate::actions::{Context, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, perform};
+use crate::actions::{Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform};
 use crate::cli::Environment;
 use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
 use crate::model::{LockView, Ttl};
 use crate::output;
+use crate::talk;
 use crate::text::{self, short_duration};
 
 /// Between two of many.
@@ -47,6 +48,21 @@ impl<'a> Operator<'a> {
             reason: reason.map(|reason| text::visible(reason.as_bytes())),
         };
         Ok(Operator { session, gate, journal, context, json, signals: None })
+    }
+
+    /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
+    pub fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
+        let plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+        if plans.is_empty() {
+            return Err(Fault::finding("nothing of it may be done"));
+        }
+        if plans.len() > dry_run::MOST {
+            let most = dry_run::MOST;
+            return Err(Fault::finding(format!("a plan holds {most} locks at most; narrow the filter or add --limit")));
+        }
+        let kept = DryRuns::open()
+            .and_then(|runs| runs.keep(plans, &self.context.target, self.context.db, Clock::start().now()));
+        kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
     }
 
     pub fn journal(&self) -> &Journal {
@@ -110,11 +126,12 @@ impl<'a> Operator<'a> {
     }
 
     /// Says what would be done.
-    pub fn show(&self, plan: &Plan) -> Result<(), Fault> {
+    pub fn show(&self, plan: &Plan, kept: Option<&str>) -> Result<(), Fault> {
         let refusal = self.refusal(plan);
         if self.json {
             let mut shown = self.result(plan, None, None, None, None);
             shown["dry_run"] = json!(true);
+            shown["plan"] = json!(kept.filter(|_| refusal.is_none()));
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
@@ -124,9 +141,9 @@ impl<'a> Operator<'a> {
     }
 
     /// Says what would be done to many: a table, and each hazard once.
-    pub fn show_all(&self, plans: &[(&LockView, Plan)]) -> Result<(), Fault> {
+    pub fn show_all(&self, plans: &[(&LockView, Plan)], kept: Option<&str>) -> Result<(), Fault> {
         if self.json {
-            return plans.iter().try_for_each(|(_, plan)| self.show(plan));
+            return plans.iter().try_for_each(|(_, plan)| self.show(plan, kept));
         }
         let locks: Vec<LockView> = plans.iter().map(|(lock, _)| (*lock).clone()).collect();
         let hazards: BTreeSet<&String> = plans.iter().flat_map(|(_, plan)| &plan.hazards).collect();
@@ -143,7 +160,7 @@ impl<'a> Operator<'a> {
     }
 
     /// Why it would not be done, as far as that is known without the server.
-    fn refusal(&self, plan: &Plan) -> Option<Refusal> {
+    pub fn refusal(&self, plan: &Plan) -> Option<Refusal> {
         self.gate.admit_plan(plan).err()
     }
 
@@ -153,7 +170,7 @@ impl<'a> Operator<'a> {
             return Err(Fault::finding(why.to_string()));
         }
         if yes {
-            return Ok(true);
+            return in_doubt(plan).map_or(Ok(true), |why| Err(Fault::finding(why)));
         }
         if !io::stdin().is_terminal() {
             return Err(Fault::usage(format!(
@@ -163,30 +180,32 @@ impl<'a> Operator<'a> {
         }
         let mut shown = Vec::new();
         preview(plan, None, &mut shown)?;
-        eprint!("{}", String::from_utf8_lossy(&shown));
+        talk::say_all(&String::from_utf8_lossy(&shown));
         if self.session.settings.environment == Some(Environment::Prod) {
-            eprint!("This is production. Type the lock's name to {} it: ", plan.action.name());
+            talk::ask(&format!("This is production. Type the lock's name to {} it: ", plan.action.name()));
             return Ok(answer()? == text::visible(plan.key.as_bytes()));
         }
-        eprint!("Do that? [y/N] ");
+        talk::ask("Do that? [y/N] ");
         Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
     }
 
     fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo } = performed;
+        let Performed { id, outcome, undo, renewed } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
-            let result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            result["renewed"] = json!(renewed.is_some());
             return print_json(&result);
         }
-        let line = match outcome {
+        let mut line = match outcome {
             Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
             Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
             Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
         };
+        line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
         super::print(|out| writeln!(out, "{line}")).map(drop)
     }
 
@@ -234,6 +253,12 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
     }
 }
 
+/// Why nobody but a person can say yes to it, and what a script has to say.
+pub fn in_doubt(plan: &Plan) -> Option<String> {
+    let doubt = plan.doubt.as_ref()?;
+    Some(format!("{}: {doubt} Add --force if you know that it is a lock", plan.key))
+}
+
 /// The exit code that goes with it.
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
@@ -246,7 +271,11 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
 fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
     use crate::actions::Action;
     let mut line = match &plan.action {
-        Action::Free => format!("freed {}", plan.key),
+        Action::Free => match plan.permits() {
+            Some(1) => format!("gave 1 permit back to {}", plan.key),
+            Some(permits) => format!("gave {permits} permits back to {}", plan.key),
+            None => format!("freed {}", plan.key),
+        },
         Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
         Action::Undo(_) => format!("{} is held again", plan.key),
     };
@@ -285,7 +314,6 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
 }
 
 fn answer() -> Result<String, Fault> {
-    io::stderr().flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\n', '\r']).to_string())

@@ -64,6 +64,9 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
             session.say(&format!("{others} other {locks} that {how}"));
         }
     }
+    if let Some(why) = &snapshot.incomplete {
+        session.say(&format!("the list is incomplete: {why}"));
+    }
     tell_sampling(session, &monitor);
     session.still_there(&monitor)
 }

@@ -26,7 +26,7 @@ use crate::fault::Fault;
 use crate::glob::Glob;
 use crate::model::{Key, NodeId, Observation, RawValue, Seen};
 use crate::pace::{Budget, Pace};
-use crate::scan::{Pass, Progress, Walk};
+use crate::scan::{Pass, Progress, Shortfall, Walk};
 use crate::topology::Node;
 use evidence::{Evidence, Looked};
 use groups::{Group, Groups};
@@ -62,6 +62,9 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     }
     if left_out > 0 {
         session.say(&format!("{left_out} keys have names of too many shapes to be judged; narrow them with --pattern"));
+    }
+    if let Some(why) = &survey.shortfall {
+        session.say(&format!("the keyspace was not seen as a whole: {why}"));
     }
     if let Some(why) = &survey.refused {
         session.say(&format!("{} of the keys looked at could not be read: {why}", survey.unread));
@@ -103,6 +106,8 @@ struct Survey {
     sampled: u64,
     of: Option<u64>,
     complete: bool,
+    /// Why not every name was seen, or not every key looked at, that should have been.
+    shortfall: Option<Shortfall>,
     looked: HashMap<(NodeId, Key), Looked>,
     unread: usize,
     /// Why the first key that could not be read could not.
@@ -125,6 +130,7 @@ impl Survey {
             sampled: 0,
             of: Some(0),
             complete: true,
+            shortfall: None,
             looked: HashMap::new(),
             unread: 0,
             refused: None,
@@ -158,8 +164,9 @@ impl Survey {
             ControlFlow::Continue(())
         };
         pass.names(&walk, take).await?;
+        self.shortfall = pass.shortfall().or(self.shortfall.take());
         self.sampled += sampled;
-        self.complete &= complete;
+        self.complete &= complete && self.shortfall.is_none();
         self.of = self.of.zip(keys).map(|(before, keys)| before + keys);
         Ok(())
     }
@@ -171,7 +178,9 @@ impl Survey {
         let (recogniser, clock) = (self.asked.clone(), self.clock);
         let looking = async move {
             let walk = Walk { node, recogniser: &recogniser, budget: &budget, clock, splittable: false, out };
-            Pass::new(clock.now(), Arc::new(Progress::default())).visit(&walk, keys).await
+            let mut pass = Pass::new(clock.now(), Arc::new(Progress::default()));
+            pass.visit(&walk, keys).await?;
+            RedisResult::Ok(pass.shortfall())
         };
         let taking = async {
             while let Some(observations) = observed.recv().await {
@@ -179,7 +188,8 @@ impl Survey {
             }
             Ok(())
         };
-        futures_util::future::try_join(looking, taking).await?;
+        let (shortfall, ()) = futures_util::future::try_join(looking, taking).await?;
+        self.shortfall = self.shortfall.take().or(shortfall);
         Ok(())
     }
 
@@ -188,7 +198,7 @@ impl Survey {
         match value {
             RawValue::Unread { why, .. } => {
                 self.unread += 1;
-                self.refused.get_or_insert_with(|| crate::text::visible(why.as_bytes()));
+                self.refused.get_or_insert_with(|| crate::text::harmless(&why));
             }
             value => {
                 self.looked.insert((node, key.clone()), Looked { key, value, ttl });

@@ -17,16 +17,19 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     plan::may_extend_by(options.ttl).map_err(|why| Fault::usage(format!("--ttl: {why}")))?;
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
-    let (lock, monitor) = one_lock::find(session, &key, None).await?;
+    let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
     if holder.is_none() && !lock.holders.is_empty() {
         let more = format!(" --ttl {}", short_duration(options.ttl.as_millis() as u64));
         return Err(say_which(&lock, "extend", &more));
     }
+    one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let plan = plan::extend(&lock, holder.as_deref(), options.ttl, monitor.clock.now());
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
+    let plan = if options.force { plan.beyond_doubt() } else { plan };
     if options.dry_run {
-        return operator.show(&plan).map(|()| 0);
+        return operator.show(&plan, None).map(|()| 0);
     }
     if !operator.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));

@@ -14,6 +14,7 @@ use crate::monitor::{Monitor, Stream};
 use crate::output::{self, Place, columns};
 use crate::pace::Pace;
 use crate::settings::Talk;
+use crate::talk;
 
 pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
@@ -36,7 +37,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
         _ => output::table::write(out, &locks, &session.look()),
     })?;
     if !options.json && !options.csv {
-        session.say(&footer(&monitor, &snapshot, found, matched, locks.len()));
+        session.say(&footer(&monitor, found, matched, locks.len()));
         for (name, sentence) in findings::summaries(&locks) {
             session.say(&format!("{sentence} (finding:{name})"));
         }
@@ -57,6 +58,9 @@ pub async fn matching(
 ) -> Result<Vec<LockView>, Fault> {
     let filter: Filter = filter.parse()?;
     take_inventory(session, monitor, observe).await?;
+    if let Some(why) = monitor.incomplete() {
+        session.say(&format!("not every lock was judged: {why}"));
+    }
     let mut locks = monitor.snapshot().locks;
     waiters::fill(session, &mut locks, monitor.clock.now()).await?;
     keep_matching(&mut locks, Some(&filter), &session.place());
@@ -94,7 +98,7 @@ pub async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: O
     }
 }
 
-fn footer(monitor: &Monitor, snapshot: &Snapshot, found: usize, matched: usize, shown: usize) -> String {
+fn footer(monitor: &Monitor, found: usize, matched: usize, shown: usize) -> String {
     let mut text = match (found, matched, shown) {
         (0, ..) => "no locks found".to_string(),
         (found, matched, shown) if matched < found => format!("{shown} of {found} locks, {matched} match the filter"),
@@ -114,16 +118,13 @@ fn footer(monitor: &Monitor, snapshot: &Snapshot, found: usize, matched: usize, 
     if found == 0 {
         text.push_str("; 'lockscope discover' looks for keyspaces that could be locks");
     }
-    if !snapshot.complete {
-        text.push_str(" (incomplete)");
-    }
     text
 }
 
 /// What was left out, and why.
 fn tell_gaps(session: &Session, monitor: &Monitor, snapshot: &Snapshot) {
-    if snapshot.dropped > 0 {
-        session.say(&format!("{} locks were left out: the table is full; narrow it with --pattern", snapshot.dropped));
+    if let Some(why) = &snapshot.incomplete {
+        session.say(&format!("the list is incomplete: {why}"));
     }
     for node in monitor.nodes() {
         let unread = node.scan.as_ref().map_or(0, |scan| scan.unread);
@@ -165,12 +166,12 @@ impl ProgressLine {
         let walked: u64 = monitor.nodes().iter().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
         let keys: u64 = monitor.nodes().iter().filter_map(|node| node.facts.keys.known()).sum();
         let percent = (walked * 100).checked_div(keys).unwrap_or(0).min(100);
-        eprint!("\r\x1b[Kscanning: {percent}% of {keys} keys, {} locks so far", monitor.table().held());
+        talk::progress(&format!("scanning: {percent}% of {keys} keys, {} locks so far", monitor.table().held()));
     }
 
     fn clear(&self) {
         if self.shown.is_some() {
-            eprint!("\r\x1b[K");
+            talk::progress("");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::session::Session;
 use crate::fault::Fault;
-use crate::inspect::{Inspection, Subject, inspect};
+use crate::inspect::{Inspection, Subject, inspect, prove as prove_locks};
 use crate::model::{Key, LockView, NodeId};
 use crate::monitor::Monitor;
 use crate::text;
@@ -45,6 +45,15 @@ pub async fn look_closer(session: &Session, lock: &LockView, monitor: &Monitor) 
     found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
 }
 
+/// Reads what a write to them is compared with.
+pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
+    let proven = match session.topology.nodes()[0].connect().await {
+        Ok(mut conn) => prove_locks(&mut conn, locks).await,
+        Err(error) => Err(error),
+    };
+    proven.map_err(|error| session.fault(&error))
+}
+
 /// Why there is nothing to show.
 async fn missing(session: &Session, key: &Key) -> Fault {
     let node = &session.topology.nodes()[0];
@@ -52,7 +61,8 @@ async fn missing(session: &Session, key: &Key) -> Fault {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),
     };
-    match kind {
+    // A module may name its types as it likes.
+    match kind.map(|kind| text::visible(kind.as_bytes())) {
         Err(error) => session.fault(&error),
         Ok(kind) if kind == "none" => Fault::finding(format!(
             "there is no key {key} in database {} of {}; 'lockscope ls' lists what is there",

@@ -1,10 +1,13 @@
 //! `lockscope release`: frees one lock, or all that match a filter.
 
-use super::act::{Operator, ended, exit_code};
+use std::io;
+
+use super::act::{Operator, ended, exit_code, in_doubt};
 use super::session::Session;
 use super::{ls, one_lock};
-use crate::actions::{Freeing, Plan, plan};
+use crate::actions::{DryRuns, Freeing, Plan, dry_run, plan};
 use crate::cli::Release;
+use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::inspect::Inspection;
 use crate::model::{LockView, Time};
@@ -13,26 +16,36 @@ use crate::servers::Fact;
 use crate::text;
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
-    match &options.key {
-        Some(key) => ended(one(session, options, key).await, "release", Some(key), options.json),
-        None => many(session, options).await,
+    match (&options.key, &options.plan) {
+        (Some(key), _) => ended(one(session, options, key).await, "release", Some(key), options.json),
+        (None, Some(id)) => ended(planned(session, options, id).await, "release", None, options.json),
+        (None, None) => many(session, options).await,
     }
 }
 
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(typed)?;
-    let (lock, monitor) = one_lock::find(session, &key, None).await?;
+    let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
-    if holder.is_none() && !lock.holders.is_empty() {
+    if holder.is_none() && !lock.holders.is_empty() && options.permits.is_none() {
         return Err(say_which(&lock, "release", ""));
     }
+    one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let found = one_lock::look_closer(session, &lock, &monitor).await;
-    let dead = dead_waiters(&found);
+    let (dead, now) = (dead_waiters(&found), monitor.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
-    let plan = plan::free(&lock, asked, monitor.clock.now()).map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = match options.permits {
+        Some(permits) => plan::give_back(&lock, permits, now),
+        None => plan::free(&lock, asked, now),
+    };
+    let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     if options.dry_run {
-        return operator.show(&plan).map(|()| 0);
+        let kept = operator.keep_plans(&[&plan]);
+        operator.show(&plan, kept.as_deref().ok())?;
+        session.say(&how_to_perform(&kept));
+        return Ok(0);
     }
     if !operator.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
@@ -79,19 +92,80 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut monitor, filter, options.observe).await?;
     locks.truncate(options.limit.unwrap_or(usize::MAX));
+    one_lock::prove(session, &mut locks).await?;
     let now = monitor.clock.now();
-    let plan_of = |lock| Some((lock, plan_of(session, lock, options.force, now)?));
+    let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
     let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if !options.yes {
-        operator.show_all(&plans)?;
-        session.say(&format!("{} would be freed; add --yes to free exactly these", count(plans.len())));
+        let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>());
+        operator.show_all(&plans, kept.as_deref().ok())?;
+        let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();
+        let refusals = if refused > 0 { format!(", {refused} refused") } else { String::new() };
+        let freed = count(plans.len() - refused);
+        session.say(&format!("{freed} would be freed{refusals}; {}", how_to_perform(&kept)));
         return Ok(0);
     }
-    let plans: Vec<&Plan> = plans.iter().map(|(_, plan)| plan).collect();
-    operator.perform_all(&plans).await
+    session.say("freeing the locks that match as they are now; 'release --plan ID --yes' frees what a dry run showed");
+    let plans: Vec<Plan> = plans.into_iter().map(|(_, plan)| plan).collect();
+    perform_certain(session, &mut operator, plans, options).await
+}
+
+/// What a dry run showed, exactly.
+async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, Fault> {
+    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let unreadable = |why: io::Error| Fault::finding(format!("the plan {id:?} can't be read: {why}"));
+    let runs = DryRuns::open().map_err(unreadable)?;
+    let Some(dry_run) = runs.find(id, Clock::start().now()).map_err(unreadable)? else {
+        let minutes = dry_run::LIFE.as_secs() / 60;
+        return Err(Fault::finding(format!(
+            "there is no plan {id:?}: it was performed already, is older than {minutes} minutes, or never was; make a new \
+             dry run"
+        )));
+    };
+    let here = &session.topology.nodes()[0];
+    if (dry_run.target.as_str(), dry_run.db) != (session.shown.as_str(), here.db) {
+        return Err(Fault::usage(format!(
+            "the plan {id} is for {} (database {}), not for {}; give that server with --url",
+            dry_run.target, dry_run.db, session.shown
+        )));
+    }
+    if !options.yes {
+        dry_run.plans.iter().try_for_each(|plan| operator.show(plan, Some(id)))?;
+        session.say(&format!("{} would be freed; add --yes to free exactly these", count(dry_run.plans.len())));
+        return Ok(0);
+    }
+    if let Some(why) = dry_run.plans.iter().filter(|_| !options.force).find_map(in_doubt) {
+        return Err(Fault::finding(why));
+    }
+    // First of all, so that nobody else performs it too.
+    runs.spend(&dry_run).map_err(unreadable)?;
+    perform_certain(session, &mut operator, dry_run.plans, options).await
+}
+
+/// A number that may count permits is not freed by whoever did not say that it is a lock.
+async fn perform_certain(
+    session: &Session,
+    operator: &mut Operator<'_>,
+    plans: Vec<Plan>,
+    options: &Release,
+) -> Result<u8, Fault> {
+    let plans = plans.into_iter().map(|plan| if options.force { plan.beyond_doubt() } else { plan });
+    let (plans, doubted): (Vec<Plan>, Vec<Plan>) = plans.partition(|plan| plan.doubt.is_none());
+    doubted.iter().filter_map(in_doubt).for_each(|why| session.say(&format!("left out: {why}")));
+    let code = operator.perform_all(&plans.iter().collect::<Vec<_>>()).await?;
+    Ok(code.max(u8::from(!doubted.is_empty())))
+}
+
+/// How a dry run is performed, or why it can't be.
+fn how_to_perform(kept: &Result<String, Fault>) -> String {
+    let minutes = dry_run::LIFE.as_secs() / 60;
+    match kept {
+        Ok(id) => format!("within {minutes} minutes, 'lockscope release --plan {id} --yes' does exactly that"),
+        Err(why) => format!("there is no plan to perform: {why}"),
+    }
 }
 
 fn count(locks: usize) -> String {
@@ -99,8 +173,9 @@ fn count(locks: usize) -> String {
 }
 
 /// A lock that can't be freed is left out, and named.
-fn plan_of(session: &Session, lock: &LockView, force: bool, now: Time) -> Option<Plan> {
-    match plan::free(lock, Freeing { force, ..Freeing::default() }, now) {
+fn plan_of(session: &Session, lock: &LockView, options: &Release, now: Time) -> Option<Plan> {
+    match plan::free(lock, Freeing { force: options.force, ..Freeing::default() }, now) {
+        Ok(plan) if options.if_renewed => Some(plan.even_if_renewed()),
         Ok(plan) => Some(plan),
         Err(why) => {
             session.say(&format!("left out: {why}"));

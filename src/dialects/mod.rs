@@ -7,6 +7,8 @@
 mod bullmq;
 mod celery_once;
 mod celery_singleton;
+pub mod counter;
+pub mod guesses;
 mod hangfire;
 mod huey;
 mod laravel;
@@ -43,9 +45,10 @@ mod symfony;
 mod testing;
 #[cfg(test)]
 mod trial;
+pub mod unique;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
-pub use release::{Obstacle, Release, Renewal, Step, Waiting, word};
+pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 
 use crate::model::{Holder, Kind, Mode, RawValue, Time, Ttl};
 

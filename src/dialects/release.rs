@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::RawValue;
 use crate::text;
 
@@ -87,7 +89,7 @@ impl Waiting {
 }
 
 /// One step of freeing a lock. All steps run in one script, after the holder was compared.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Step {
     Delete(Vec<u8>),
     /// Take one field out of a hash that holds other things too.
@@ -204,12 +206,23 @@ pub struct Release {
     pub hazards: Vec<&'static str>,
     /// Why nobody should do this who does not know the application well; a sentence.
     pub only_by_force: Option<&'static str>,
+    /// What must be so beside the holders that lose it: the way in which the lock is held.
+    pub premises: Vec<Premise>,
     /// What must not be there for the release to be taken back: a hold that shuts the one that was freed out.
     pub obstacles: Vec<Obstacle>,
 }
 
-/// A hold that shuts another one out.
+/// What tells in which way a lock is held, and must be as it was seen.
 #[derive(Clone, PartialEq, Debug)]
+pub enum Premise {
+    /// A hash whose field is this.
+    Field { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    /// A sorted set without this member.
+    Unmarked { key: Vec<u8>, mark: Vec<u8> },
+}
+
+/// A hold that shuts another one out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Obstacle {
     Key(Vec<u8>),
     Scored { key: Vec<u8>, member: Vec<u8> },
@@ -238,6 +251,11 @@ impl Release {
 
     pub fn only_by_force(mut self, why: &'static str) -> Release {
         self.only_by_force = Some(why);
+        self
+    }
+
+    pub fn while_so(mut self, premise: Premise) -> Release {
+        self.premises.push(premise);
         self
     }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape, sight};
 use crate::model::{Holder, Mode, RawValue};
 
 const PREFIX: &[u8] = b"uniquejobs:";
@@ -146,7 +146,7 @@ impl Job {
         Some(Job {
             holder: Holder {
                 since,
-                client: document.get("worker").and_then(|worker| worker.as_str()).map(String::from),
+                client: document.get("worker").and_then(|worker| sight::name(worker.as_str()?.as_bytes())),
                 ..holder
             },
             limit: document.get("limit").and_then(|limit| limit.as_u64()),

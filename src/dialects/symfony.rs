@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Obstacle, Premise, Release, Renewal, Sight, Step, Waiting, shape};
 use crate::model::{Holder, Mode, RawValue, Time};
 
 const EXCLUSIVE: &[u8] = b"__write__";
 const NOT_TOLD: &str = "The holder is not told: it learns of the loss only when it refreshes the lock.";
+const LEFT_OVER: &str = "Nobody holds it: the mark of a writer was left without its token, and keeps everybody out until \
+    it runs out.";
 
 pub struct Symfony;
 
@@ -29,6 +31,14 @@ impl Dialect for Symfony {
             (shape::is_base64(member, 32) || sight.told) && (1e12..1e14).contains(score)
         };
         let tokens: Vec<_> = members.iter().filter(|(member, _)| **member != *EXCLUSIVE).collect();
+        if let [(mark, score)] = &**members
+            && **mark == *EXCLUSIVE
+            && (1e12..1e14).contains(score)
+        {
+            // Its token was taken out by hand. Nobody holds it, and it keeps everybody out.
+            let left_over = Holder { until: Some(Time(*score as i64)), ..Holder::new(mark) };
+            return Some(Claim::lock(0.8, Mode::Exclusive, vec![left_over]));
+        }
         if tokens.is_empty() || !tokens.iter().all(|token| is_token(token)) {
             return None;
         }
@@ -49,7 +59,12 @@ impl Dialect for Symfony {
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key).warn(NOT_TOLD).warn_of_unread(sight.value)
+        match sight.value {
+            RawValue::Zset { members, .. } if members.len() == 1 && is_exclusive(members) => {
+                Release::delete(sight.key).warn(LEFT_OVER)
+            }
+            value => Release::delete(sight.key).warn(NOT_TOLD).warn_of_unread(value),
+        }
     }
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
@@ -57,7 +72,8 @@ impl Dialect for Symfony {
             RawValue::Zset { members, .. } if !is_exclusive(members) => {
                 let step = Step::RemoveScored { key: sight.key.to_vec(), member: token.to_vec() };
                 let writer = Obstacle::Scored { key: sight.key.to_vec(), member: EXCLUSIVE.to_vec() };
-                Release::default().and(step).warn(NOT_TOLD).unless(writer)
+                let reads = Premise::Unmarked { key: sight.key.to_vec(), mark: EXCLUSIVE.to_vec() };
+                Release::default().and(step).while_so(reads).warn(NOT_TOLD).unless(writer)
             }
             _ => self.release(sight),
         }
@@ -107,12 +123,21 @@ mod tests {
     fn other_sorted_sets_are_not_taken() {
         let ranking = RawValue::zset([(ONE, 17.0)]);
         let names = RawValue::zset([(&b"alice"[..], END)]);
-        let mark = RawValue::zset([(EXCLUSIVE, END)]);
         let mixed = RawValue::zset([(ONE, END), (&b"alice"[..], END)]);
-        for value in [ranking, names.clone(), mark, mixed, RawValue::zset([]), RawValue::string(ONE)] {
+        for value in [ranking, names.clone(), mixed, RawValue::zset([]), RawValue::string(ONE)] {
             assert_eq!(Symfony.read(&sight(b"lock:a", &value)), None);
         }
         assert!(Symfony.read(&told(b"lock:a", &names)).is_some());
+    }
+
+    #[test]
+    fn the_mark_of_a_writer_alone_keeps_everybody_out() {
+        let mark = RawValue::zset([(EXCLUSIVE, END)]);
+        let (dialect, claim) = recognised(b"invoice-lock", &mark).unwrap();
+        assert_eq!((dialect, claim.mode, claim.holders.len()), ("symfony", Mode::Exclusive, 1));
+        let release = Symfony.release_holder(&sight(b"invoice", &mark), EXCLUSIVE);
+        assert_eq!((release.describe(), release.hazards), (vec!["DEL invoice".to_string()], vec![LEFT_OVER]));
+        assert_eq!(Symfony.read(&sight(b"lock:a", &RawValue::zset([(EXCLUSIVE, 17.0)]))), None);
     }
 
     #[test]

@@ -107,7 +107,7 @@ async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult
     Ok(blocked::bound(&clients, listed, db))
 }
 
-fn ask_listeners(pipe: &mut Pipeline, channels: &[&[u8]]) {
+pub(super) fn ask_listeners(pipe: &mut Pipeline, channels: &[&[u8]]) {
     for command in ["NUMSUB", "SHARDNUMSUB"] {
         pipe.cmd("PUBSUB").arg(command);
         for channel in channels {
@@ -117,23 +117,23 @@ fn ask_listeners(pipe: &mut Pipeline, channels: &[&[u8]]) {
 }
 
 /// Answers one by one; a refusal is one too.
-struct Answers(std::vec::IntoIter<RedisResult<Value>>);
+pub(super) struct Answers(std::vec::IntoIter<RedisResult<Value>>);
 
 impl Answers {
-    async fn to(conn: &mut impl ConnectionLike, mut pipe: Pipeline) -> RedisResult<Answers> {
+    pub async fn to(conn: &mut impl ConnectionLike, mut pipe: Pipeline) -> RedisResult<Answers> {
         let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
         Ok(Answers(answers.into_iter()))
     }
 
-    fn value(&mut self) -> RedisResult<Value> {
+    pub fn value(&mut self) -> RedisResult<Value> {
         self.0.next().unwrap_or(Ok(Value::Nil))
     }
 
-    fn read<T: FromRedisValue>(&mut self) -> RedisResult<T> {
+    pub fn read<T: FromRedisValue>(&mut self) -> RedisResult<T> {
         self.value().and_then(|value| T::from_redis_value(value).map_err(RedisError::from))
     }
 
-    fn listeners(&mut self, scattered: bool) -> Listeners {
+    pub fn listeners(&mut self, scattered: bool) -> Listeners {
         let (plain, sharded) = (self.value(), self.value());
         Listeners::read(plain, sharded, scattered)
     }

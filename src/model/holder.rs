@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::Time;
 use crate::text;
 
 /// The bytes by which a holder is known on the server: a value, a hash field or a set member.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Token(Box<[u8]>);
 
 impl Token {
@@ -33,7 +35,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// One holder of a lock. Everything but the token is there only where the library stores it.
+/// One holder of a lock. Everything but the token is there only where the library stores it. Texts are escaped already.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Holder {
     pub token: Token,

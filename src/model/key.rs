@@ -3,10 +3,12 @@
 use std::borrow::Borrow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::text;
 
 /// The bytes of a Redis key. Any bytes at all; shown only through [`text::visible`].
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key(Box<[u8]>);
 
 impl Key {
@@ -52,5 +54,5 @@ impl fmt::Debug for Key {
 }
 
 /// Which node of the target a lock, an observation or an action belongs to: an index into the topology's nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct NodeId(pub u16);

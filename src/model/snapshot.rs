@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::findings::is_said_by;
 use super::table::{Table, id_of};
-use super::{Contention, Kind, Lock, LockView, RenewalView, Snapshot, Source, Time};
+use super::{Contention, Kind, Lock, LockView, Proof, RenewalView, Snapshot, Source, Time};
 use crate::dialects::{self, Claim};
 
 /// How long a lock must have been watched before "no renewals" means anything.
@@ -20,7 +20,7 @@ impl Table {
         order.sort_unstable_by_key(|&(badness, key, node, _)| (badness, key, node));
         let mut locks: Vec<LockView> = order.into_iter().filter_map(|(.., lock)| self.view(lock, now)).collect();
         relate(&mut locks);
-        Snapshot { at: now, locks, complete: self.is_complete(), dropped: self.locks_dropped() }
+        Snapshot { at: now, locks, complete: self.is_complete(), incomplete: None, dropped: self.locks_dropped() }
     }
 
     /// One lock at `now`, decoded; `None` where it was never read as a lock.
@@ -64,6 +64,7 @@ impl Table {
             fencing_token: None,
             related: self.marker_of(lock).map(|marker| marker.key.clone()),
             value: lock.value.clone(),
+            proof: Proof::default(),
             past: lock.past().cloned().collect(),
             usual: self.holds(lock).usual(),
             confirmed: lock.confirmed,

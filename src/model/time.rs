@@ -4,6 +4,7 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
 
 /// A point in time, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -38,7 +39,7 @@ impl Sub<Duration> for Time {
 }
 
 /// What is left of a key's life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ttl {
     /// The key has no expiry at all.
     Never,

@@ -1,8 +1,8 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
 use super::{
-    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, RawValue, Source, Strain, Time,
-    Tries, Ttl, Usual, Verdict, Waits,
+    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, Proof, RawValue, Source, Strain,
+    Time, Tries, Ttl, Usual, Verdict, Waits,
 };
 use crate::text::short_duration;
 
@@ -99,6 +99,8 @@ pub struct LockView {
     /// For a marker, the lock of the same id; for a lock, its marker.
     pub related: Option<Key>,
     pub value: RawValue,
+    /// What was read beyond this, where somebody asked for a write.
+    pub proof: Proof,
     pub past: Vec<Hold>,
     /// What is usual for locks of its name pattern, once one of them was seen from its beginning to its end.
     pub usual: Option<Usual>,
@@ -118,6 +120,8 @@ pub struct Snapshot {
     pub locks: Vec<LockView>,
     /// Everything under the patterns was looked at, and nothing was left out.
     pub complete: bool,
+    /// Why not, as far as whoever filled the table knows.
+    pub incomplete: Option<String>,
     /// Locks that were not taken in because the table was full.
     pub dropped: u64,
 }

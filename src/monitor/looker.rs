@@ -27,6 +27,7 @@ pub(super) struct Looker {
 impl Looker {
     pub async fn run(self, mut tickets: mpsc::Receiver<Vec<Ticket>>, out: mpsc::Sender<Incoming>) {
         let mut conn: Option<MultiplexedConnection> = None;
+        let mut lost = false;
         while let Some(batch) = tickets.recv().await {
             let wanted: Vec<Wanted> = batch
                 .iter()
@@ -40,7 +41,12 @@ impl Looker {
             let seen = match &mut conn {
                 Some(conn) => look(conn, &wanted).await,
                 None => match self.node.connect().await {
-                    Ok(new) => look(conn.insert(new), &wanted).await,
+                    Ok(new) => {
+                        if std::mem::take(&mut lost) {
+                            let _ = out.send(Incoming::Reconnected(self.node.id)).await;
+                        }
+                        look(conn.insert(new), &wanted).await
+                    }
                     Err(error) => Err(error),
                 },
             };
@@ -49,7 +55,7 @@ impl Looker {
             let looks = match seen {
                 Ok(seen) => batch.into_iter().zip(seen).collect(),
                 Err(_) => {
-                    conn = None;
+                    (conn, lost) = (None, true);
                     tokio::time::sleep(RETRY).await;
                     batch.into_iter().map(|ticket| (ticket, None)).collect()
                 }

@@ -31,6 +31,7 @@ use crate::notify::{self, Follower, Prefixes, Signal};
 use crate::pace::{Budget, Pace};
 use crate::scan::Progress;
 use crate::servers::{self, Flavor, Mode, ServerFacts};
+use crate::text;
 use crate::topology::{Node, Topology};
 
 pub use sampler::{Duty, Sampled, Sampling};
@@ -74,6 +75,8 @@ enum Incoming {
     Signal(NodeId, Signal),
     Observed(Vec<Observation>),
     Scanned(NodeId, ScanReport),
+    /// A source made its connection anew.
+    Reconnected(NodeId),
     Facts(NodeId, Box<ServerFacts>),
     Inspected(NodeId, Key, Box<Inspection>),
     /// A round of asking who wants locks is over.
@@ -332,7 +335,30 @@ impl Monitor {
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        self.table.snapshot(self.clock.now())
+        let incomplete = self.incomplete();
+        Snapshot { complete: incomplete.is_none(), incomplete, ..self.table.snapshot(self.clock.now()) }
+    }
+
+    /// Why locks may be missing from the table; `None` where none are.
+    pub fn incomplete(&self) -> Option<String> {
+        let dropped = self.table.locks_dropped();
+        if dropped > 0 {
+            return Some(format!("{dropped} locks were left out: the table is full; narrow it with --pattern"));
+        }
+        let short = self.status.iter().find_map(NodeStatus::shortfall);
+        short.or_else(|| (!self.table.is_complete()).then(|| self.why_not_whole()))
+    }
+
+    fn why_not_whole(&self) -> String {
+        let walk = |status: &NodeStatus| match &status.scan {
+            None => Some("the keyspace was not walked to its end yet".into()),
+            Some(ScanReport { failed: Some(error), .. }) => {
+                Some(format!("the last walk of the keyspace failed: {}", text::visible(error.to_string().as_bytes())))
+            }
+            Some(_) => None,
+        };
+        let lost = || "changes were missed since the keyspace was walked, and it was not walked again yet".to_string();
+        self.status.iter().find_map(walk).unwrap_or_else(lost)
     }
 
     pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
@@ -377,6 +403,7 @@ impl Monitor {
                 }
             }
             Incoming::Scanned(node, report) => self.take_scan(node, report),
+            Incoming::Reconnected(node) => self.status[node.0 as usize].reconnects += 1,
             Incoming::Facts(node, facts) => {
                 self.table.hazards(node, hazards(&facts));
                 self.status[node.0 as usize].facts = *facts;
@@ -446,11 +473,13 @@ impl Monitor {
         status.under_way = false;
         let pause = match status.stream {
             _ if report.failed.is_some() => RESCAN_FAILED,
+            _ if report.shortfall.is_some() => RESCAN_LIVE,
             Stream::Live(Source::Notification) => RESCAN_LIVE,
             _ => RESCAN_BLIND,
         };
         tasks.rescan_at = Some(Instant::now() + pause);
-        if report.failed.is_none() {
+        // After a walk that has not seen all, what was not met may still be there.
+        if report.failed.is_none() && report.shortfall.is_none() {
             self.table.apply(Observation::Swept { node, started: report.started });
             self.tell_prefixes(node);
         }

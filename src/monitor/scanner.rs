@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redis::RedisError;
+use redis::{ErrorKind, RedisError};
 use tokio::sync::mpsc;
 
 use super::{Incoming, Inventory};
@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::model::Time;
 use crate::pace::Budget;
-use crate::scan::{Pass, Progress, Walk};
+use crate::scan::{Pass, Progress, Shortfall, Walk};
 use crate::servers;
 use crate::topology::Node;
 
@@ -31,6 +31,8 @@ pub struct ScanReport {
     /// COUNT of the last call.
     pub count: u64,
     pub unread: u64,
+    /// Why not everything was seen, though the walk did not fail.
+    pub shortfall: Option<Shortfall>,
     pub failed: Option<RedisError>,
 }
 
@@ -75,18 +77,23 @@ impl Scanner {
                 splittable: self.splittable,
                 out: pages,
             };
-            let mut tries = 0;
+            let (mut tries, mut settled) = (0, 0);
             loop {
                 let walked = match &self.inventory {
                     Inventory::Walk => pass.walk(&walk).await,
                     Inventory::Keys(keys) => pass.visit(&walk, keys).await,
                 };
+                // Failures count in a row: those that let the walk come further do not.
+                if pass.settled() > settled {
+                    (tries, settled) = (0, pass.settled());
+                }
                 match walked {
                     Ok(()) => return None,
                     Err(error) if !self.keep_trying || refuses(&error) || tries == TRIES => return Some(error),
                     Err(_) => {
                         tries += 1;
                         tokio::time::sleep(RETRY).await;
+                        let _ = out.send(Incoming::Reconnected(self.node.id)).await;
                     }
                 }
             }
@@ -101,6 +108,7 @@ impl Scanner {
             calls: progress.calls.load(Ordering::Relaxed),
             count: progress.count.load(Ordering::Relaxed),
             unread: progress.unread.load(Ordering::Relaxed),
+            shortfall: pass.shortfall(),
             failed,
         }
     }
@@ -108,5 +116,6 @@ impl Scanner {
 
 /// The server answered, and would answer the same again.
 fn refuses(error: &RedisError) -> bool {
-    error.code().is_some_and(|code| !servers::is_passing(code))
+    let nonsense = matches!(error.kind(), ErrorKind::Parse | ErrorKind::UnexpectedReturnType);
+    nonsense || error.code().is_some_and(|code| !servers::is_passing(code))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Sampling, ScanReport};
 use crate::model::{Source, Time};
-use crate::scan::Progress;
+use crate::scan::{Progress, Shortfall};
 use crate::servers::ServerFacts;
 
 /// One node, and how its changes are learnt right now.
@@ -39,6 +39,11 @@ impl NodeStatus {
         let walked = self.progress.walked.load(Ordering::Relaxed) as f64;
         let keys = *self.facts.keys.known()? as f64;
         self.under_way.then(|| (walked / keys.max(1.0)).min(1.0))
+    }
+
+    /// Why the last walk has not seen every lock, where it came to an end.
+    pub fn shortfall(&self) -> Option<String> {
+        self.scan.as_ref()?.shortfall.as_ref().map(Shortfall::to_string)
     }
 }
 

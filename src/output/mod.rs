@@ -37,8 +37,9 @@ impl Look {
     /// For stdout as it is: on a terminal fitted to its width.
     pub fn of_stdout(color: bool, ascii: bool) -> Look {
         use std::io::IsTerminal;
-        let width = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-        Look { width: width.map(|(width, _)| usize::from(width.0)), color, ascii }
+        let size = std::io::stdout().is_terminal().then(crossterm::terminal::size).and_then(Result::ok);
+        // A terminal that does not know its width says nought.
+        Look { width: size.map(|(width, _)| usize::from(width)).filter(|width| *width > 0), color, ascii }
     }
 
     /// Tokens are long: shortened where a person reads, whole where a program might.

@@ -28,6 +28,8 @@ pub struct NodeScene {
     /// How far the walk under way has come, 0 to 1.
     pub scanning: Option<f64>,
     pub unread: u64,
+    /// Why the last walk has not seen everything.
+    pub shortfall: Option<String>,
     sampled: (Time, u64, Duration),
 }
 
@@ -69,6 +71,7 @@ impl NodeScene {
             scan_took: scan.map(|scan| scan.finished.since(scan.started)),
             scanning: node.scanning(),
             unread: scan.map_or(0, |scan| scan.unread),
+            shortfall: node.shortfall(),
             sampled,
         }
     }

@@ -64,6 +64,9 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
         _ => "not yet".into(),
     };
     say("last scan", (scan, plain));
+    if let Some(why) = &node.shortfall {
+        say("", (format!("incomplete: {why}"), theme.bad()));
+    }
     if node.unread > 0 {
         let text = format!("{} keys could not be read; 'lockscope doctor' says what is missing", node.unread);
         say("", (text, theme.warning()));

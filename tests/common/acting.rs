@@ -75,7 +75,10 @@ impl Acting {
         let mut table = Table::new(recogniser.into(), Limits::default());
         let (node, key) = (NodeId(0), Key::from(key));
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
-        table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held()).and_then(|lock| table.view(lock, answered))
+        let lock = table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held());
+        let mut view = lock.and_then(|lock| table.view(lock, answered))?;
+        lockscope::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
+        Some(view)
     }
 
     /// The plan to free it, whatever it takes.

@@ -1,7 +1,7 @@
 //! Real locks, taken by the real libraries through the scripts under `tests/libs`.
 //!
 //! `scripts/ensure-libs` installs the libraries. Where it could not (no Node on the machine, say) [`Library::python`] and
-//! [`Library::node`] are `None`, with a notice, and the test makes do with the library's exact commands
+//! [`Library::node`] are `None`, which is counted as left out, and the test makes do with the library's exact commands
 //! ([`super::samples`]).
 
 use std::io::{BufRead, BufReader, Write};
@@ -66,6 +66,11 @@ impl Library {
         Attempt { script: self.script(&[scenario, name, &ttl.as_millis().to_string()]) }
     }
 
+    /// Starts the script to obey line by line, for a test that goes through thousands of locks.
+    pub fn driver(&self) -> Driver {
+        Driver { script: self.script(&[]) }
+    }
+
     fn script(&self, arguments: &[&str]) -> Script {
         let mut command = Command::new(&self.interpreter);
         command.arg(&self.script).arg(self.port.to_string()).args(arguments);
@@ -75,6 +80,19 @@ impl Library {
         let input = child.stdin.take().expect("a piped input");
         let output = BufReader::new(child.stdout.take().expect("a piped output"));
         Script { child, input, output, path: self.script.clone() }
+    }
+}
+
+/// A process that takes and frees locks of real libraries as it is told. Dropped, it is killed.
+pub struct Driver {
+    script: Script,
+}
+
+impl Driver {
+    /// One order and its answer, each a JSON document in a line.
+    pub fn order(&mut self, order: &Value) -> Value {
+        writeln!(self.script.input, "{order}").unwrap_or_else(|error| panic!("{:?}: {error}", self.script.path));
+        self.script.line()
     }
 }
 
@@ -198,6 +216,6 @@ fn installed(language: &str, script: &str) -> Option<PathBuf> {
     if directory.join("stamp").is_file() {
         return Some(directory);
     }
-    eprintln!("the library behind {script} is not installed (scripts/ensure-libs does it): its exact commands instead");
+    super::left_out(&format!("the library behind {script} is not installed (scripts/ensure-libs does it)"));
     None
 }

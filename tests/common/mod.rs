@@ -11,6 +11,7 @@ pub mod burst;
 pub mod desk;
 pub mod engine;
 pub mod feed;
+pub mod left_out;
 pub mod library;
 pub mod listener;
 pub mod process;
@@ -25,7 +26,8 @@ use std::time::{Duration, Instant};
 
 pub use desk::{Desk, Ran};
 pub use feed::Feed;
-pub use library::{Library, Load, Taken};
+pub use left_out::left_out;
+pub use library::{Driver, Library, Load, Taken};
 pub use listener::Listener;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;

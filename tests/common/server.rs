@@ -66,13 +66,13 @@ impl Server {
         Server::launch(Listen::Socket, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
     }
 
-    /// A server that speaks TLS only, with certificates made for it; `None`, with a notice, where the server was built
+    /// A server that speaks TLS only, with certificates made for it; `None`, counted as left out, where the server was built
     /// without TLS. `--tls-auth-clients` is `optional` unless the arguments say otherwise.
     pub fn with_tls(arguments: &[&str]) -> Option<Server> {
         match Server::launch(Listen::Tls(Certificates::generate()), arguments) {
             Ok(server) => Some(server),
             Err(log) if log.contains("Failed finding TLS support") || log.contains("Bad directive") => {
-                eprintln!("skipped: {} was built without TLS", program().display());
+                super::left_out(&format!("{} was built without TLS", program().display()));
                 None
             }
             Err(log) => panic!("the server did not start: {log}"),

@@ -12,7 +12,7 @@ mod permits;
 mod read_write;
 mod semaphore;
 
-pub use permits::Permits;
+pub use permits::{Permits, channel as permits_channel};
 pub use semaphore::Semaphore;
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting};

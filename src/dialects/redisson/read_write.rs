@@ -5,7 +5,7 @@
 
 use super::lock::{count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
-use crate::dialects::{Claim, Release, Step};
+use crate::dialects::{Claim, Premise, Release, Step};
 use crate::model::{Holder, Mode, Token};
 
 pub const MODE: &[u8] = b"mode";
@@ -89,7 +89,8 @@ pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release
         besides: Some(MODE.to_vec()),
         then: vec![Step::Delete(name.to_vec()), wake(name)],
     });
-    Release { steps, ..Release::default() }.warn(HOLDER_GOES_ON)
+    let reads = Premise::Field { key: name.to_vec(), field: MODE.to_vec(), value: b"read".to_vec() };
+    Release { steps, ..Release::default() }.while_so(reads).warn(HOLDER_GOES_ON)
 }
 
 fn wake(name: &[u8]) -> Step {

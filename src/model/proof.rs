@@ -1,0 +1,42 @@
+//! What is read of a lock just before somebody decides to write it: with what the view shows, all that the write is
+//! compared with.
+//!
+//! Pure. `inspect::prove` reads it once the operator has asked for a write; a view that was only looked at has none.
+
+/// What was read beyond the view.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Proof {
+    pub value: Whole,
+    /// When its key runs out; `None` where that was not asked.
+    pub end: Option<End>,
+    /// Clients are blocked somewhere on the server, or may be: it was asked and not told. `None` where nobody asked.
+    pub blocked: Option<bool>,
+    /// Processes that listen for permits of a semaphore of this name.
+    pub counted_on: u64,
+}
+
+/// A value that was seen in part only.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Whole {
+    /// It was seen whole, or nobody asked.
+    #[default]
+    NotAsked,
+    /// The SHA-1 of all of it, which begins as it was seen.
+    Sha1(String),
+    /// Why it is not known, as a clause.
+    Unknown(String),
+}
+
+/// The end of a lease, by the server's own clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum End {
+    Never,
+    /// In milliseconds of Unix time, to so many of them on either side.
+    At {
+        ms: i64,
+        within: i64,
+    },
+}
+
+/// A longer value is not compared: hashing it would stall the server.
+pub const LARGEST: u64 = 1 << 20;

@@ -1,0 +1,138 @@
+//! The end of walks that have none: a server whose SCAN never comes back to cursor 0.
+//!
+//! A walk visits each key about once, and passes over empty places of the server's table, ten of them for each key that
+//! COUNT asks for. So the sum of COUNT stays below the number of keys and a tenth of the table's size; the table can be
+//! far larger than the number of keys where many were deleted. Both limits are generous to that.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, cmd};
+
+/// A walk may always go over so many keys, by COUNT: a table that has held a hundred million takes fewer when it is empty.
+const ALWAYS: u64 = 1 << 24;
+/// And over so many times the number of keys there are.
+const TIMES: u64 = 8;
+/// No server has more keys than this, whatever it says.
+const MOST_KEYS: u64 = 10_000_000_000;
+/// A cursor that comes back so often in one walk will come back for ever.
+const ROUNDS: u32 = 8;
+
+/// Why a walk has not seen everything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shortfall {
+    /// SCAN went on and on, over so many keys by COUNT.
+    Endless { walked: u64, keys: Option<u64> },
+    /// SCAN went round in circles.
+    Circling { cursor: u64 },
+    /// So many keys could not be looked at.
+    Unseen { keys: u64, why: String },
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shortfall::Endless { walked, keys: Some(keys) } => {
+                write!(f, "SCAN did not end after {walked} keys, though DBSIZE says {keys}; the walk was given up")
+            }
+            Shortfall::Endless { walked, keys: None } => {
+                write!(f, "SCAN did not end after {walked} keys; the walk was given up")
+            }
+            Shortfall::Circling { cursor } => {
+                write!(f, "SCAN goes round in circles: cursor {cursor} came again and again; the walk was given up")
+            }
+            Shortfall::Unseen { keys: 1, why } => write!(f, "1 key could not be looked at: {why}"),
+            Shortfall::Unseen { keys, why } => write!(f, "{keys} keys could not be looked at: {why}"),
+        }
+    }
+}
+
+/// The limit of one walk, in all of its ranges.
+#[derive(Debug, Default)]
+pub(super) struct Limit {
+    exceeded: OnceLock<Shortfall>,
+}
+
+impl Limit {
+    pub fn exceeded(&self) -> Option<&Shortfall> {
+        self.exceeded.get()
+    }
+
+    /// Whether the walk goes on. The number of keys is asked for only by walks that have come far.
+    pub async fn permits(
+        &self,
+        course: &mut Course,
+        walked: u64,
+        conn: &mut MultiplexedConnection,
+    ) -> RedisResult<bool> {
+        if course.circles() {
+            let _ = self.exceeded.set(Shortfall::Circling { cursor: course.kept });
+        } else if walked > course.may_walk.max(ALWAYS) {
+            // Asked anew each time: there may be more keys by now.
+            let keys = match cmd("DBSIZE").query_async::<u64>(conn).await {
+                Ok(keys) => Some(keys.min(MOST_KEYS)),
+                Err(error) if error.code().is_some() => None,
+                Err(error) => return Err(error),
+            };
+            course.may_walk = keys.unwrap_or(MOST_KEYS).saturating_mul(TIMES).max(ALWAYS);
+            if walked > course.may_walk {
+                let _ = self.exceeded.set(Shortfall::Endless { walked, keys });
+            }
+        }
+        Ok(self.exceeded.get().is_none())
+    }
+}
+
+/// The cursors of one range. One is kept and compared with those that follow, a later one after twice as many: a circle
+/// of any length comes to pass by it.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    kept: u64,
+    rounds: u32,
+    steps: u64,
+    keep_at: u64,
+    /// So far the walk may go before the number of keys is asked for again.
+    may_walk: u64,
+}
+
+impl Course {
+    pub fn take(&mut self, cursor: u64) {
+        self.steps += 1;
+        if cursor == self.kept && cursor != 0 {
+            self.rounds += 1;
+        } else if self.steps >= self.keep_at {
+            (self.kept, self.rounds, self.keep_at) = (cursor, 0, self.steps * 2);
+        }
+    }
+
+    fn circles(&self) -> bool {
+        self.rounds >= ROUNDS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps_until_circling(cursors: impl Iterator<Item = u64>) -> Option<usize> {
+        let mut course = Course::default();
+        cursors.take(100_000).position(|cursor| {
+            course.take(cursor);
+            course.circles()
+        })
+    }
+
+    #[test]
+    fn circles_of_any_length_are_noticed_and_nothing_else_is() {
+        assert!(steps_until_circling(std::iter::repeat(7)).unwrap() < 20);
+        for length in [2, 3, 100, 1_000] {
+            let found = steps_until_circling((1..=length).cycle());
+            assert!(found.unwrap() < 40 * length as usize, "{length}: {found:?}");
+        }
+        // Into the circle by a way that is no part of it.
+        assert!(steps_until_circling((1..5_000).chain((5_000..5_010).cycle())).is_some());
+        assert_eq!(steps_until_circling(1..), None);
+        assert_eq!(steps_until_circling((1u64 << 50..).map(u64::reverse_bits)), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! lockscope's side of a sequence: the one place where the models touch its interface.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lockscope::actions::{Context, Freeing, Gate, Journal, Performed, Plan, Refusal, perform, plan};
+use lockscope::model::{LockView, NodeId};
+use serde_json::Value;
+
+use crate::common::Server;
+use crate::common::acting::Acting;
+use crate::common::process::scratch;
+
+pub struct Operator {
+    acting: Acting,
+    /// Of the audit file, what has been read.
+    place: PathBuf,
+}
+
+impl Operator {
+    pub async fn on(server: &Server, number: usize) -> Operator {
+        let place = records(number);
+        let acting = Acting::on(server).await;
+        let journal = Journal::open_in(&place).expect("a place for the records");
+        Operator { acting: Acting { journal, place: place.clone(), ..acting }, place }
+    }
+
+    pub async fn see(&self, key: &[u8], told: Option<&str>) -> Option<LockView> {
+        self.acting.see(key, told).await
+    }
+
+    pub fn free(&self, lock: &LockView, holder: Option<&[u8]>) -> Result<Plan, Refusal> {
+        let asked = Freeing { holder, dead_waiters: &[], force: true };
+        plan::free(lock, asked, self.acting.clock.now())
+    }
+
+    pub fn extend(&self, lock: &LockView, holder: Option<&[u8]>, by: Duration) -> Result<Plan, Refusal> {
+        plan::extend(lock, holder, by, self.acting.clock.now())
+    }
+
+    /// `unwatched`: the operator consents although nobody watched the lock since it was freed.
+    pub fn undo(&self, id: &str, _unwatched: bool) -> Result<Plan, String> {
+        let kept = self.acting.journal.kept(Some(id)).map_err(|why| why.to_string())?;
+        let kept = kept.ok_or("nothing is kept")?;
+        kept.plan(NodeId(0), self.acting.clock.now()).map_err(|why| why.to_string())
+    }
+
+    pub async fn perform(&mut self, plan: &Plan) -> Performed {
+        self.acting.perform(plan).await
+    }
+
+    /// Every action that was begun has an end on record. Empties the records for the next sequence.
+    pub fn close_the_books(&mut self) -> Result<(), String> {
+        let audit = self.place.join("audit.jsonl");
+        let text = std::fs::read_to_string(&audit).map_err(|why| format!("the audit file: {why}"))?;
+        let entries: Vec<Value> =
+            text.lines().map(serde_json::from_str).collect::<Result<_, _>>().map_err(|why| why.to_string())?;
+        let of = |phase: &'static str| entries.iter().filter(move |entry| entry["phase"] == phase);
+        let open = of("intent").find(|begun| !of("outcome").any(|end| end["id"] == begun["id"]));
+        if let Some(open) = open {
+            return Err(format!("the audit file has no end of {open}"));
+        }
+        // It is open for appending: what comes next begins at the start again.
+        let file = std::fs::OpenOptions::new().write(true).open(&audit).and_then(|file| file.set_len(0));
+        file.map_err(|why| format!("the audit file: {why}"))?;
+        let kept = std::fs::read_dir(self.place.join("undo")).into_iter().flatten().flatten();
+        kept.for_each(|entry| {
+            let _ = std::fs::remove_file(entry.path());
+        });
+        Ok(())
+    }
+}
+
+/// In memory where there is such a place: each line of the audit file waits for the disk.
+fn records(number: usize) -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    let name = format!("lockscope-sequences-{}-{number}", std::process::id());
+    let place = memory.join(&name);
+    match std::fs::create_dir_all(&place) {
+        Ok(()) => place,
+        Err(_) => scratch(&name),
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.place);
+    }
+}

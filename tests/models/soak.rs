@@ -1,0 +1,116 @@
+//! Many sequences of many subjects on a few threads, each with a server of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::run::{Fault, Stage, Tally};
+use super::sequence::{Dice, Step, sequence, shrink};
+use super::subjects::Subject;
+
+/// How many sequences, and from which seed.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub sequences: u64,
+    pub seed: u64,
+}
+
+impl Size {
+    /// As many as the variable says, from `LOCKSCOPE_SEED`, where they are given.
+    pub fn from_environment(sequences: u64, variable: &str) -> Size {
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+        Size { sequences: number(variable).unwrap_or(sequences), seed: number("LOCKSCOPE_SEED").unwrap_or(1) }
+    }
+}
+
+/// A fault with the shortest sequence that shows it.
+pub struct Found {
+    pub subject: &'static str,
+    pub seed: u64,
+    pub fault: Fault,
+    pub steps: Vec<Step>,
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}: {}", self.subject, self.fault.what)?;
+        self.fault.transcript.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
+        writeln!(f, "  LOCKSCOPE_SEED={} LOCKSCOPE_SEQUENCES=1 LOCKSCOPE_SUBJECT={:?}", self.seed, self.subject)
+    }
+}
+
+impl Found {
+    pub fn kind(&self) -> String {
+        kind(&self.fault)
+    }
+}
+
+/// What kind of fault it is: its words without the names in it.
+fn kind(fault: &Fault) -> String {
+    let words = fault.what.split([' ', ',', ':']).filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
+    words.take(4).collect::<Vec<_>>().join(" ")
+}
+
+/// The steps of one sequence: the same for the same subject and seed.
+pub fn steps(subject: &Subject, seed: u64) -> Vec<Step> {
+    let name = subject.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte as u64));
+    sequence(&mut Dice::new(name.wrapping_mul(1_000_003).wrapping_add(seed)))
+}
+
+/// Plays one sequence. A fault that is not `known` comes back with the shortest sequence that shows it.
+pub fn play(
+    stage: &mut Stage,
+    subject: &'static Subject,
+    seed: u64,
+    known: impl Fn(&str) -> bool,
+) -> Result<Tally, Option<Found>> {
+    let steps = steps(subject, seed);
+    stage.play(subject, &steps).map_err(|fault| {
+        let wanted = kind(&fault);
+        if known(&wanted) {
+            return None;
+        }
+        let steps = shrink(steps, |steps| stage.play(subject, steps).is_err_and(|fault| kind(&fault) == wanted));
+        let fault = stage.play(subject, &steps).err().unwrap_or(fault);
+        Some(Found { subject: subject.name, seed, fault, steps })
+    })
+}
+
+/// Runs the sequences of each subject; one fault of a kind for each subject is enough.
+pub fn run(subjects: &[&'static Subject], size: Size) -> (BTreeMap<&'static str, Tally>, Vec<Found>) {
+    const PORTION: u64 = 50;
+    let kinds = |dialect: &str| subjects.iter().filter(|other| other.dialect == dialect).count() as u64;
+    let jobs: Vec<(&'static Subject, std::ops::Range<u64>)> = subjects
+        .iter()
+        .flat_map(|subject| {
+            let count = size.sequences.div_ceil(kinds(subject.dialect));
+            (0..count).step_by(PORTION as usize).map(move |from| (*subject, from..(from + PORTION).min(count)))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new((BTreeMap::<&'static str, Tally>::new(), Vec::<Found>::new()));
+    let threads = std::thread::available_parallelism().map_or(2, |count| count.get()).min(4);
+    std::thread::scope(|scope| {
+        for number in 0..threads {
+            let (next, results, jobs) = (&next, &results, &jobs);
+            scope.spawn(move || {
+                let mut stage = Stage::new(number);
+                while let Some((subject, range)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let known = |kind: &str| {
+                        let results = results.lock().expect("no panic");
+                        results.1.iter().any(|found| found.subject == subject.name && found.kind() == kind)
+                    };
+                    for number in range.clone() {
+                        let played = play(&mut stage, subject, size.seed + number, known);
+                        let mut results = results.lock().expect("no panic");
+                        match played {
+                            Ok(tally) => results.0.entry(subject.name).or_default().add(&tally),
+                            Err(found) => results.1.extend(found),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no panic")
+}

@@ -1,0 +1,127 @@
+//! With any one of the comparisons before a write left out, the sequences of `tests/sequences.rs` must fail.
+//!
+//! A comparison whose absence is never noticed is not needed, or not tested. The switch is process-wide and exists in
+//! debug builds only, so this is a test file of its own. A sequence that fails with everything compared proves nothing
+//! here and is passed over.
+#![cfg(debug_assertions)]
+
+mod common;
+mod models;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lockscope::actions::comparisons;
+use models::run::Stage;
+use models::soak;
+use models::subjects::{ALL, Subject};
+
+/// The locks where a comparison matters, tried first; one that is not listed is sought among all.
+const WHERE: &[(&str, &[&str])] = &[
+    ("absent", &["medallion read-write lock", "plain", "redisson read-write lock"]),
+    ("present", &["redisson permits"]),
+    ("value", &["plain", "plain, a constant token"]),
+    ("head_is", &["plain, a long token"]),
+    ("field", &["redisson lock", "redisson read-write lock"]),
+    ("field_value", &["sidekiq-unique-jobs, two at once", "redis-semaphore of ruby"]),
+    ("fields", &["redisson read-write lock"]),
+    ("member", &["medallion semaphore", "symfony"]),
+    ("members", &["symfony"]),
+    ("element", &["medallion read-write lock"]),
+    ("elements", &["medallion read-write lock"]),
+    ("no_field", &["huey", "redisson read-write lock"]),
+    ("no_member", &["symfony", "medallion semaphore"]),
+    ("no_element", &["medallion read-write lock"]),
+    ("not_other", &["redisson read-write lock"]),
+    ("at_least", &["redisson permits"]),
+    ("listed", &["redis-semaphore of ruby"]),
+    ("no_ttl", &["redis-py", "python-redis-lock"]),
+    ("ttl_at_most", &["plain", "redis-py"]),
+    ("before", &["plain", "redis-py", "medallion"]),
+];
+
+/// For each comparison, at most so many sequences and so long.
+const SEQUENCES: u64 = 3_000;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// So many are played before those that failed are played again with everything compared, and fewer where enough failed.
+const PORTION: u64 = 48;
+const ENOUGH: usize = 6;
+
+fn subjects(comparison: &str) -> Vec<&'static Subject> {
+    let named = WHERE.iter().find(|(name, _)| *name == comparison).map(|(_, subjects)| *subjects);
+    ALL.iter().filter(|subject| named.is_none_or(|named| named.contains(&subject.name))).collect()
+}
+
+/// A sequence that fails without the comparison and not with it: after how many it was found, and what failed.
+fn noticed(stages: &mut [Stage], comparison: &'static str) -> Result<(u64, String), u64> {
+    let (subjects, start) = (subjects(comparison), Instant::now());
+    let mut from = 0;
+    while from < SEQUENCES && start.elapsed() < PATIENCE {
+        comparisons::switch_off(Some(comparison));
+        let failed = failed(stages, &subjects, from..from + PORTION);
+        comparisons::switch_off(None);
+        for (number, subject, what) in failed {
+            let steps = soak::steps(subject, number / subjects.len() as u64);
+            let stage = &mut stages[0];
+            let mut fails_without = || {
+                comparisons::switch_off(Some(comparison));
+                let failed = stage.play(subject, &steps).is_err();
+                comparisons::switch_off(None);
+                failed && stage.play(subject, &steps).is_ok()
+            };
+            // Twice, since leases that are waited for may end a moment sooner or later.
+            if fails_without() && fails_without() {
+                return Ok((number, format!("{}: {what}", subject.name)));
+            }
+        }
+        from += PORTION;
+    }
+    Err(from)
+}
+
+/// The sequences of a range that fail, until there are a few.
+fn failed(
+    stages: &mut [Stage],
+    subjects: &[&'static Subject],
+    range: std::ops::Range<u64>,
+) -> Vec<(u64, &'static Subject, String)> {
+    let (next, found) = (AtomicU64::new(range.start), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for stage in stages.iter_mut() {
+            let (next, found) = (&next, &found);
+            let end = range.end;
+            scope.spawn(move || {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= end || found.lock().expect("no panic").len() > ENOUGH {
+                        return;
+                    }
+                    let subject = subjects[number as usize % subjects.len()];
+                    let steps = soak::steps(subject, number / subjects.len() as u64);
+                    if let Err(fault) = stage.play(subject, &steps) {
+                        found.lock().expect("no panic").push((number, subject, fault.what));
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no panic")
+}
+
+#[test]
+fn the_absence_of_each_comparison_is_noticed() {
+    let only = std::env::var("LOCKSCOPE_COMPARISON").ok();
+    let mut stages: Vec<Stage> = (0..2).map(Stage::new).collect();
+    let mut unnoticed = Vec::new();
+    for comparison in comparisons::ALL.iter().filter(|name| only.as_ref().is_none_or(|only| only == **name)) {
+        match noticed(&mut stages, comparison) {
+            Ok((number, what)) => println!("{comparison:<14} after {number:>5} sequences: {what}"),
+            Err(tried) => {
+                println!("{comparison:<14} not noticed in {tried} sequences");
+                unnoticed.push(*comparison);
+            }
+        }
+    }
+    assert!(unnoticed.is_empty(), "nothing fails without these comparisons: {}", unnoticed.join(", "));
+}

@@ -1,0 +1,120 @@
+//! `lockscope release --plan`: what a dry run showed, performed exactly, or refused.
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Desk, Server};
+use serde_json::{Value, json};
+
+const TOKEN: &str = "3f2a8c00-1111-4222-8333-444455556666";
+
+fn locks(server: &Server, count: usize) {
+    for number in 0..count {
+        server.cli(&["SET", &format!("lock:{number:02}"), &format!("{TOKEN}:{number}"), "PX", "600000"]);
+    }
+}
+
+/// The id that a dry run says.
+fn plan_id(err: &str) -> String {
+    let after = err.split("--plan ").nth(1).unwrap_or_else(|| panic!("no plan id in {err:?}"));
+    after.split_whitespace().next().expect("an id").to_string()
+}
+
+#[test]
+fn a_plan_frees_what_the_dry_run_showed_and_nothing_that_came_since() {
+    let server = Server::start();
+    locks(&server, 3);
+    let desk = Desk::at(&server);
+    let shown = desk.run(&["release", "--filter", "lock:0*"]);
+    let id = plan_id(&shown.err);
+    // One is handed over, one comes, two stay as they were shown.
+    server.cli(&["SET", "lock:01", "another-holder-of-it-4f1d", "PX", "600000"]);
+    server.cli(&["SET", "lock:09", "a-new-holder-beside-77aa", "PX", "600000"]);
+    let ran = desk.run(&["release", "--plan", &id, "--yes", "--json"]);
+    let outcomes: Vec<(Value, Value)> =
+        ran.lines().iter().map(|line| (line["key"].clone(), line["outcome"].clone())).collect();
+    let expected = [("lock:00", "done"), ("lock:01", "refused"), ("lock:02", "done")];
+    assert_eq!(outcomes.len(), 3, "{ran:?}");
+    for (key, outcome) in expected {
+        assert!(outcomes.contains(&(json!(key), json!(outcome))), "{key}: {ran:?}");
+    }
+    assert_eq!(ran.code, 1, "one was refused");
+    let mut left: Vec<String> = server.ask(&["KEYS", "*"]);
+    left.sort();
+    assert_eq!(left, ["lock:01", "lock:09"]);
+}
+
+#[test]
+fn a_plan_is_performed_once() {
+    let server = Server::start();
+    locks(&server, 1);
+    let desk = Desk::at(&server);
+    let id = plan_id(&desk.run(&["release", "--filter", "lock:00"]).err);
+    let again = desk.run(&["release", "--plan", &id]);
+    assert!(again.code == 0 && again.out.contains("lock:00"), "shown again without --yes: {again:?}");
+    assert_eq!(desk.run(&["release", "--plan", &id, "--yes"]).code, 0);
+    locks(&server, 1);
+    let twice = desk.run(&["release", "--plan", &id, "--yes"]);
+    assert_eq!(twice.code, 1, "{twice:?}");
+    assert!(twice.err.contains("dry run"), "it says what to do: {twice:?}");
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:00"]), "the next hold is nobody's plan");
+}
+
+#[test]
+fn a_dry_run_of_one_lock_has_a_plan_too() {
+    let server = Server::start();
+    locks(&server, 1);
+    let desk = Desk::at(&server);
+    let shown = desk.run(&["release", "lock:00", "--holder", &format!("{TOKEN}:0"), "--dry-run", "--json"]);
+    let id = shown.lines()[0]["plan"].as_str().expect("an id in JSON").to_string();
+    let ran = desk.run(&["release", "--plan", &id, "--yes", "--reason", "seen and agreed"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!server.ask::<bool, _>(&["EXISTS", "lock:00"]));
+    assert!(desk.audit().iter().any(|entry| entry["reason"] == "seen and agreed"));
+}
+
+#[test]
+fn a_plan_is_nobody_else_s_to_read() {
+    let server = Server::start();
+    locks(&server, 1);
+    let desk = Desk::at(&server);
+    let id = plan_id(&desk.run(&["release", "--filter", "lock:00"]).err);
+    let plans = desk.state().join("plans");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&plans), 0o700);
+    assert_eq!(mode(&plans.join(format!("{id}.json"))), 0o600);
+}
+
+#[test]
+fn a_plan_for_another_server_or_of_long_ago_is_refused() {
+    let (server, other) = (Server::start(), Server::start());
+    locks(&server, 1);
+    locks(&other, 1);
+    let desk = Desk::at(&server);
+    let id = plan_id(&desk.run(&["release", "--filter", "lock:00"]).err);
+    let elsewhere = desk.run_bare(&["-u", &other.url(), "release", "--plan", &id, "--yes"]);
+    assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+    assert!(other.ask::<bool, _>(&["EXISTS", "lock:00"]));
+    let path = desk.state().join("plans").join(format!("{id}.json"));
+    let mut stored: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    stored["made_at"] = json!(stored["made_at"].as_i64().unwrap() - 3_600_000);
+    std::fs::write(&path, stored.to_string()).unwrap();
+    let late = desk.run(&["release", "--plan", &id, "--yes"]);
+    assert_eq!(late.code, 1, "{late:?}");
+    assert!(late.err.contains("dry run"), "{late:?}");
+    for wrong in ["nosuch", "../audit", "", "."] {
+        let ran = desk.run(&["release", "--plan", wrong, "--yes"]);
+        assert!(ran.code == 1 || ran.code == 2, "{wrong:?}: {ran:?}");
+    }
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:00"]));
+}
+
+#[test]
+fn freeing_by_filter_without_a_plan_says_that_it_judges_anew() {
+    let server = Server::start();
+    locks(&server, 1);
+    let ran = Desk::at(&server).run(&["release", "--filter", "lock:00", "--yes"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("as they are now"), "{ran:?}");
+}

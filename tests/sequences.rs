@@ -1,0 +1,63 @@
+//! Random sequences of what lock libraries do, with an operator's releases, extensions and undos among them.
+//!
+//! For every dialect, on a real server, with the library's own commands: whatever happens between a preview and the
+//! write, no hold is ended or changed that was not the one shown, and nothing is put back where the library itself
+//! could not have put it. `LOCKSCOPE_SEQUENCES` says how many for each dialect (`make soak`: 10,000), `LOCKSCOPE_SEED`
+//! where chance begins, `LOCKSCOPE_SUBJECT` names one kind of lock to try alone.
+
+mod common;
+mod models;
+
+use std::collections::BTreeMap;
+
+use common::Server;
+use models::driven;
+use models::run::Tally;
+use models::soak::{self, Size};
+use models::subjects::{ALL, Subject};
+
+/// So many for each dialect in `make test`.
+const SEQUENCES: u64 = 60;
+
+/// So many for each real library.
+const REAL_SEQUENCES: u64 = 20;
+
+fn chosen(all: &'static [Subject]) -> Vec<&'static Subject> {
+    let name = std::env::var("LOCKSCOPE_SUBJECT").ok();
+    all.iter().filter(|subject| name.as_ref().is_none_or(|name| subject.name == name)).collect()
+}
+
+#[test]
+fn no_sequence_of_a_library_s_steps_makes_a_write_hit_another_hold() {
+    run(chosen(ALL), Size::from_environment(SEQUENCES, "LOCKSCOPE_SEQUENCES"));
+}
+
+#[test]
+fn no_sequence_of_a_real_library_s_steps_makes_a_write_hit_another_hold() {
+    let server = Server::start();
+    let installed = chosen(driven::ALL).into_iter().filter(|subject| subject.is_installed(&server)).collect();
+    drop(server);
+    run(installed, Size::from_environment(REAL_SEQUENCES, "LOCKSCOPE_REAL_SEQUENCES"));
+}
+
+fn run(subjects: Vec<&'static Subject>, size: Size) {
+    let (tallies, found) = soak::run(&subjects, size);
+    print_table(&subjects, &tallies);
+    let faults: Vec<String> = found.iter().map(|found| found.to_string()).collect();
+    assert!(faults.is_empty(), "{} kinds of locks failed:\n\n{}", faults.len(), faults.join("\n"));
+}
+
+fn print_table(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
+    let row = |cells: [&str; 7]| {
+        let [name, rest @ ..] = cells;
+        println!("{name:<38}{}", rest.map(|cell| format!("{cell:>10}")).concat());
+    };
+    row(["", "sequences", "freed", "extended", "refused", "undone", "not undone"]);
+    for subject in subjects {
+        let Some(tally) = tallies.get(subject.name) else { continue };
+        let Tally { sequences, freed, extended, refused, undone, undo_refused } = *tally;
+        let cells = [sequences, freed, extended, refused, undone, undo_refused].map(|number| number.to_string());
+        let [a, b, c, d, e, f] = cells.each_ref().map(String::as_str);
+        row([subject.name, a, b, c, d, e, f]);
+    }
+}
