@@ -87,6 +87,50 @@ pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
     Ok((entries, broken))
 }
 
+/// Takes the records in the state directory from everybody but their owner, and says which of them were open to others.
+/// What can't be narrowed is an error: what was done is nobody else's business.
+pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut narrowed = Vec::new();
+    #[cfg(unix)]
+    narrow_into(directory, 0, &mut narrowed)?;
+    Ok(narrowed)
+}
+
+#[cfg(unix)]
+fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let about = match std::fs::metadata(path) {
+        Ok(about) => about,
+        // Somebody else of ours may have removed it meanwhile.
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(why),
+    };
+    let mode = about.permissions().mode();
+    if mode & 0o077 != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o700)).map_err(|why| {
+            let path = path.display();
+            io::Error::new(
+                why.kind(),
+                format!("others can read {path}, and that can't be changed ({why}): chmod go= {path}"),
+            )
+        })?;
+        narrowed.push(path.to_path_buf());
+    }
+    if about.is_dir() && depth < 2 {
+        for entry in std::fs::read_dir(path)? {
+            narrow_into(&entry?.path(), depth + 1, narrowed)?;
+        }
+    }
+    Ok(())
+}
+
+/// One sentence on what was narrowed, where something was.
+pub fn narrowed_sentence(narrowed: &[PathBuf]) -> Option<String> {
+    let (first, more) = (narrowed.iter().find(|path| path.is_file()).or(narrowed.first())?, narrowed.len() - 1);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("others could read {}{more} until now; only you can from now on", first.display()))
+}
+
 /// A directory that only its owner can look into.
 pub fn make_private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();

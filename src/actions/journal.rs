@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::keep::Kept;
 use super::plan::Plan;
 use crate::audit::{self, Audit};
-use crate::model::Time;
-use crate::text;
+use crate::model::{Time, Token};
+use crate::test_lock::{put, put_all};
 
 /// As many releases as can be undone.
 const KEPT: usize = 1_000;
@@ -55,7 +55,6 @@ impl Journal {
 
     /// One line of the audit file.
     pub(super) fn write(&mut self, now: Time, id: &str, plan: &Plan, context: &Context, more: Value) -> io::Result<()> {
-        let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
         let mut entry = json!({
             "id": id,
             "action": plan.action.name(),
@@ -63,13 +62,13 @@ impl Journal {
             "node": context.node,
             "db": context.db,
             "environment": context.environment,
-            "key": text::visible(plan.key.as_bytes()),
             "library": plan.dialect,
-            "holders": holders,
             "commands": plan.commands(),
             "reason": context.reason,
         });
         if let (Value::Object(entry), Value::Object(more)) = (&mut entry, more) {
+            put(entry, "key", plan.key.as_bytes());
+            put_all(entry, "holders", plan.holders.iter().map(Token::as_bytes));
             entry.extend(more);
         }
         self.audit.write(now, entry)

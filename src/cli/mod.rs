@@ -182,6 +182,14 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether it reads or writes what is on record of the actions.
+    pub fn keeps_records(&self) -> bool {
+        use Command::{Acquire, Audit, Extend, Probe, Release, Undo};
+        matches!(self, Release(_) | Extend(_) | Undo(_) | Audit(_) | Acquire(_) | Probe(_))
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 pub struct Ls {
     /// Only locks that match, for example 'state:no-ttl and not lib:shedlock'
@@ -206,7 +214,7 @@ pub struct Ls {
 
 #[derive(Args, Clone, Debug)]
 pub struct Show {
-    /// The lock's key
+    /// The lock's key; one that begins with '-' goes after --
     pub key: String,
     /// Watch that long before printing, so that its age, renewals and past holds are known
     #[arg(long, value_name = "DURATION", value_parser = duration)]
