@@ -123,7 +123,7 @@ const COMMANDS: [&[&str]; 24] = [
         "--",
         "sh",
         "-c",
-        "tr '\\0' '\\n' < /proc/self/environ | grep -v REDIS_URL; cat /proc/self/comm",
+        "env | grep -v REDIS_URL; tr '\\0' ' ' < /proc/$$/cmdline",
     ],
     &["probe", "--for", "100ms", "--ttl", "3s"],
     &["audit"],
@@ -284,7 +284,7 @@ fn a_private_console_names_no_holder() {
     terminal.press("x");
     terminal.wait_for("the preview", |screen| screen.contains("only if"));
     terminal.press("y\r");
-    terminal.wait_for("the result", |screen| screen.contains("FREE") || screen.contains("freed"));
+    terminal.wait_for("the result", |screen| !screen.contains("only if"));
     terminal.press("q");
     let raw = terminal.raw();
     for part in [&TOKEN[..8], TOKEN] {

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
+use url::Url;
 
 use crate::cli::OnLost;
+use crate::fault::shown;
 use crate::text;
 
 /// The exit code that tells of a signal, as shells have it.
@@ -34,11 +36,32 @@ enum Place {
     Apart,
 }
 
+/// What takes the place of LOCKSCOPE_URL: the same server and user, so that a lockscope under the lock asks no other one.
+fn url_without_password() -> Option<String> {
+    let text = std::env::var("LOCKSCOPE_URL").ok().filter(|text| !text.is_empty())?;
+    let Ok(mut url) = Url::parse(text.trim()) else { return Some(shown(&text)) };
+    if url.password().is_some() && url.set_password(None).is_err() {
+        return Some(shown(&text));
+    }
+    let is_told = |(name, _): &(String, String)| ["db", "user", "username"].contains(&name.as_str());
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().filter(is_told).collect();
+    url.set_query(None);
+    if !pairs.is_empty() {
+        url.query_pairs_mut().extend_pairs(pairs);
+    }
+    Some(url.into())
+}
+
 impl Child {
     pub fn start(words: &[OsString], environment: &[(&str, &[u8])], on_lost: OnLost) -> io::Result<Child> {
         let place = if on_terminal() { Place::WithUs } else { Place::Apart };
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).kill_on_drop(true);
+        // Ours alone: whoever runs under the lock has no business with our password.
+        command.env_remove("LOCKSCOPE_PASSWORD");
+        if let Some(url) = url_without_password() {
+            command.env("LOCKSCOPE_URL", url);
+        }
         for (name, value) in environment {
             // No variable can hold a nought; the value is written there as everywhere it is shown.
             match value.contains(&0) {
