@@ -92,19 +92,21 @@ pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
 pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut narrowed = Vec::new();
     #[cfg(unix)]
-    narrow_into(directory, 0, &mut narrowed)?;
+    if directory.is_dir() {
+        narrow_into(directory, 0, &mut narrowed)?;
+    }
     Ok(narrowed)
 }
 
 #[cfg(unix)]
 fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let about = match std::fs::metadata(path) {
-        Ok(about) => about,
-        // Somebody else of ours may have removed it meanwhile.
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(why),
-    };
+    // What is not there, can't be looked at, or is no file, is told by whoever opens it. Links lead to a file, but into no
+    // other directory.
+    let Ok(about) = std::fs::metadata(path) else { return Ok(()) };
+    if !about.is_file() && (!about.is_dir() || depth > 0 && path.is_symlink()) {
+        return Ok(());
+    }
     let mode = about.permissions().mode();
     if mode & 0o077 != 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o700)).map_err(|why| {
@@ -117,8 +119,8 @@ fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Re
         narrowed.push(path.to_path_buf());
     }
     if about.is_dir() && depth < 2 {
-        for entry in std::fs::read_dir(path)? {
-            narrow_into(&entry?.path(), depth + 1, narrowed)?;
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            narrow_into(&entry.path(), depth + 1, narrowed)?;
         }
     }
     Ok(())
@@ -198,6 +200,30 @@ mod tests {
         let audit = Audit::open_in(&directory).unwrap();
         assert_eq!(std::fs::metadata(audit.path()).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_narrowed_that_is_not_ours() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let (state, other) = (place.path().join("state"), place.path().join("other"));
+        std::fs::create_dir_all(&state).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for path in [&state, &other] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(other.join("file"), b"").unwrap();
+        symlink(&other, state.join("link")).unwrap();
+        // Stands for a device such as /dev/full, which must not change whoever runs this.
+        let socket = place.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
+        symlink(&socket, state.join("audit.jsonl")).unwrap();
+        assert_eq!(narrow(&state).unwrap(), [state.clone()]);
+        assert_eq!((mode(&state), mode(&other), mode(&socket)), (0o700, 0o755, 0o666));
+        assert_eq!(narrow(&other.join("file")).unwrap(), [""; 0].map(PathBuf::from), "no directory, no records");
     }
 
     #[test]

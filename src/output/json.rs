@@ -196,7 +196,7 @@ mod tests {
     fn nothing_in_a_document_can_drive_a_terminal() {
         let mut lock = sample::redisson();
         lock.key = Key::from("a\u{9b}2J\u{202e}\u{e0001}b\"\\");
-        let (text, value) = list(&[lock]);
+        let (_, value) = list(&[lock]);
         assert_eq!(value["locks"][0]["key"], "a\\u{9b}2J\\u{202e}\\u{e0001}b\"\\\\");
         let mut out = Vec::new();
         write_value(&mut out, &"a\u{9b}2J\u{202e}\u{e0001}b\"\\").unwrap();
