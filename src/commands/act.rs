@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use super::signals::{self, Signals};
@@ -14,9 +14,10 @@ use crate::actions::{
 use crate::cli::Environment;
 use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
-use crate::model::{LockView, Ttl};
+use crate::model::{LockView, Token, Ttl};
 use crate::output;
 use crate::talk;
+use crate::test_lock::{joined, put, put_all};
 use crate::text::{self, short_duration};
 
 /// Between two of many.
@@ -239,18 +240,19 @@ impl<'a> Operator<'a> {
         why: Option<&str>,
         woke: Option<u64>,
     ) -> Value {
-        let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
-        json!({
+        let mut result = Map::new();
+        put(&mut result, "key", plan.key.as_bytes());
+        put_all(&mut result, "holders", plan.holders.iter().map(Token::as_bytes));
+        let more = json!({
             "schema": "lockscope/1",
             "id": id,
             "action": plan.action.name(),
-            "key": text::visible(plan.key.as_bytes()),
-            "holders": holders,
             "outcome": outcome,
             "why": why,
             "commands": plan.commands(),
             "woke": woke,
-        })
+        });
+        joined(&result, &more)
     }
 }
 
@@ -258,17 +260,22 @@ impl<'a> Operator<'a> {
 pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: bool) -> Result<u8, Fault> {
     match result {
         Err(fault) if json && fault.exit == Exit::Finding => {
-            print_json(&json!({
+            let mut about = Map::new();
+            match key.map(|typed| text::unescape(typed).unwrap_or_else(|_| typed.into())) {
+                Some(key) => put(&mut about, "key", &key),
+                None => drop(about.insert("key".into(), Value::Null)),
+            }
+            let refused = json!({
                 "schema": "lockscope/1",
                 "id": null,
                 "action": action,
-                "key": key,
                 "holders": [],
                 "outcome": "refused",
                 "why": fault.to_string(),
                 "commands": [],
                 "woke": null,
-            }))?;
+            });
+            print_json(&joined(&about, &refused))?;
             Ok(fault.exit_code())
         }
         result => result,

@@ -54,23 +54,25 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     Ok(exit_code(&operator.perform(&plan).await?))
 }
 
-/// A token as it was typed: as it is shown, or as it is. What is no holder's stays as it was typed, to be refused.
+/// A token as it was typed: as it is shown or, where no holder looks so, as it is. What is no holder's is refused later.
 pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
     let is_one = |token: &[u8]| lock.holders.iter().any(|holder| holder.token.as_bytes() == token);
-    if is_one(typed.as_bytes()) {
-        return Ok(typed.as_bytes().to_vec());
+    match text::unescape(typed) {
+        Ok(token) if is_one(&token) => Ok(token),
+        _ if is_one(typed.as_bytes()) => Ok(typed.as_bytes().to_vec()),
+        Ok(token) => Ok(token),
+        Err(bad) => Err(Fault::usage(format!("the holder {typed:?}: {bad}"))),
     }
-    text::unescape(typed).map_err(|bad| Fault::usage(format!("the holder {typed:?}: {bad}")))
 }
 
 /// Nobody is freed who was not named.
 pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
     let each = lock.holders.iter().take(20).map(|holder| {
-        format!(
-            "  lockscope {command} {} --holder {}{more}",
-            quoted(&lock.key.to_string()),
-            quoted(&holder.token.to_string())
-        )
+        let (key, holder) = (quoted(&lock.key.to_string()), quoted(&holder.token.to_string()));
+        match key.starts_with('-') {
+            true => format!("  lockscope {command} --holder {holder}{more} -- {key}"),
+            false => format!("  lockscope {command} {key} --holder {holder}{more}"),
+        }
     });
     Fault::usage(format!("say whose hold of {} you mean with --holder", lock.key))
         .with_detail(each.collect::<Vec<_>>().join("\n"))
