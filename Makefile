@@ -37,8 +37,9 @@ bench: ## the figures of the README, measured on private servers (about a quarte
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## the race of hand-overs against releases, 110,000 of them, and two minutes of the whole fleet (minutes)
+soak: ## hand-overs against releases, 110,000 of them, two minutes of the fleet, cut walks and hostile servers (minutes)
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
 	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk
+	LOCKSCOPE_HOSTILE_ROUNDS=40 $(TESTS) --locked --release --test hostile
