@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use common::Server;
 use models::driven;
-use models::run::Tally;
+use models::run::{Stage, Tally};
 use models::soak::{self, Size};
 use models::subjects::{ALL, Subject};
 
@@ -38,6 +38,12 @@ fn no_sequence_of_a_real_library_s_steps_makes_a_write_hit_another_hold() {
     let installed = chosen(driven::ALL).into_iter().filter(|subject| subject.is_installed(&server)).collect();
     drop(server);
     run(installed, Size::from_environment(REAL_SEQUENCES, "LOCKSCOPE_REAL_SEQUENCES"));
+}
+
+#[test]
+fn what_is_put_back_is_what_was_taken_away_from_a_lock_that_changes() {
+    let freed = Stage::new(9).free_what_changes(60).unwrap_or_else(|what| panic!("{what}"));
+    assert!(freed > 10, "it was freed only {freed} times");
 }
 
 fn run(subjects: Vec<&'static Subject>, size: Size) {

@@ -41,7 +41,7 @@ fn cannot_be_told(subject: &Subject, shown: &Hold, now: &Hold) -> Option<&'stati
 /// Ends so near to each other that the time between a look and its answer could make the difference.
 fn close(one: Option<i64>, other: Option<i64>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => (one - other).abs() <= 1_000,
+        (Some(one), Some(other)) => (one - other).abs() <= 100,
         (None, None) => true,
         _ => false,
     }
@@ -90,13 +90,7 @@ impl Scene<'_> {
 
     /// All holds but those in `besides` are as they were before. Those in `around` may last longer: they share the time
     /// of one that was extended.
-    fn others_are_untouched(
-        &self,
-        ledger: &Ledger,
-        besides: &[u64],
-        around: &[u64],
-        what: &str,
-    ) -> Result<(), String> {
+    fn others_are_untouched(&self, ledger: &Ledger, besides: &[u64], around: &[u64], what: &str) -> Result<(), String> {
         let (before, after) = (self.library.held(self.before), self.library.held(self.after));
         for hold in ledger.holds.iter().filter(|hold| !besides.contains(&hold.id)) {
             let was = before.iter().find(|held| hold.is(held));
@@ -143,13 +137,10 @@ impl Scene<'_> {
         self.library.is_reachable(self.after)
     }
 
-    pub fn extended(
-        &self,
-        ledger: &mut Ledger,
-        shown: &[Hold],
-        around: &[u64],
-        by: Duration,
-    ) -> Result<(), String> {
+    pub fn extended(&self, ledger: &mut Ledger, shown: &[Hold], around: &[u64], by: Duration) -> Result<(), String> {
+        if self.library.is_counted() {
+            return Err("a counter of permits was given an end".into());
+        }
         let meant = self.meant(ledger, shown);
         self.others_are_untouched(ledger, &meant, around, "the extension")?;
         if let Some(gone) = shown.first().filter(|_| meant.is_empty()) {

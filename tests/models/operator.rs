@@ -38,8 +38,12 @@ impl Operator {
         plan::extend(lock, holder, by, self.acting.clock.now())
     }
 
-    /// `unwatched`: the operator consents although nobody watched the lock since it was freed.
-    pub fn undo(&self, id: &str, _unwatched: bool) -> Result<Plan, String> {
+    /// `unwatched`: the operator consents although nobody watched the lock since it was freed; without that the command
+    /// refuses.
+    pub async fn undo(&self, id: &str, unwatched: bool) -> Result<Plan, String> {
+        if !unwatched {
+            return Err("nobody watched it since".into());
+        }
         let kept = self.acting.journal.kept(Some(id)).map_err(|why| why.to_string())?;
         let kept = kept.ok_or("nothing is kept")?;
         kept.plan(NodeId(0), self.acting.clock.now()).map_err(|why| why.to_string())

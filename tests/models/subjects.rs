@@ -21,6 +21,8 @@ pub struct Subject {
     pub leases: &'static [Option<u64>],
     /// Nobody holds it: it says that something was done.
     pub is_a_marker: bool,
+    /// Its tokens differ, but do not look as if they had to.
+    pub looks_common: bool,
     make: Make,
 }
 
@@ -62,13 +64,31 @@ impl Subject {
     const fn string(name: &'static str, dialect: &'static str, make: fn() -> Strings) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::String(make);
-        Subject { name, dialect, told: false, proof: Proof::EachHold, leases, is_a_marker: false, make }
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: false,
+            make,
+        }
     }
 
     const fn other(name: &'static str, dialect: &'static str, make: fn() -> Box<dyn Library>) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::Other(make);
-        Subject { name, dialect, told: false, proof: Proof::EachHold, leases, is_a_marker: false, make }
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: false,
+            make,
+        }
     }
 
     pub const fn real(
@@ -78,7 +98,16 @@ impl Subject {
     ) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::Real(make);
-        Subject { name, dialect, told: false, proof: Proof::EachHold, leases, is_a_marker: false, make }
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: false,
+            make,
+        }
     }
 
     const fn told(self) -> Subject {
@@ -91,6 +120,10 @@ impl Subject {
 
     pub const fn lasting(self, leases: &'static [Option<u64>]) -> Subject {
         Subject { leases, ..self }
+    }
+
+    const fn common(self) -> Subject {
+        Subject { looks_common: true, ..self }
     }
 
     const fn marker(self) -> Subject {
@@ -352,15 +385,17 @@ pub static ALL: &[Subject] = &[
     Subject::string("plain", "plain", || {
         plain("invoice-lock:17", |_, serial, _| format!("worker {serial} of depot").into_bytes())
     })
+    .common()
     .lasting(&[Some(28_000), Some(30_000), Some(3_000)]),
     Subject::string("plain, a constant token", "plain", || plain("import.lock", constant))
         .proves(Proof::Nothing)
         .lasting(&[Some(60_000), Some(30_000), None, Some(3_000)]),
-    Subject::string("plain, a long token", "plain", || plain("payload-lock", long)),
+    Subject::string("plain, a long token", "plain", || plain("payload-lock", long)).common(),
     Subject::string("plain, a binary key", "plain", || Strings {
         key: b"lock\xff\x00\x1b[31m-17",
         ..plain("", |_, serial, _| format!("worker {serial}").into_bytes())
-    }),
+    })
+    .common(),
 ];
 
 /// 22 letters of the URL alphabet, with one among them that plain letters do not have.
