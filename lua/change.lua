@@ -101,6 +101,11 @@ function compare.ttl_at_most(key, ttl)
   local left = redis.call('PTTL', key)
   return left >= 0 and left <= tonumber(ttl), left
 end
+function compare.nobody_blocked()
+  local clients = redis.pcall('INFO', 'clients')
+  local blocked = type(clients) == 'string' and tonumber(string.match(clients, 'blocked_clients:(%d+)')) or 0
+  return blocked == 0, blocked
+end
 function compare.before(_, moment) return now < tonumber(moment), now end
 function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
 
@@ -122,6 +127,8 @@ function write.hdel(key, field) change('HDEL', key, field) end
 function write.zrem(key, member) change('ZREM', key, member) end
 function write.srem(key, member) change('SREM', key, member) end
 function write.publish(_, channel, message) tell(channel, message) end
+-- The same to those who may not be there at all: where it may not be sent, the rest is done.
+function write.tell(_, channel, message) tell(channel, message) end
 -- The head of a fair queue, after those whose deadline has passed.
 function write.head(queue, deadlines, prefix)
   while true do
@@ -174,7 +181,8 @@ local takes = {
   publish = { channel = 2 },
   head = { commands = { LINDEX = 1, ZSCORE = 2, LPOP = 1, ZREM = 2 }, types = { 'list', 'zset' }, channel = 3 },
   drop = { commands = { LREM = 1, ZREM = 2 }, types = { 'list', 'zset' } },
-  signal = { commands = { DEL = 1, LPUSH = 1, PEXPIRE = 1 } },
+  tell = {},
+  signal = { commands = { DEL = 1, LPUSH = 1, PEXPIRE = 1 }, types = { 'list' } },
   push = { commands = { LPUSH = 1 }, types = { 'list' } },
   permits = { commands = { INCRBY = 1 }, types = { 'string' }, counts = true, channel = 2 },
   emptied = { commands = { HLEN = 1, HEXISTS = 1 }, types = { 'hash' } },
@@ -220,7 +228,7 @@ local function refusal(name, operands)
 end
 
 -- How many operands of an instruction name keys; the others are taken as they are.
-local keys_of = { head = 2, drop = 2, publish = 0, before = 0, nothing = 0 }
+local keys_of = { head = 2, drop = 2, publish = 0, tell = 0, before = 0, nobody_blocked = 0, nothing = 0 }
 
 -- All comparisons, then a look at what the writes take, then the writes.
 local at, number, writes = 1, 0, {}

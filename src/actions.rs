@@ -14,6 +14,7 @@ mod lease;
 mod perform;
 pub mod plan;
 mod program;
+mod semaphore;
 mod tally;
 
 pub use check::Check;

@@ -4,12 +4,16 @@ use std::process::ExitCode;
 
 use lockscope::cli::Cli;
 use lockscope::commands;
+use lockscope::commands::watcher;
 
 /// A flood of events is a flood of small pieces of memory: with this, a third more of them are taken in.
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == watcher::WORD) {
+        return ExitCode::from(watcher::run());
+    }
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(early) if early.exit_code == 0 => {

@@ -95,7 +95,7 @@ impl Operator {
         tokio::spawn(async move {
             let proving = async {
                 let mut conn = node.connect().await?;
-                prove(&mut conn, &mut locks, node.db).await
+                prove(&mut conn, &mut locks).await
             };
             let _ = tokio::time::timeout(PROVING, proving).await;
             let _ = news.send(Event::Seen(wish, locks)).await;

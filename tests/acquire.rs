@@ -633,6 +633,35 @@ fn a_command_does_not_outlive_who_renews_its_lock() {
     ends(&pid);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_that_a_command_started_outlives_who_renews_its_lock() {
+    // Children of children, one that was left by its parent, and one that has to be killed.
+    let script = "sleep 601 & echo $!; sh -c 'sleep 602 & echo $!; exec sleep 603' & echo $!; \
+        (sleep 604 & echo $!); sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & wait";
+    let server = Server::start();
+    let arguments = ["lock:a", "--ttl", "60s", "--grace", "500ms", "--", "sh", "-c", script];
+    let mut running = Running::start(&server, &arguments);
+    let pids: Vec<String> = (0..5).map(|_| running.line()).collect();
+    running.signal(libc::SIGKILL);
+    for pid in &pids {
+        ends(pid);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_command_leaves_running_is_its_own_affair_while_all_is_well() {
+    let server = Server::start();
+    let mut running =
+        Running::start(&server, &["lock:a", "--ttl", "60s", "--", "sh", "-c", "sleep 600 >/dev/null 2>&1 & echo $!"]);
+    let pid: u32 = running.line().parse().unwrap();
+    assert_eq!(running.code(), Some(0));
+    assert!(common::process::is_alive(pid));
+    // SAFETY: no memory is touched.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+}
+
 #[test]
 fn a_lock_is_held_for_a_while_and_given_back() {
     let server = Server::start();

@@ -55,6 +55,35 @@ fn what_is_typed_reaches_a_command_under_a_lock_once() {
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:typed"]));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_that_a_command_started_on_a_terminal_outlives_who_renews_its_lock() {
+    let server = server();
+    // In one group with the shell that started us, as in every script.
+    let inner = "sleep 601 & a=$!; (sleep 602 & echo got $PPID $a $! $$ .); wait";
+    let outer = "\"$@\"; echo the shell lives; read x";
+    let url = server.url();
+    let program = binary();
+    let program = program.to_str().unwrap();
+    let acquire = [program, "acquire", "-u", &url, "lock:typed", "--ttl", "60s", "--", "sh", "-c", inner];
+    let mut terminal = Terminal::start("sh", &[&["-c", outer, "sh"], &acquire[..]].concat(), &[]);
+    let screen = terminal.wait_for("the command", |screen| screen.contains(" ."));
+    let line = screen.lines().find(|line| line.contains("got ")).unwrap_or_default();
+    let pids: Vec<libc::pid_t> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(pids.len(), 4, "{screen}");
+    // SAFETY: no memory is touched.
+    unsafe { libc::kill(pids[0], libc::SIGKILL) };
+    for pid in pids {
+        common::wait_until("it ends", PATIENCE, || {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.is_empty() || status.contains("State:\tZ")
+        });
+    }
+    terminal.wait_for("whoever started us", |screen| screen.contains("the shell lives"));
+    terminal.press("\r");
+    terminal.wait_for_end();
+}
+
 #[test]
 fn a_session_from_start_to_quit() {
     let server = server();

@@ -13,6 +13,7 @@ use lockscope::actions::{Freeing, Gate, Outcome, Performed, plan};
 use serde_json::{Value, json};
 
 const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
+const UUID: &str = "3f2a8c00-1111-4222-8333-444455556666";
 
 fn why(performed: &Performed) -> String {
     match &performed.outcome {
@@ -137,7 +138,8 @@ async fn without_scripts_only_the_server_s_own_compare_and_delete_is_used() {
     for rules in [&["-@scripting"][..], &["-eval"], &["-@scripting", "-acl"]] {
         server.cli(&["FLUSHALL"]);
         server.cli(&["SCRIPT", "FLUSH"]);
-        server.cli(&["SET", "lock:a", "mine", "PX", "600000"]);
+        // A random token: the server's own compare-and-delete compares no lease.
+        server.cli(&["SET", "lock:a", UUID, "PX", "600000"]);
         server.cli(&["HSET", "lock:h", A, "1"]);
         let mut acting = restricted(&server, rules).await;
         let (plain, hash) = (acting.see(b"lock:a", None).await.unwrap(), acting.see(b"lock:h", None).await.unwrap());
@@ -154,7 +156,7 @@ async fn without_scripts_only_the_server_s_own_compare_and_delete_is_used() {
         assert!(!why(&performed).is_empty());
         assert_eq!(server.ask::<String, _>(&["GET", "lock:a"]), "another's", "{rules:?}");
 
-        server.cli(&["SET", "lock:a", "mine", "KEEPTTL"]);
+        server.cli(&["SET", "lock:a", UUID, "KEEPTTL"]);
         let performed = acting.free(&plain, None).await;
         assert_eq!(is_done(&performed), native, "{rules:?}: {performed:?}");
         assert_eq!(server.ask::<bool, _>(&["EXISTS", "lock:a"]), !native, "{rules:?}");

@@ -688,7 +688,7 @@ async fn what_an_operator_must_know_is_in_the_plan() {
     }
 }
 
-/// All other string locks: compare, delete, nothing else.
+/// All other string locks: compare and delete.
 #[tokio::test]
 async fn a_string_lock_is_compared_and_deleted() {
     let server = Server::start();
@@ -722,8 +722,108 @@ async fn a_string_lock_is_compared_and_deleted() {
         let conditions = plan.conditions();
         let mut conditions = conditions.split(" and ");
         assert!(conditions.next().is_some_and(|value| value.starts_with("GET ")), "{name}");
-        // Of holders that have the same token each time, the lease too.
-        assert!(conditions.all(|lease| lease.starts_with("the lease of ")), "{name}: {}", plan.conditions());
-        assert_eq!(plan.commands(), [format!("DEL {}", lockscope::text::visible(&sample.key))], "{name}");
+        // Of holders that have the same token each time, the lease too; and nobody sleeps who would have to be woken.
+        let known = |clause: &str| clause.starts_with("the lease of ") || clause.starts_with("no client is blocked");
+        assert!(conditions.all(known), "{name}: {}", plan.conditions());
+        let commands = plan.commands();
+        assert_eq!(commands[0], format!("DEL {}", lockscope::text::visible(&sample.key)), "{name}");
+        // Where the library is a guess, those of Spring are told, if it can be one of its locks: nobody else minds.
+        let of_spring = |command: &String| command.starts_with("PUBLISH ") && command.contains("-channel:");
+        assert!(commands[1..].iter().all(of_spring), "{name}: {commands:?}");
+        assert!(commands.len() == 1 || lock.dialect_confidence < 0.8, "{name}: {commands:?}");
     }
+}
+
+#[test]
+fn waiters_of_a_library_that_was_only_the_second_guess_wake_up() {
+    let server = Server::start();
+    let Some(library) = Library::python("python_redis_lock", &server) else { return };
+    // With an id of its own a lock of python-redis-lock looks like any other.
+    server.cli(&["SET", "lock:orders", "batch-importer"]);
+    let waiters: Vec<_> = (0..3).map(|_| library.attempt("forever", "orders", Duration::ZERO)).collect();
+    let waiting = || server.ask::<String, _>(&["CLIENT", "LIST"]).matches("cmd=blpop").count();
+    wait_until("three blocked clients", SOON, || waiting() == 3);
+    let shown = lockscope()
+        .args(["release", "lock:orders", "--holder", "batch-importer", "--dry-run", "-u", &server.url()])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("(plain") && shown.contains("LPUSH lock-signal:orders 1"), "{shown}");
+    let ran = lockscope()
+        .args(["release", "lock:orders", "--holder", "batch-importer", "--yes", "-u", &server.url()])
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));
+    for left in [2, 1, 0] {
+        // Each of them has it in turn.
+        wait_until("one more has the lock", SOON, || {
+            waiting() == left && server.ask::<bool, _>(&["EXISTS", "lock:orders"])
+        });
+        if left > 0 {
+            let token: String = server.ask(&["GET", "lock:orders"]);
+            let ran = lockscope()
+                .args(["release", "lock:orders", "--holder", &token, "--yes", "-u", &server.url()])
+                .output()
+                .unwrap();
+            assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));
+        }
+    }
+    drop(waiters);
+}
+
+#[test]
+fn waiters_that_came_while_somebody_decided_are_not_left_asleep() {
+    let server = Server::start();
+    let desk = common::Desk::at(&server);
+    server.cli(&["SET", "lock:orders", "batch-importer"]);
+    let shown = desk.run(&["release", "lock:orders", "--holder", "batch-importer", "--dry-run", "--json"]);
+    assert_eq!(shown.json()["commands"], serde_json::json!(["DEL lock:orders"]), "nobody waits, nobody is woken");
+    assert!(shown.json()["conditions"].as_str().unwrap().contains("no client is blocked"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_plan_made_while_nobody_waited_is_refused_once_somebody_does() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    server.cli(&["SET", "lock:orders", "batch-importer"]);
+    let lock = acting.see(b"lock:orders", None).await.expect("a lock");
+    let plan = acting.plan_free(&lock, Some(b"batch-importer"));
+    let mut connection = server.connection();
+    let waiter = thread::spawn(move || -> redis::RedisResult<(String, String)> {
+        redis::cmd("BLPOP").arg("lock-signal:orders").arg(60).query(&mut connection)
+    });
+    wait_until("a blocked client", SOON, || blocked(&server, "blpop"));
+    let refused = acting.perform(&plan).await;
+    assert!(is_refused(&refused) && refused.outcome.why().unwrap().contains("blocked"), "{refused:?}");
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:orders"]));
+    let lock = acting.see(b"lock:orders", None).await.expect("a lock");
+    assert!(is_done(&acting.free(&lock, Some(b"batch-importer")).await));
+    assert_eq!(waiter.join().unwrap().unwrap().1, "1");
+}
+
+#[test]
+fn a_lock_that_may_be_of_spring_is_freed_with_its_message() {
+    let server = Server::start();
+    let desk = common::Desk::at(&server);
+    for (key, registry) in
+        [("lock:orders", "lock"), ("order-locks:17", "order-locks"), ("app:eu:orders-lock", "app:eu")]
+    {
+        server.cli(&["SET", key, UUID, "PX", "60000"]);
+        let mut waiter = Listener::on(&server, "PSUBSCRIBE", &format!("{registry}-channel:*"));
+        let ran = desk.run(&["release", key, "--holder", UUID, "--yes", "--json"]);
+        assert_eq!((ran.code, &ran.json()["woke"]), (0, &1.into()), "{ran:?}");
+        assert_eq!(waiter.heard(&server), [key]);
+    }
+}
+
+#[tokio::test]
+async fn whoever_may_not_wake_a_library_that_is_only_a_guess_frees_all_the_same_and_says_so() {
+    let server = Server::start();
+    server.cli(&["ACL", "SETUSER", "op", "reset", "on", ">pw", "~lock:*", "resetchannels", "&redisson*", "+@all"]);
+    let mut acting = Acting::as_user(&server, "op:pw@").await;
+    server.cli(&["SET", "lock:orders", UUID, "PX", "60000"]);
+    let lock = acting.see(b"lock:orders", None).await.expect("a lock");
+    let freed = acting.free(&lock, Some(UUID.as_bytes())).await;
+    assert!(matches!(&freed.outcome, Outcome::Done { silent: Some(_), .. }), "{freed:?}");
+    assert!(!server.ask::<bool, _>(&["EXISTS", "lock:orders"]));
 }

@@ -19,6 +19,11 @@ pub enum Check {
         key: Vec<u8>,
         value: Vec<u8>,
     },
+    /// A counter that has come to this.
+    Count {
+        key: Vec<u8>,
+        count: Vec<u8>,
+    },
     /// A string too long to be shown: of this length and with this SHA-1.
     Digest {
         key: Vec<u8>,
@@ -105,6 +110,8 @@ pub enum Check {
         key: Vec<u8>,
         ms: u64,
     },
+    /// No client is blocked, on whatever list: nobody sleeps who would have to be woken.
+    NobodyBlocked,
     /// By the server's clock, in milliseconds of Unix time.
     Before(i64),
     /// Exactly what was kept for undoing.
@@ -123,6 +130,7 @@ impl Check {
             Check::Absent(key) => make("absent", key, &[]),
             Check::Present(key) => make("present", key, &[]),
             Check::Value { key, value } => make("value", key, &[value]),
+            Check::Count { key, count } => make("value", key, &[count]),
             Check::Digest { key, len, sha1 } => make("digest", key, &[len.to_string().as_bytes(), sha1.as_bytes()]),
             Check::Field { key, field } => make("field", key, &[field]),
             Check::FieldValue { key, field, value } => make("field_value", key, &[field, value]),
@@ -142,6 +150,7 @@ impl Check {
             Check::NoTtl(key) => make("no_ttl", key, &[]),
             Check::Lease(lease) => lease.instruction(),
             Check::TtlAtMost { key, ms } => make("ttl_at_most", key, &[ms.to_string().as_bytes()]),
+            Check::NobodyBlocked => Instruction::new("nobody_blocked", Vec::new(), Vec::new()),
             Check::Before(moment) => Instruction::new("before", Vec::new(), vec![moment.to_string().into_bytes()]),
             Check::Dump { key, dump } => make("dump", key, &[dump]),
         }
@@ -153,6 +162,7 @@ impl Check {
             Check::Absent(key) => format!("{} is not there", word(key)),
             Check::Present(key) => format!("{} is there", word(key)),
             Check::Value { key, value } => format!("GET {} is {}", word(key), word(value)),
+            Check::Count { key, count } => format!("GET {} is {}", word(key), word(count)),
             Check::Digest { key, len, sha1 } => format!("the {len} bytes of {} have the SHA-1 {sha1}", word(key)),
             Check::Field { key, field } => format!("HEXISTS {} {}", word(key), word(field)),
             Check::FieldValue { key, field, value } => format!("HGET {} {} is {}", word(key), word(field), word(value)),
@@ -175,6 +185,7 @@ impl Check {
             Check::NoTtl(key) => format!("PTTL {} is -1", word(key)),
             Check::Lease(lease) => lease.describe(),
             Check::TtlAtMost { key, ms } => format!("PTTL {} is {ms} at most", word(key)),
+            Check::NobodyBlocked => "no client is blocked on the server".into(),
             Check::Before(_) => "its lease has not run out".into(),
             Check::Dump { key, .. } => format!("{} is exactly what was kept for undoing", word(key)),
         }
@@ -199,6 +210,13 @@ impl Check {
                 Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
                 _ => gone(),
             },
+            Check::Count { count, .. } => {
+                let now = match now {
+                    Value::BulkString(now) => text::visible(now),
+                    _ => "not there".into(),
+                };
+                format!("the counter is {now} now, not the {} that you saw", text::visible(count))
+            }
             Check::Digest { .. } => "it has another holder now".into(),
             Check::Field { field: holder, .. }
             | Check::FieldValue { field: holder, .. }
@@ -232,6 +250,11 @@ impl Check {
                 Some(-1) => "it has no TTL now".into(),
                 Some(left) => format!("it has {} left now: more than asked for", short_duration(left.max(0) as u64)),
             },
+            Check::NobodyBlocked => {
+                "clients are blocked on the server now, and none was when you looked: one may wait for this lock; look \
+                 again, so that it is woken"
+                    .into()
+            }
             Check::Before(_) => "its lease would have run out by now".into(),
             Check::Dump { .. } => "it changes too fast to be kept for undoing".into(),
         }
@@ -256,7 +279,9 @@ impl Check {
     /// Its key is of another type.
     fn moved_to(&self, kind: &str) -> String {
         match self {
-            Check::Value { .. } | Check::Digest { .. } | Check::AtLeast { .. } => another_type(kind, "string"),
+            Check::Value { .. } | Check::Count { .. } | Check::Digest { .. } | Check::AtLeast { .. } => {
+                another_type(kind, "string")
+            }
             Check::Field { .. }
             | Check::FieldValue { .. }
             | Check::Fields { .. }

@@ -26,6 +26,7 @@ pub const ALL: &[&str] = &[
     "no_ttl",
     "lease",
     "ttl_at_most",
+    "nobody_blocked",
     "before",
     "dump",
 ];

@@ -324,6 +324,7 @@ impl Kept {
             hazards: vec!["The holder may have noticed the loss and stopped its work.".into()],
             obstacles: Vec::new(),
             only_by_force: None,
+            doubt: None,
             end: None,
         })
     }

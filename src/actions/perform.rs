@@ -250,7 +250,8 @@ impl Attempt<'_> {
 
     /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
     async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
-        let (key, value) = match (self.plan.checks.as_slice(), self.plan.writes.as_slice()) {
+        let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
+        let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
             ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
                 if key == deleted && self.admission.covers(write) =>
             {

@@ -8,7 +8,8 @@ use super::check::{self, Check};
 use super::gate::Refusal;
 use super::lease;
 use super::program::Write;
-use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step};
+use super::semaphore;
+use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step, guesses};
 use crate::model::proof::LARGEST;
 use crate::model::{End, Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl, Whole};
 use crate::text::short_duration;
@@ -67,6 +68,8 @@ pub struct Plan {
     /// Why it takes force, where it does.
     #[serde(skip)]
     pub only_by_force: Option<&'static str>,
+    /// What is not known of the lock and could make it wrong: a person is asked, a script has to say that it is right.
+    pub doubt: Option<String>,
     /// When its key runs out, as it was shown; `None` where that is not known.
     pub end: Option<End>,
 }
@@ -81,6 +84,27 @@ impl Plan {
         self.checks.retain(|check| !matches!(check, Check::Lease(_)));
         self.checks = self.checks.into_iter().map(members).collect();
         self
+    }
+
+    fn doubting(mut self, doubt: Option<String>) -> Plan {
+        self.hazards.splice(0..0, doubt.clone());
+        Plan { doubt, ..self }
+    }
+
+    /// The same plan, by somebody who knows that it is right.
+    pub fn beyond_doubt(mut self) -> Plan {
+        if let Some(doubt) = self.doubt.take() {
+            self.hazards.retain(|hazard| *hazard != doubt);
+        }
+        self
+    }
+
+    /// How many permits it gives back to a counter, where that is all it does.
+    pub fn permits(&self) -> Option<u64> {
+        match self.writes.as_slice() {
+            [Write::Step(Step::ReturnPermits { permits, .. })] => Some(*permits),
+            _ => None,
+        }
     }
 
     /// What runs, one line each: the comparisons, then the commands.
@@ -115,6 +139,7 @@ pub struct Freeing<'a> {
 /// Frees a lock as it was seen.
 pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refusal> {
     let (dialect, sight) = read(lock, now)?;
+    semaphore::refuse(lock)?;
     let holders = holders(lock, asked.holder)?;
     let release = match asked.holder {
         Some(token) => dialect.release_holder(&sight, token),
@@ -122,23 +147,24 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     };
     let release = release.dropping(asked.dead_waiters);
     let only_by_force = release.only_by_force.filter(|_| !asked.force);
-    let checks = compared(lock, &release)?;
+    let mut checks = compared(lock, &release)?;
     let Release { steps, hazards, obstacles, .. } = release;
     let mut hazards: Vec<String> = hazards.into_iter().map(String::from).collect();
     hazards.splice(0..0, signs_of_life(lock));
-    Ok(Plan {
-        action: Action::Free,
-        writes: steps.into_iter().map(Write::Step).collect(),
-        obstacles,
-        only_by_force,
-        ..about(lock, holders, checks, hazards)
-    })
+    let mut writes: Vec<Write> = steps.into_iter().map(Write::Step).collect();
+    if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
+        wake_by_guess(lock, &mut writes, &mut checks);
+    }
+    let plan = Plan { action: Action::Free, writes, obstacles, only_by_force, ..about(lock, holders, checks, hazards) }
+        .doubting(semaphore::doubt(lock));
+    Ok(if asked.force { plan.beyond_doubt() } else { plan })
 }
 
 /// Gives a lock more time, or one without a TTL a time at all.
 pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
     may_extend_by(by)?;
     let (dialect, sight) = read(lock, now)?;
+    semaphore::refuse(lock)?;
     let holders = holders(lock, holder)?;
     let key = || lock.key.as_bytes().to_vec();
     let ms = by.as_millis() as u64;
@@ -190,7 +216,41 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         action: Action::Extend(by),
         writes: keys.into_iter().map(|key| Write::Expire { key, ms }).collect(),
         ..about(lock, holders, checks, hazards)
-    })
+    }
+    .doubting(semaphore::doubt(lock)))
+}
+
+/// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
+fn wake_by_guess(lock: &LockView, writes: &mut Vec<Write>, checks: &mut Vec<Check>) {
+    for step in guesses::wakes(lock) {
+        let write = match step {
+            Step::Publish { channel, message } => Write::Tell { channel, message },
+            step => Write::Step(step),
+        };
+        if !writes.contains(&write) {
+            writes.push(write);
+        }
+    }
+    // Nobody waited: whoever came since would sleep on.
+    if lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
+        checks.push(Check::NobodyBlocked);
+    }
+}
+
+/// Gives permits back to the semaphore whose counter this is, and tells those who wait for one.
+pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refusal> {
+    read(lock, now)?;
+    let release = semaphore::give_back(lock, permits)?;
+    let checks = compared(lock, &release)?;
+    let hazards = release.hazards.into_iter().map(String::from).collect();
+    let writes = release.steps.into_iter().map(Write::Step).collect();
+    Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) })
+}
+
+/// One permit given back, where the lock is known to be a counter of them.
+pub fn returned(lock: &LockView, now: Time) -> Option<Plan> {
+    semaphore::counts(lock)?;
+    give_back(lock, 1, now).ok()
 }
 
 fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<String>) -> Plan {
@@ -206,6 +266,7 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         hazards,
         obstacles: Vec::new(),
         only_by_force: None,
+        doubt: None,
         end: lock.proof.end,
     }
 }
@@ -265,7 +326,7 @@ fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusal> {
             Step::RemoveMember { key, member } if own(key) => {
                 checks.push(Check::Element { key: key.clone(), member: member.clone() });
             }
-            Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(check::whole(lock)),
+            Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
             // Without its counter nobody knows how many permits there are: one out of nothing would be a new one.
             Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
             _ => {}

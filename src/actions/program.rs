@@ -13,6 +13,11 @@ use super::gate::{Admission, Refusal};
 pub enum Write {
     /// One that a library's release is made of.
     Step(Step),
+    /// A message to the waiters of a library that the lock may be of. Where it can't be sent, that is told.
+    Tell {
+        channel: Vec<u8>,
+        message: Vec<u8>,
+    },
     Expire {
         key: Vec<u8>,
         ms: u64,
@@ -116,6 +121,9 @@ fn instructions(write: &Write) -> Vec<Instruction> {
     };
     match write {
         Write::Step(step) => step_instructions(step),
+        Write::Tell { channel, message } => {
+            vec![Instruction::new("tell", Vec::new(), vec![channel.clone(), message.clone()])]
+        }
         Write::Expire { key, ms } => one("expire", key, &[ms.to_string().as_bytes()]),
         Write::Restore { key, dump, until } => one("restore", key, &[&moment(until), dump]),
         Write::PutField { key, field, value, until } => one("hset", key, &[field, value, &moment(until)]),
@@ -169,6 +177,7 @@ impl Write {
         let until = |until: &Option<i64>| if until.is_some() { " with the TTL that would be left" } else { "" };
         match self {
             Write::Step(step) => step.describe(),
+            Write::Tell { channel, message } => format!("PUBLISH {} {}", word(channel), word(message)),
             Write::Expire { key, ms } => format!("PEXPIRE {} {ms}", word(key)),
             Write::Restore { key, until: moment, .. } => {
                 format!("RESTORE {} as it was{}", word(key), until(moment))
@@ -185,6 +194,8 @@ impl Write {
     pub(super) fn commands(&self) -> Vec<Vec<Vec<u8>>> {
         match self {
             Write::Step(step) => step_commands(step),
+            // Whoever may not send it frees the lock all the same.
+            Write::Tell { .. } => Vec::new(),
             Write::Expire { key, ms } => vec![words(&[b"PEXPIRE", key, ms.to_string().as_bytes()])],
             Write::Restore { key, dump, .. } => vec![words(&[b"RESTORE", key, b"0", dump])],
             Write::PutField { key, field, value, .. } => with_ttl(key, words(&[b"HSET", key, field, value])),

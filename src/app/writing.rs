@@ -262,6 +262,9 @@ fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Ch
             None => Ok(plan),
         }
     };
+    if let Some(permit) = plan::returned(lock, now) {
+        return Ok(vec![Choice::of("give one permit back", permit)]);
+    }
     match lock.holders.as_slice() {
         [] => choices.push(Choice::of("free it", free(None)?)),
         [one] => choices.push(Choice::of("free it", free(Some(&one.token))?)),

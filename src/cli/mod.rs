@@ -144,7 +144,10 @@ pub enum Command {
     #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
         Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
         LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
-        one ended it). 1: the lock was not obtained, or lost.")]
+        one ended it). 1: the lock was not obtained, or lost.\n\
+        If lockscope itself is killed, the command and all in its process group are ended, by SIGTERM and after --grace \
+        by SIGKILL, unless --on-lost warn. What has left the group (setsid, a daemon) runs on; for a command \
+        on a terminal this takes Linux.")]
     Acquire(Acquire),
     /// A canary lock: how long acquire, renew and release take, and whether renewals are late or lost
     #[command(after_help = "Example: lockscope probe --for 5m --ttl 3s -u redis://cache:6379\n\

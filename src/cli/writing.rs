@@ -30,9 +30,12 @@ pub struct Release {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Free even what does harm to be freed: a lock of a BullMQ job
+    /// Free even what does harm to be freed, or may do: a lock of a BullMQ job, a number that may count permits
     #[arg(long)]
     pub force: bool,
+    /// Give so many permits back to the semaphore that the key counts, instead of freeing a lock
+    #[arg(long, value_name = "N", conflicts_with_all = ["filter", "holder"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub permits: Option<u64>,
     /// Also after a renewal that you did not see, where the holder's token is not unique
     #[arg(long)]
     pub if_renewed: bool,
@@ -66,6 +69,9 @@ pub struct Extend {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+    /// Extend even a number that may count the permits of a semaphore
+    #[arg(long)]
+    pub force: bool,
     /// Also after a renewal that you did not see, where the holder's token is not unique
     #[arg(long)]
     pub if_renewed: bool,

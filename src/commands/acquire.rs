@@ -5,6 +5,7 @@
 
 mod child;
 mod record;
+pub mod watcher;
 
 use std::ffi::OsStr;
 use std::future::pending;
@@ -168,7 +169,7 @@ async fn run_under(session: &Session, options: &Acquire, held: &mut Held, signal
     let key = request.key().clone();
     let shown = shown(&options.command[0]);
     let environment = [("LOCKSCOPE_KEY", key.as_bytes()), ("LOCKSCOPE_TOKEN", request.token().as_bytes())];
-    let mut child = match Child::start(&options.command, &environment, options.on_lost) {
+    let mut child = match Child::start(&options.command, &environment, options.on_lost, options.grace) {
         Ok(child) => child,
         Err(why) => {
             let code = if why.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };

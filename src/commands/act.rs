@@ -169,7 +169,7 @@ impl<'a> Operator<'a> {
             return Err(Fault::finding(why.to_string()));
         }
         if yes {
-            return Ok(true);
+            return in_doubt(plan).map_or(Ok(true), |why| Err(Fault::finding(why)));
         }
         if !io::stdin().is_terminal() {
             return Err(Fault::usage(format!(
@@ -252,6 +252,12 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
     }
 }
 
+/// Why nobody but a person can say yes to it, and what a script has to say.
+pub fn in_doubt(plan: &Plan) -> Option<String> {
+    let doubt = plan.doubt.as_ref()?;
+    Some(format!("{}: {doubt} Add --force if you know that it is a lock", plan.key))
+}
+
 /// The exit code that goes with it.
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
@@ -264,7 +270,11 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
 fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
     use crate::actions::Action;
     let mut line = match &plan.action {
-        Action::Free => format!("freed {}", plan.key),
+        Action::Free => match plan.permits() {
+            Some(1) => format!("gave 1 permit back to {}", plan.key),
+            Some(permits) => format!("gave {permits} permits back to {}", plan.key),
+            None => format!("freed {}", plan.key),
+        },
         Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
         Action::Undo(_) => format!("{} is held again", plan.key),
     };

@@ -23,10 +23,11 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
         let more = format!(" --ttl {}", short_duration(options.ttl.as_millis() as u64));
         return Err(say_which(&lock, "extend", &more));
     }
-    one_lock::prove(session, std::slice::from_mut(&mut lock), &monitor).await?;
+    one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let plan = plan::extend(&lock, holder.as_deref(), options.ttl, monitor.clock.now());
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
+    let plan = if options.force { plan.beyond_doubt() } else { plan };
     if options.dry_run {
         return operator.show(&plan, None).map(|()| 0);
     }

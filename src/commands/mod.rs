@@ -30,6 +30,7 @@ use crate::cli::{self, Cli, Command, ConfigCommand};
 use crate::config;
 use crate::fault::{Fault, quiet_pipe};
 use crate::settings::Settings;
+pub use acquire::watcher;
 use session::Session;
 
 /// Runs a command; the exit code comes back.

@@ -45,11 +45,10 @@ pub async fn look_closer(session: &Session, lock: &LockView, monitor: &Monitor) 
     found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
 }
 
-/// What a write to them is compared with. A server lost by now leaves them without a proof.
-pub async fn prove(session: &Session, locks: &mut [LockView], monitor: &Monitor) -> Result<(), Fault> {
-    let (node, db) = (&session.topology.nodes()[0], monitor.nodes()[0].db);
-    let proven = match node.connect().await {
-        Ok(mut conn) => prove_locks(&mut conn, locks, db).await,
+/// Reads what a write to them is compared with.
+pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
+    let proven = match session.topology.nodes()[0].connect().await {
+        Ok(mut conn) => prove_locks(&mut conn, locks).await,
         Err(error) => Err(error),
     };
     proven.map_err(|error| session.fault(&error))

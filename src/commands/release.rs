@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::act::{Operator, ended, exit_code};
+use super::act::{Operator, ended, exit_code, in_doubt};
 use super::session::Session;
 use super::{ls, one_lock};
 use crate::actions::{DryRuns, Freeing, Plan, dry_run, plan};
@@ -28,14 +28,18 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let key = one_lock::key(typed)?;
     let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
-    if holder.is_none() && !lock.holders.is_empty() {
+    if holder.is_none() && !lock.holders.is_empty() && options.permits.is_none() {
         return Err(say_which(&lock, "release", ""));
     }
-    one_lock::prove(session, std::slice::from_mut(&mut lock), &monitor).await?;
+    one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let found = one_lock::look_closer(session, &lock, &monitor).await;
-    let dead = dead_waiters(&found);
+    let (dead, now) = (dead_waiters(&found), monitor.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
-    let plan = plan::free(&lock, asked, monitor.clock.now()).map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = match options.permits {
+        Some(permits) => plan::give_back(&lock, permits, now),
+        None => plan::free(&lock, asked, now),
+    };
+    let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     if options.dry_run {
         let kept = operator.keep_plans(&[&plan]);
@@ -88,7 +92,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut monitor, filter, options.observe).await?;
     locks.truncate(options.limit.unwrap_or(usize::MAX));
-    one_lock::prove(session, &mut locks, &monitor).await?;
+    one_lock::prove(session, &mut locks).await?;
     let now = monitor.clock.now();
     let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
     let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
@@ -105,8 +109,8 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return Ok(0);
     }
     session.say("freeing the locks that match as they are now; 'release --plan ID --yes' frees what a dry run showed");
-    let plans: Vec<&Plan> = plans.iter().map(|(_, plan)| plan).collect();
-    operator.perform_all(&plans).await
+    let plans: Vec<Plan> = plans.into_iter().map(|(_, plan)| plan).collect();
+    perform_certain(session, &mut operator, plans, options).await
 }
 
 /// What a dry run showed, exactly.
@@ -133,9 +137,26 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(dry_run.plans.len())));
         return Ok(0);
     }
+    if let Some(why) = dry_run.plans.iter().filter(|_| !options.force).find_map(in_doubt) {
+        return Err(Fault::finding(why));
+    }
     // First of all, so that nobody else performs it too.
     runs.spend(&dry_run).map_err(unreadable)?;
-    operator.perform_all(&dry_run.plans.iter().collect::<Vec<_>>()).await
+    perform_certain(session, &mut operator, dry_run.plans, options).await
+}
+
+/// A number that may count permits is not freed by whoever did not say that it is a lock.
+async fn perform_certain(
+    session: &Session,
+    operator: &mut Operator<'_>,
+    plans: Vec<Plan>,
+    options: &Release,
+) -> Result<u8, Fault> {
+    let plans = plans.into_iter().map(|plan| if options.force { plan.beyond_doubt() } else { plan });
+    let (plans, doubted): (Vec<Plan>, Vec<Plan>) = plans.partition(|plan| plan.doubt.is_none());
+    doubted.iter().filter_map(in_doubt).for_each(|why| session.say(&format!("left out: {why}")));
+    let code = operator.perform_all(&plans.iter().collect::<Vec<_>>()).await?;
+    Ok(code.max(u8::from(!doubted.is_empty())))
 }
 
 /// How a dry run is performed, or why it can't be.

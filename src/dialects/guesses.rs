@@ -14,7 +14,7 @@ pub fn wakes(lock: &LockView) -> Vec<Step> {
         let wanted = match step {
             Step::Publish { .. } => true,
             // The item would lie about where nobody can be waiting for it.
-            Step::Signal { .. } => lock.proof.blocked,
+            Step::Signal { .. } => lock.proof.blocked == Some(true),
             _ => false,
         };
         if wanted && !steps.contains(&step) {

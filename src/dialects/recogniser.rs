@@ -114,6 +114,20 @@ impl Recogniser {
         Some(Best { dialect, claim, second })
     }
 
+    /// A number that was seen going up or down: the counter of a semaphore, unless its library is known.
+    pub fn read_counter(&self, best: Best, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Best {
+        const COUNTS: f32 = 0.6;
+        let semaphore = by_name("redisson-semaphore").filter(|_| best.claim.confidence < Claim::SURE);
+        let claim = semaphore.and_then(|id| Some((id, self.claim_as(id, key, value, ttl, now)?)));
+        match claim {
+            Some((dialect, claim)) => {
+                let second = Some((best.dialect, best.claim.confidence));
+                Best { dialect, claim: Claim { confidence: COUNTS, ..claim }, second }
+            }
+            None => best,
+        }
+    }
+
     /// Decodes once more a value that was read as a lock of this dialect before; what it was then, it is still, even if
     /// the TTL that helped to tell has changed.
     pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {

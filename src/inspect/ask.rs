@@ -89,7 +89,7 @@ impl Fair<'_> {
     }
 }
 
-pub(super) async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<super::Count> {
+async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<super::Count> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").arg("clients");
     let info = Answers::to(conn, pipe).await?.read::<String>();

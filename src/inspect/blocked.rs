@@ -25,6 +25,10 @@ impl Clients {
         Some(Clients { connected: info.number("connected_clients")?, blocked: info.number("blocked_clients")? })
     }
 
+    pub fn any_blocked(self) -> bool {
+        self.blocked > 0
+    }
+
     /// Whether it is worth asking for the list of clients.
     pub fn worth_listing(self) -> bool {
         self.blocked > 0 && self.connected <= LISTED

@@ -8,7 +8,8 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
-use super::ask::{Answers, ask_listeners, blocked_clients};
+use super::ask::{Answers, ask_listeners};
+use super::blocked::Clients;
 use super::{Count, Listeners};
 use crate::dialects::{counter, guesses};
 use crate::model::proof::LARGEST;
@@ -20,7 +21,7 @@ const BATCH: usize = 100;
 const GRAIN_MS: i64 = 3;
 
 /// Fills in the proofs. An error means that the connection is lost; the locks without a proof keep none.
-pub async fn prove(conn: &mut impl ConnectionLike, locks: &mut [LockView], db: i64) -> RedisResult<()> {
+pub async fn prove(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
     for batch in locks.chunks_mut(BATCH) {
         read_ends(conn, batch).await?;
         read_listeners(conn, batch).await?;
@@ -29,10 +30,18 @@ pub async fn prove(conn: &mut impl ConnectionLike, locks: &mut [LockView], db: i
         }
     }
     if locks.iter().any(guesses::may_be_popped) {
-        let blocked = !matches!(blocked_clients(conn, db).await?, Count::Exactly(0));
-        locks.iter_mut().for_each(|lock| lock.proof.blocked = blocked);
+        let blocked = any_blocked(conn).await?;
+        locks.iter_mut().for_each(|lock| lock.proof.blocked = Some(blocked));
     }
     Ok(())
+}
+
+/// In whatever command: only where there is nobody at all can nobody wait. What is not told may be so.
+async fn any_blocked(conn: &mut impl ConnectionLike) -> RedisResult<bool> {
+    let mut pipe = redis::pipe();
+    pipe.cmd("INFO").arg("clients");
+    let info = Answers::to(conn, pipe).await?.read::<String>();
+    Ok(info.ok().and_then(|info| Clients::parse(&info)).is_none_or(Clients::any_blocked))
 }
 
 async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {

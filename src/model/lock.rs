@@ -108,6 +108,8 @@ pub struct Lock {
     /// How often in a row an answer was set aside because events overtook it.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
+    /// It is a number, and was seen going up or down: it counts, and nobody holds it.
+    pub(super) counts: bool,
     /// Whose history it shares.
     pub(super) group: GroupId,
     /// How often it was left by its holder.
@@ -141,6 +143,7 @@ impl Lock {
             scheduled: None,
             overtaken: 0,
             flushed: false,
+            counts: false,
             group: GroupId::default(),
             left: 0,
             generation,

@@ -9,8 +9,8 @@ pub struct Proof {
     pub value: Whole,
     /// When its key runs out; `None` where that was not asked.
     pub end: Option<End>,
-    /// Clients are blocked on lists of its database, or may be: it was asked and not told.
-    pub blocked: bool,
+    /// Clients are blocked somewhere on the server, or may be: it was asked and not told. `None` where nobody asked.
+    pub blocked: Option<bool>,
     /// Processes that listen for permits of a semaphore of this name.
     pub counted_on: u64,
 }

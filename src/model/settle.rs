@@ -1,13 +1,13 @@
 //! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
 
 use super::holds::Mark;
-use super::lock::{Phase, Reading};
+use super::lock::{Pending, Phase, Reading};
 use super::narrate::{Narrator, Told};
 use super::resolve::{Look, Question, Step, resolve};
 use super::slots::LockRef;
 use super::table::{GRACE, Table, Ticket};
-use super::{Ending, HeldIs, Holder, Key, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
-use crate::dialects::{self, Best};
+use super::{Ending, HeldIs, Holder, Key, KeyEvent, Kind, Lock, Mode, NodeId, RawValue, Seen, Source, Time, Ttl};
+use crate::dialects::{self, Best, counter};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
 const OVERTAKEN_MOST: u8 = 3;
@@ -54,7 +54,8 @@ impl Table {
         let Answer { asked, answered, seen, source, events_until } = answer;
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
-        let (node, was_held) = (lock.node, lock.is_held());
+        let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
+        lock.counts |= lock.was_counted(&seen, events_until);
         let decode_before = |lock: &Lock| {
             let reading = lock.reading?;
             recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(answered), answered)
@@ -63,8 +64,14 @@ impl Table {
             if was_held { decode_before(lock).map(|claim| claim.holders).unwrap_or_default() } else { Vec::new() };
         let found = match seen {
             Seen::Absent => Found::Nothing,
-            Seen::Present { value, ttl } if was_held && lock.value == value => Found::Unchanged { ttl },
+            Seen::Present { value, ttl } if was_held && lock.value == value && lock.counts == counted => {
+                Found::Unchanged { ttl }
+            }
             Seen::Present { value, ttl } => match recogniser.read(lock.key.as_bytes(), &value, ttl, answered) {
+                Some(best) if lock.counts => {
+                    let best = recogniser.read_counter(best, lock.key.as_bytes(), &value, ttl, answered);
+                    Found::Lock { value, ttl, best: Box::new(best) }
+                }
                 Some(best) => Found::Lock { value, ttl, best: Box::new(best) },
                 None => return self.not_a_lock(place, &before, answered, source),
             },
@@ -244,6 +251,16 @@ impl Lock {
     /// What is left of the lease at `now`, by our own deadline.
     pub fn ttl(&self, now: Time) -> Ttl {
         self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
+    }
+
+    /// Whether it is a number that INCR or DECR has changed, by the events that the look is newer than.
+    fn was_counted(&self, seen: &Seen, events_until: u64) -> bool {
+        let is_number = matches!(seen, Seen::Present { value, .. } if counter::number(value).is_some());
+        let written = |pending: &Pending| {
+            let heard = &pending.events[..pending.until(events_until)];
+            heard.iter().any(|(event, _)| *event == KeyEvent::Written)
+        };
+        is_number && self.pending.as_deref().is_some_and(written)
     }
 
     /// When it was taken, while it still waits for its TTL (SETNX, then EXPIRE).

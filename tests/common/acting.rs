@@ -77,7 +77,7 @@ impl Acting {
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
         let lock = table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held());
         let mut view = lock.and_then(|lock| table.view(lock, answered))?;
-        lockscope::inspect::prove(&mut conn, std::slice::from_mut(&mut view), 0).await.expect("an answer");
+        lockscope::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
         Some(view)
     }
 

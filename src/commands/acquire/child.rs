@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::watcher::{Charge, Watcher};
 use crate::cli::OnLost;
 use crate::text;
 
@@ -23,6 +24,8 @@ pub struct Child {
     process: tokio::process::Child,
     pid: libc::pid_t,
     place: Place,
+    /// Ends what the command has started, should we be killed; it rests when it is dropped.
+    _watcher: Option<Watcher>,
 }
 
 /// Where the command runs.
@@ -35,27 +38,45 @@ enum Place {
 }
 
 impl Child {
-    pub fn start(words: &[OsString], environment: &[(&str, &[u8])], on_lost: OnLost) -> io::Result<Child> {
+    /// `grace`: how long what is left of it may take to end, should we be killed.
+    pub fn start(
+        words: &[OsString],
+        environment: &[(&str, &[u8])],
+        on_lost: OnLost,
+        grace: Duration,
+    ) -> io::Result<Child> {
         let place = if on_terminal() { Place::WithUs } else { Place::Apart };
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).kill_on_drop(true);
+        let mut marker = Vec::new();
         for (name, value) in environment {
             // No variable can hold a nought; the value is written there as everywhere it is shown.
-            match value.contains(&0) {
-                true => command.env(name, text::visible(value)),
-                false => command.env(name, OsStr::from_bytes(value)),
-            };
+            let value = if value.contains(&0) { text::visible(value).into_bytes() } else { value.to_vec() };
+            command.env(name, OsStr::from_bytes(&value));
+            // The last one is the token: nobody else has it.
+            marker = [name.as_bytes(), b"=", &value].concat();
         }
         if place == Place::Apart {
             command.process_group(0);
         }
+        let mut watcher = None;
         if on_lost == OnLost::Kill {
             ends_with_us(&mut command);
+            watcher = Some(Watcher::start()?);
         }
         let process = command.spawn()?;
         let pid = process.id().and_then(|pid| libc::pid_t::try_from(pid).ok());
         let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
-        Ok(Child { process, pid, place })
+        let child = Child { process, pid, place, _watcher: None };
+        if let Some(watcher) = &mut watcher {
+            // SAFETY: asks for a number and can't fail.
+            let ours = unsafe { libc::getpgrp() };
+            let (group, marker) = if place == Place::Apart { (pid, None) } else { (ours, Some(marker)) };
+            let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+            // Where this fails, the command is dropped, which kills it.
+            watcher.watch_over(&Charge { group, command: pid, marker, grace_ms })?;
+        }
+        Ok(Child { _watcher: watcher, ..child })
     }
 
     /// The exit code, 128 and the signal's number if one ended it.

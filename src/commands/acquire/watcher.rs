@@ -1,0 +1,147 @@
+//! Watches over a command that runs under a lock: when we are killed, so that nobody renews the lock any more, all that
+//! the command has started in its process group is ended.
+//!
+//! It is this program again, as a process of its own, with a pipe between us. What we write there last says that all is
+//! well; a pipe that closes without it means that we are dead. What has left the group (setsid) is out of its reach.
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// What the program is started with to be a watcher. No command of users.
+pub const WORD: &str = "__watch-over";
+
+const ALL_IS_WELL: &[u8] = b"done\n";
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Whom to end, and how.
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Charge {
+    pub group: libc::pid_t,
+    /// The command itself. The kernel tells it of our end, where it can.
+    pub command: libc::pid_t,
+    /// What those of the group have in their environment that belong to the command, where others are in it too.
+    pub marker: Option<Vec<u8>>,
+    pub grace_ms: u64,
+}
+
+pub struct Watcher {
+    process: Child,
+}
+
+impl Watcher {
+    pub fn start() -> io::Result<Watcher> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(WORD).env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // What is typed at the terminal is not for it.
+        command.process_group(0);
+        Ok(Watcher { process: command.spawn()? })
+    }
+
+    pub fn watch_over(&mut self, charge: &Charge) -> io::Result<()> {
+        let mut line = serde_json::to_vec(charge).map_err(io::Error::other)?;
+        line.push(b'\n');
+        self.say(&line)
+    }
+
+    fn say(&mut self, line: &[u8]) -> io::Result<()> {
+        match &mut self.process.stdin {
+            Some(pipe) => pipe.write_all(line),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+impl Drop for Watcher {
+    /// All is well: the command has ended, or was ended by us.
+    fn drop(&mut self) {
+        let _ = self.say(ALL_IS_WELL);
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// What a watcher does: waits for the end of the pipe, and acts on it. The exit code of its process.
+pub fn run() -> u8 {
+    let mut pipe = io::stdin().lock();
+    let mut line = Vec::new();
+    if pipe.read_until(b'\n', &mut line).is_err() || line.is_empty() {
+        return 0;
+    }
+    let Ok(charge) = serde_json::from_slice::<Charge>(&line) else { return 2 };
+    let mut said = Vec::new();
+    let _ = pipe.read_to_end(&mut said);
+    if said != ALL_IS_WELL {
+        end(&charge);
+    }
+    0
+}
+
+/// Asks all of them to end, and kills who is left after the grace.
+fn end(charge: &Charge) {
+    let until = Instant::now() + Duration::from_millis(charge.grace_ms);
+    let mut asked = BTreeSet::new();
+    if cfg!(target_os = "linux") {
+        asked.insert(charge.command);
+    }
+    loop {
+        let members = members(charge);
+        let late = Instant::now() >= until;
+        for member in &members {
+            if late {
+                send(*member, libc::SIGKILL);
+            } else if asked.insert(*member) {
+                send(*member, libc::SIGTERM);
+            }
+        }
+        if late || members.is_empty() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn send(to: libc::pid_t, signal: i32) {
+    // SAFETY: no memory is touched.
+    unsafe { libc::kill(to, signal) };
+}
+
+/// Those of the group that belong to the command and are alive.
+#[cfg(target_os = "linux")]
+fn members(charge: &Charge) -> Vec<libc::pid_t> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return whole_group(charge) };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok());
+    pids.filter(|pid| is_in_group(*pid, charge.group) && is_marked(*pid, charge.marker.as_deref())).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn is_in_group(pid: libc::pid_t, group: libc::pid_t) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    // The name in parentheses may have spaces, and parentheses too.
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let is_alive = fields.next().is_some_and(|state| !matches!(state, "Z" | "X"));
+    is_alive && fields.nth(1).and_then(|group| group.parse().ok()) == Some(group)
+}
+
+#[cfg(target_os = "linux")]
+fn is_marked(pid: libc::pid_t, marker: Option<&[u8]>) -> bool {
+    let Some(marker) = marker else { return true };
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == marker)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn members(charge: &Charge) -> Vec<libc::pid_t> {
+    whole_group(charge)
+}
+
+/// The group as one, where its members can't be told: only if it is the command's own.
+fn whole_group(charge: &Charge) -> Vec<libc::pid_t> {
+    // SAFETY: no memory is touched; signal 0 only asks.
+    let is_there = charge.marker.is_none() && unsafe { libc::kill(-charge.group, 0) } == 0;
+    if is_there { vec![-charge.group] } else { Vec::new() }
+}
