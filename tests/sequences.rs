@@ -51,19 +51,34 @@ fn run(subjects: Vec<&'static Subject>, size: Size) {
     print_table(&subjects, &tallies);
     let faults: Vec<String> = found.iter().map(|found| found.to_string()).collect();
     assert!(faults.is_empty(), "{} kinds of locks failed:\n\n{}", faults.len(), faults.join("\n"));
+    if std::env::var("LOCKSCOPE_SUBJECT").is_err() && size.sequences >= SEQUENCES {
+        assert_enough_was_done(&subjects, &tallies);
+    }
+}
+
+/// A run in which nothing was freed, refused or put back proves nothing.
+fn assert_enough_was_done(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
+    let mut dialects = BTreeMap::<&str, Tally>::new();
+    for subject in subjects {
+        dialects.entry(subject.dialect).or_default().add(&tallies[subject.name]);
+    }
+    for (dialect, Tally { sequences, freed, refused, undone, .. }) in dialects {
+        let enough = freed >= sequences / 5 && refused >= sequences / 12 && undone >= sequences / 40;
+        assert!(enough, "{dialect}: of {sequences} sequences {freed} freed, {refused} were refused, {undone} undid");
+    }
 }
 
 fn print_table(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
-    let row = |cells: [&str; 7]| {
-        let [name, rest @ ..] = cells;
-        println!("{name:<38}{}", rest.map(|cell| format!("{cell:>10}")).concat());
+    let row = |cells: [&str; 8]| {
+        let [dialect, name, rest @ ..] = cells;
+        println!("{dialect:<20} {name:<42}{}", rest.map(|cell| format!("{cell:>11}")).concat());
     };
-    row(["", "sequences", "freed", "extended", "refused", "undone", "not undone"]);
+    row(["dialect", "kind", "sequences", "freed", "extended", "refused", "undone", "not undone"]);
     for subject in subjects {
         let Some(tally) = tallies.get(subject.name) else { continue };
         let Tally { sequences, freed, extended, refused, undone, undo_refused } = *tally;
         let cells = [sequences, freed, extended, refused, undone, undo_refused].map(|number| number.to_string());
         let [a, b, c, d, e, f] = cells.each_ref().map(String::as_str);
-        row([subject.name, a, b, c, d, e, f]);
+        row([subject.dialect, subject.name, a, b, c, d, e, f]);
     }
 }

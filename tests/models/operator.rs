@@ -34,6 +34,11 @@ impl Operator {
         plan::free(lock, asked, self.acting.clock.now())
     }
 
+    /// One permit back to a semaphore that counts them.
+    pub fn give_back(&self, lock: &LockView) -> Result<Plan, Refusal> {
+        plan::give_back(lock, 1, self.acting.clock.now())
+    }
+
     pub fn extend(&self, lock: &LockView, holder: Option<&[u8]>, by: Duration) -> Result<Plan, Refusal> {
         plan::extend(lock, holder, by, self.acting.clock.now())
     }

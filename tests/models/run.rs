@@ -68,6 +68,8 @@ struct Preview {
     /// All the holds there were, by their ids.
     around: Vec<u64>,
     snapshot: Snapshot,
+    /// Those who waited then.
+    waiting: usize,
     /// Nothing but renewals happened since.
     only_renewed: bool,
     consents: bool,
@@ -351,6 +353,7 @@ impl Play<'_> {
         };
         let operator = &self.stage.operator;
         let plan = match intent {
+            Intent::FreeOne(_) if self.library.is_counted() => operator.give_back(&view),
             Intent::FreeOne(which) => operator.free(&view, one(*which).as_deref()),
             Intent::Extend(by, which) => {
                 let by = EXTENSIONS[*by as usize % EXTENSIONS.len()];
@@ -364,7 +367,15 @@ impl Play<'_> {
                 let around = self.ledger.holds.iter().map(|hold| hold.id).collect();
                 let names: Vec<String> = shown.iter().map(Hold::name).collect();
                 self.tell(format!("lockscope: preview: {intent}: {}", names.join(", ")));
-                self.slots[slot] = Some(Preview { plan, shown, around, snapshot, only_renewed: true, consents: false });
+                self.slots[slot] = Some(Preview {
+                    plan,
+                    shown,
+                    around,
+                    snapshot,
+                    waiting: self.library.waiting(),
+                    only_renewed: true,
+                    consents: false,
+                });
             }
             Err(why) => {
                 self.tally.refused += 1;
@@ -397,8 +408,15 @@ impl Play<'_> {
             Ok(plan) => {
                 let shown = freed.holds.clone();
                 self.tell("lockscope: preview: undo".into());
-                self.slots[slot] =
-                    Some(Preview { plan, shown, around: Vec::new(), snapshot, only_renewed: true, consents });
+                self.slots[slot] = Some(Preview {
+                    plan,
+                    shown,
+                    around: Vec::new(),
+                    snapshot,
+                    waiting: self.library.waiting(),
+                    only_renewed: true,
+                    consents,
+                });
             }
             Err(why) => {
                 self.tally.undo_refused += 1;
@@ -432,7 +450,7 @@ impl Play<'_> {
                 let blameless =
                     preview.snapshot.is_same(&before) || preview.only_renewed && preview.plan.action == Action::Free;
                 let over = preview.shown.iter().any(|hold| hold.is_over(after.now));
-                let sound = self.library.is_reachable(&before).is_ok();
+                let sound = self.library.is_reachable(&before).is_ok() && self.library.waiting() == preview.waiting;
                 if blameless && !is_undo && !over && sound {
                     return Err(format!("it was refused, though nothing but renewals came between{why}"));
                 }
@@ -453,6 +471,7 @@ impl Play<'_> {
                 self.stage.ears.heard(&wake, &after, &mut self.stage.wire)?;
                 let holds = preview.shown.iter().filter_map(|hold| scene.as_freed(hold)).collect();
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
+                self.library.wakes()?;
             }
             Action::Extend(by) => {
                 scene.extended(&mut self.ledger, &preview.shown, &preview.around, *by)?;

@@ -7,6 +7,7 @@ use super::redisson::{Kind, Redisson};
 use super::run::SHORT_MS;
 use super::scored::{Permits, Score, Slots, Symfony};
 use super::strings::{Free, Renew, Strings, Take};
+use super::waiters::Sleepers;
 use super::{Library, Proof, tokens};
 use crate::common::Server;
 
@@ -30,6 +31,8 @@ pub struct Subject {
 enum Make {
     String(fn() -> Strings),
     Other(fn() -> Box<dyn Library>),
+    /// With clients of its own on the server.
+    Waiting(fn(&Server) -> Box<dyn Library>),
     Real(fn(&Server) -> Option<Box<dyn Library>>),
 }
 
@@ -49,6 +52,7 @@ impl Subject {
         match self.make {
             Make::String(make) => Box::new(make()),
             Make::Other(make) => make(),
+            Make::Waiting(make) => make(server),
             Make::Real(make) => make(server).expect("the library is installed"),
         }
     }
@@ -87,6 +91,21 @@ impl Subject {
             leases,
             is_a_marker: false,
             looks_common: false,
+            make,
+        }
+    }
+
+    const fn waiting(name: &'static str, dialect: &'static str, make: fn(&Server) -> Box<dyn Library>) -> Subject {
+        let leases = &[Some(28_000), None, Some(9_000)];
+        let make = Make::Waiting(make);
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: true,
             make,
         }
     }
@@ -304,6 +323,7 @@ pub static ALL: &[Subject] = &[
         ..plain("lock:report", |_, serial, _| tokens::base64(serial, 18).into_bytes())
     })
     .lasting(SOMETIMES),
+    Subject::waiting("python-redis-lock, ids of its own", "plain", |server| Box::new(Sleepers::on(server))),
     Subject::string("redis-semaphore of npm, mutex", "redis-semaphore-npm", || plain("mutex:lockingResource", uuid4))
         .lasting(TEN_SECONDS),
     Subject::other("redis-semaphore of npm, semaphore", "redis-semaphore-npm", || {
