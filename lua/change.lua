@@ -6,8 +6,9 @@
 --
 -- Returns {1, woken, emptied, why not, end} when all was written: how many waiters were told, whether the last holder
 -- was taken out, why waiters could not be told where that is so, and when the lease ended before (in milliseconds of
--- Unix time; -1: never). {2, why} when it was stopped half-way. Else {0, number of the comparison that failed, what is
--- there now}: a value, a number, or {its type} of a key that is of another one, or not there.
+-- Unix time; -1: never). {2, why} when it was stopped half-way. {3, words, a name, words} when a write would fail, and
+-- nothing was written: a name is any bytes, and so comes by itself. Else {0, number of the comparison that failed, what
+-- is there now}: a value, a number, or {its type} of a key that is of another one, or not there.
 
 local function clock()
   local time = redis.call('TIME')
@@ -71,10 +72,11 @@ function compare.no_element(key, member)
   local there = redis.pcall('SISMEMBER', key, member)
   return there == 0, there
 end
--- The field is not there, or is this.
-function compare.not_other(key, field, value)
+-- The hash is not there, or the field is this.
+function compare.held_as(key, field, value)
+  if redis.call('EXISTS', key) == 0 then return true end
   local now_is = redis.pcall('HGET', key, field)
-  return not now_is or now_is == value, now_is
+  return now_is == value, now_is
 end
 function compare.at_least(key, count)
   local size = redis.pcall('STRLEN', key)
@@ -108,6 +110,21 @@ function compare.nobody_blocked()
 end
 function compare.before(_, moment) return now < tonumber(moment), now end
 function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
+function compare.fields_at_most(key, count)
+  local size = redis.pcall('HLEN', key)
+  return type(size) == 'number' and size <= tonumber(count), size
+end
+-- A member lives until so long after its score; without a lease all of them do.
+function compare.live_at_most(key, lease, count)
+  local from = lease == '' and '-inf' or string.format('(%.0f', now - tonumber(lease))
+  local live = redis.pcall('ZRANGEBYSCORE', key, from, '+inf', 'LIMIT', 0, tonumber(count) + 1)
+  if live.err then return false, live end
+  return #live <= tonumber(count), #live
+end
+function compare.counter(key, value)
+  local now_is = redis.pcall('GETRANGE', key, 0, 31)
+  return now_is == value, now_is
+end
 
 -- A command that changes something; all but these only look.
 local changed = false
@@ -202,28 +219,28 @@ local function may(command, key)
   return redis.acl_check_cmd(command, key, unpack(others, 1, (arguments[command] or 2) - 1))
 end
 
--- Why the write would fail.
+-- Why the write would fail: words, a name, words.
 local function refusal(name, operands)
   local needs = takes[name]
   for index, wanted in ipairs(needs.types or {}) do
     local kind = redis.call('TYPE', operands[index]).ok
     if kind ~= 'none' and kind ~= wanted then
-      return 'ERR ' .. operands[index] .. ' is a ' .. kind .. ', not a ' .. wanted
+      return { 3, '', operands[index], ' is a ' .. kind .. ', not a ' .. wanted }
     end
   end
   if needs.counts and not string.match(redis.call('GET', operands[1]) or '0', '^-?%d+$') then
-    return 'ERR ' .. operands[1] .. ' is not a number'
+    return { 3, '', operands[1], ' is not a number' }
   end
   -- Redis 7 and later can be asked.
   if not redis.acl_check_cmd then return end
   for command, index in pairs(needs.commands or {}) do
     if not may(command, operands[index]) then
-      return 'NOPERM this user may not run ' .. command .. ' on ' .. operands[index]
+      return { 3, 'this user may not run ' .. command .. ' on ', operands[index], '' }
     end
   end
   local channel = needs.channel and operands[needs.channel]
   if channel and not redis.acl_check_cmd('PUBLISH', channel, '0') then
-    return 'NOPERM this user may not run PUBLISH on ' .. channel
+    return { 3, 'this user may not run PUBLISH on ', channel, '' }
   end
 end
 
@@ -250,7 +267,7 @@ while at <= #ARGV do
     end
   else
     local why = refusal(name, operands)
-    if why then return redis.error_reply(why) end
+    if why then return why end
     writes[#writes + 1] = { name, operands }
   end
 end

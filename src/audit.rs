@@ -11,6 +11,7 @@ use etcetera::BaseStrategy;
 use serde_json::{Value, json};
 
 use crate::model::Time;
+use crate::output::json::write_value;
 
 /// Where the files of this machine's user are kept; `None` without a home directory.
 pub fn state_directory() -> Option<PathBuf> {
@@ -54,7 +55,8 @@ impl Audit {
             entry.extend(who);
         }
         // One write for the whole line: what others append at the same time comes before or after it.
-        let mut line = entry.to_string().into_bytes();
+        let mut line = Vec::new();
+        write_value(&mut line, &entry)?;
         line.push(b'\n');
         self.file.write_all(&line)?;
         self.file.sync_data()
@@ -111,7 +113,8 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-fn user() -> String {
+/// The user of this machine.
+pub fn user() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
     // SAFETY: asks for a number and can't fail.
     #[cfg(unix)]

@@ -1,5 +1,8 @@
 //! lockscope: see live Redis locks as locks, across lock libraries.
 
+// They panic when the reader is gone or the disk is full. Data goes through a writer, words through `talk`.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod actions;
 pub mod app;
 pub mod audit;
@@ -37,6 +40,7 @@ pub mod server_url;
 pub mod servers;
 pub mod settings;
 pub mod spread;
+pub mod talk;
 pub mod test_lock;
 pub mod text;
 pub mod theme;

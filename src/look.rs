@@ -8,7 +8,7 @@ use redis::aio::ConnectionLike;
 use redis::{Pipeline, RedisResult, Value, cmd};
 
 use crate::model::{Bytes, Pair, RawValue, Seen, Ttl};
-use crate::servers;
+use crate::{servers, text};
 
 /// As much of a string as is fetched.
 pub const STRING_HEAD: usize = 512;
@@ -122,9 +122,9 @@ impl Asked {
                 "zset" => Asked::Zset,
                 "set" => Asked::Set,
                 "list" => Asked::List,
-                _ => Asked::Other(name),
+                _ => Asked::Other(text::visible(name.as_bytes())),
             },
-            Value::ServerError(error) => Asked::Denied(error.to_string()),
+            Value::ServerError(error) => Asked::Denied(text::said(&error)),
             _ => Asked::Other("unknown".into()),
         }
     }
@@ -199,7 +199,7 @@ impl Size {
     fn take(len: Value, bytes: Value, ttl: Value) -> Size {
         let bytes = match bytes {
             Value::Int(bytes) => Ok(bytes as f64),
-            Value::ServerError(error) => Err(format!("its size is not known: {error}")),
+            Value::ServerError(error) => Err(format!("its size is not known: {}", text::said(&error))),
             _ => Err("its size is not known".into()),
         };
         match len {
@@ -344,7 +344,7 @@ async fn fields_like(
 fn present(value: RawValue, ttl: Value) -> Option<Seen> {
     match ttl {
         // A lock whose end is not known can't be judged.
-        Value::ServerError(error) => Some(unread(value.type_name(), &error.to_string(), Ttl::Never)),
+        Value::ServerError(error) => Some(unread(value.type_name(), &text::said(&error), Ttl::Never)),
         ttl => ttl_of(&ttl).map(|ttl| Seen::Present { value, ttl }),
     }
 }
@@ -357,7 +357,7 @@ fn unread(of: &str, why: &str, ttl: Ttl) -> Seen {
 fn refusal(of: &str, refused: Value, ttl: Value) -> Option<Seen> {
     match refused {
         Value::ServerError(error) if error.code() != "WRONGTYPE" => {
-            Some(unread(of, &error.to_string(), ttl_of(&ttl).unwrap_or(Ttl::Never)))
+            Some(unread(of, &text::said(&error), ttl_of(&ttl).unwrap_or(Ttl::Never)))
         }
         _ => None,
     }

@@ -1,10 +1,13 @@
 //! The binary: reads the command line, runs the command, turns its result into an exit code.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use lockscope::cli::Cli;
 use lockscope::commands;
 use lockscope::commands::watcher;
+use lockscope::fault::Fault;
 
 /// A flood of events is a flood of small pieces of memory: with this, a third more of them are taken in.
 #[global_allocator]
@@ -16,22 +19,18 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(early) if early.exit_code == 0 => {
-            print!("{}", early.text);
-            return ExitCode::SUCCESS;
-        }
-        Err(early) => {
-            eprint!("{}", early.text);
-            return ExitCode::from(early.exit_code);
-        }
+        Err(early) => return ended(early.print()),
     };
     // One thread: sources, table and output take turns, so that nothing needs a lock.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ended = match runtime {
+    ended(match runtime {
         Ok(runtime) => runtime.block_on(commands::run(cli)),
         Err(why) => Err(why.into()),
-    };
-    match ended {
+    })
+}
+
+fn ended(result: Result<u8, Fault>) -> ExitCode {
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(fault) => {
             let _ = fault.print(&mut std::io::stderr());

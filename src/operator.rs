@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::actions::{Context, Gate, Journal, Performed, Plan, Refusal, Tally, perform};
+use crate::actions::{
+    Context, Gate, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, last_done, perform,
+};
 use crate::app::{Event, Wish};
 use crate::cli::Environment;
 use crate::clock::Clock;
@@ -117,11 +119,16 @@ impl Operator {
         (tally.untouched() > 0).then_some(tally)
     }
 
-    /// What was freed last, to be put back.
+    /// What was done last here, to be put back.
     pub fn recall(&self) {
-        let kept = self.journal().and_then(|journal| journal.kept(None).map_err(|why| why.to_string()));
-        let kept = kept.map(|kept| kept.filter(|kept| kept.target == self.shown && kept.db == self.node.db));
-        let _ = self.news.0.try_send(Event::Recalled(kept.map(|kept| kept.map(Box::new))));
+        let (journal, node, shown, news) = (self.journal(), self.node.clone(), self.shown.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            let kept = match journal {
+                Ok(journal) => recalled(&journal, &node, &shown).await,
+                Err(why) => Err(format!("what was freed can't be read: {why}")),
+            };
+            let _ = news.send(Event::Recalled(kept.map(|kept| kept.map(Box::new)))).await;
+        });
     }
 
     fn journal(&self) -> Result<Journal, String> {
@@ -143,6 +150,25 @@ impl Operator {
     /// Removes all test locks, in a bounded time. What may still be there is named, in a sentence each.
     pub async fn close(&mut self) -> Vec<String> {
         self.lab.close().await
+    }
+}
+
+/// The last thing that was done in the data that is here, if it can be put back; else why not.
+async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<Kept>, String> {
+    let asked = |error: redis::RedisError| format!("the server could not be asked: {}", crate::text::said(&error));
+    let mut conn = node.connect().await.map_err(asked)?;
+    let here = Keyspace::read(&mut conn).await.map_err(asked)?;
+    let done = journal.done_here(here.as_ref().ok(), shown, node.db);
+    let done = done.map_err(|why| format!("what was freed can't be read: {why}"))?;
+    let Some(kept) = last_done(done, Clock::start().now())? else { return Ok(None) };
+    let insist = format!("'lockscope undo {} --force' puts it back all the same", kept.id());
+    if let Some(then) = &kept.about.keyspace {
+        here.and_then(|here| here.continues(then)).map_err(|why| format!("{}: {why}; {insist}", kept.lock()))?;
+    }
+    match kept.happened(&mut conn).await.map_err(asked)? {
+        Happened::Yes => Ok(Some(kept)),
+        Happened::No => Err(kept.not_freed()),
+        Happened::CanNotTell => Err(format!("{}; {insist}", kept.perhaps_freed())),
     }
 }
 

@@ -80,6 +80,25 @@ pub fn is_plain(bytes: &[u8]) -> bool {
     bytes.iter().all(ascii) || std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
 }
 
+/// A sentence with whatever it quotes, on one line: what a terminal would obey, hide or reorder by is escaped, and the rest
+/// stays, backslashes too. This is the net under sentences; names and values go through [`visible`] before they are put
+/// into one.
+pub fn harmless(sentence: &str) -> String {
+    if is_plain(sentence.as_bytes()) {
+        return sentence.to_string();
+    }
+    let mut out = String::with_capacity(sentence.len());
+    for c in sentence.chars() {
+        if c == '\\' { out.push(c) } else { push_visible(&mut out, c) }
+    }
+    out
+}
+
+/// What somebody else said, a server or the system, in words: on one line, and harmless.
+pub fn said(by: &impl std::fmt::Display) -> String {
+    harmless(&by.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
 fn push_visible(out: &mut String, c: char) {
     match c {
         '\n' => out.push_str("\\n"),

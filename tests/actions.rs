@@ -52,7 +52,7 @@ async fn each_library_s_lock_is_freed_and_put_back_exactly_as_it_was() {
         assert_eq!(now, before, "{name}");
         let ttl_now: i64 = server.ask(&[&b"PTTL"[..], &sample.key]);
         assert!(if ttl < 0 { ttl_now == ttl } else { (1..=ttl).contains(&ttl_now) }, "{name}: {ttl_now} of {ttl}");
-        let again = acting.journal.kept(Some(&freed.id)).unwrap();
+        let again = acting.journal.kept(&freed.id).unwrap();
         assert!(again.is_none(), "{name} can be put back only once");
     }
 }

@@ -105,10 +105,13 @@ fn an_operator_killed_in_the_middle_leaves_its_intent_on_record() {
         let id = desk.audit()[0]["id"].as_str().unwrap().to_string();
         let listed = desk.run_bare(&["audit"]);
         assert!(listed.out.contains("begun") && listed.out.contains(&id), "{listed:?}");
-        // Freed or not, the server knows, and an undo goes by that.
+        // Still there, it was not freed. Gone, it may have been let go by its holder too: that takes a word of its own.
         let still_held: bool = server.ask(&["EXISTS", "lock:a"]);
-        let undone = desk.run(&["undo", &id, "--yes"]);
-        assert_eq!(undone.code, if still_held { 1 } else { 0 }, "{undone:?}");
+        let undone = desk.run(&["undo", &id, "--yes", "--unwatched"]);
+        let known = if still_held { "did not free lock:a" } else { "it is not known whether" };
+        assert!(undone.refusal().contains(known), "{undone:?}");
+        let forced = desk.run(&["undo", &id, "--yes", "--unwatched", "--force"]);
+        assert_eq!(forced.code, if still_held { 1 } else { 0 }, "{forced:?}");
         assert_eq!(server.ask::<String, _>(&["GET", "lock:a"]), "t");
         assert!((1..=600_000).contains(&server.ask::<i64, _>(&["PTTL", "lock:a"])));
     }

@@ -61,11 +61,11 @@ fn an_undo_that_can_not_be_recorded_is_not_done_either() {
     let file = desk.state().join("audit.jsonl");
     std::fs::remove_file(&file).unwrap();
     symlink("/dev/full", &file).unwrap();
-    let ran = desk.run(&["undo", &id, "--yes"]);
+    let ran = desk.run(&["undo", &id, "--yes", "--unwatched"]);
     assert!(ran.code == 1 && ran.out.contains("can't be written"), "{ran:?}");
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
     std::fs::remove_file(&file).unwrap();
-    let ran = desk.run(&["undo", &id, "--yes"]);
+    let ran = desk.run(&["undo", &id, "--yes", "--unwatched"]);
     assert_eq!(ran.code, 0, "{ran:?}");
 }
 
@@ -79,7 +79,7 @@ fn the_audit_file_tells_who_did_what_when_and_why() {
     let ran = desk.run(&["release", "lock:a", "--holder", "t", "--yes", "--json", "--reason", reason, "--env", "prod"]);
     let id = ran.json()["id"].clone();
     assert_eq!(desk.run(&["extend", "lock:b", "--holder", "t", "--ttl", "1h", "--yes"]).code, 0);
-    assert_eq!(desk.run(&["undo", id.as_str().unwrap(), "--yes"]).code, 0);
+    assert_eq!(desk.run(&["undo", id.as_str().unwrap(), "--yes", "--unwatched"]).code, 0);
 
     let file = desk.state().join("audit.jsonl");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -153,7 +153,7 @@ fn a_password_is_nowhere_on_record() {
         (&["release", "lock:a", "--holder", "t", "--yes", "--json"], 0),
         (&["release", "lock:a", "--holder", "t", "--yes"], 1),
         (&["release", "lock:b", "--holder", "u", "--yes"], 1),
-        (&["undo", "--yes"], 0),
+        (&["undo", "--yes", "--unwatched"], 0),
         (&["extend", "lock:a", "--holder", "t", "--ttl", "1h", "--yes"], 0),
         (&["release", "--filter", "lock:*", "--yes"], 0),
         (&["audit"], 0),
@@ -179,7 +179,7 @@ fn an_undo_says_why_it_can_not_be() {
     let desk = Desk::at(&server);
     assert!(desk.run(&["undo", "--yes"]).refusal().contains("nothing was freed"));
     let id = desk.free("lock:a", "t");
-    let undo = |id: &str| desk.run(&["undo", id, "--yes"]);
+    let undo = |id: &str| desk.run(&["undo", id, "--yes", "--unwatched"]);
 
     for unknown in ["1-2-3", "..", "../audit", "../../x", "a/b", "/etc/passwd", "a.json", ".", ""] {
         let ran = undo(unknown);
@@ -222,7 +222,7 @@ fn a_lease_that_would_have_run_out_is_not_put_back() {
     });
     let (id, end) = freed.expect("a release within 25 s");
     wait_until("the end of the lease", Duration::from_secs(40), || now() > end);
-    let ran = desk.run(&["undo", &id, "--yes"]);
+    let ran = desk.run(&["undo", &id, "--yes", "--unwatched"]);
     assert!(ran.refusal().contains("would have run out"), "{ran:?}");
     assert_eq!(server.ask::<u64, _>(&["DBSIZE"]), 0);
 }
@@ -238,7 +238,7 @@ fn a_spoiled_record_is_not_trusted() {
     let text = std::fs::read_to_string(&file).unwrap();
     for spoiled in ["", "{}", &text[..text.len() / 2]] {
         std::fs::write(&file, spoiled).unwrap();
-        let ran = desk.run(&["undo", &id, "--yes"]);
+        let ran = desk.run(&["undo", &id, "--yes", "--unwatched"]);
         assert!(ran.refusal().contains("can't be read"), "{ran:?}");
     }
     assert_eq!(server.ask::<u64, _>(&["DBSIZE"]), 0);

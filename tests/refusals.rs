@@ -110,7 +110,7 @@ fn protected_locks_are_out_of_reach() {
         let shown = desk.run_bare(&["release", key, "--holder", "t", "--dry-run", "-t", "shop"]);
         assert!(shown.code == 0 && shown.out.contains("protected"), "{shown:?}");
     }
-    assert!(desk.run_bare(&["undo", &id, "--yes", "-t", "shop"]).refusal().contains("protected"));
+    assert!(desk.run_bare(&["undo", &id, "--yes", "--unwatched", "-t", "shop"]).refusal().contains("protected"));
     assert_eq!(server.everything(), before);
     // The target's own patterns hold at its address, by whatever name.
     let ran = desk.run(&["release", "--filter", "*lock*", "--yes", "--json"]);
@@ -303,7 +303,7 @@ fn whatever_bytes_a_lock_is_made_of_it_is_compared_freed_and_put_back() {
         assert!(ran.out.bytes().all(|byte| byte == b'\n' || !byte.is_ascii_control()), "{:?}", ran.out);
         assert!(!server.ask::<bool, _>(&[b"EXISTS", key]), "{shown_key}");
         let id = ran.json()["id"].as_str().unwrap().to_string();
-        let back = desk.run(&["undo", &id, "--yes"]);
+        let back = desk.run(&["undo", &id, "--yes", "--unwatched"]);
         assert_eq!(back.code, 0, "{back:?}");
         assert_eq!(server.everything(), before, "{shown_key}");
         server.cli(&["FLUSHALL"]);

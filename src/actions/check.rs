@@ -86,8 +86,8 @@ pub enum Check {
         key: Vec<u8>,
         member: Vec<u8>,
     },
-    /// The field is not there, or it is this.
-    NotOther {
+    /// The hash is not there, or its field is this.
+    HeldAs {
         key: Vec<u8>,
         field: Vec<u8>,
         value: Vec<u8>,
@@ -119,6 +119,23 @@ pub enum Check {
         key: Vec<u8>,
         dump: Vec<u8>,
     },
+    /// A hash with so many fields at most.
+    FieldsAtMost {
+        key: Vec<u8>,
+        count: u64,
+    },
+    /// A sorted set with so many members at most that live, by the server's clock: until so long after their score, or
+    /// for ever.
+    LiveAtMost {
+        key: Vec<u8>,
+        lease_ms: Option<i64>,
+        count: u64,
+    },
+    /// A counter that each hold moves is what it was, or not there as before.
+    Counter {
+        key: Vec<u8>,
+        value: Vec<u8>,
+    },
 }
 
 impl Check {
@@ -144,7 +161,7 @@ impl Check {
             Check::NoField { key, field } => make("no_field", key, &[field]),
             Check::NoMember { key, member } => make("no_member", key, &[member]),
             Check::NoElement { key, member } => make("no_element", key, &[member]),
-            Check::NotOther { key, field, value } => make("not_other", key, &[field, value]),
+            Check::HeldAs { key, field, value } => make("held_as", key, &[field, value]),
             Check::AtLeast { key, count } => make("at_least", key, &[count.to_string().as_bytes()]),
             Check::Listed { key, item } => make("listed", key, &[item]),
             Check::NoTtl(key) => make("no_ttl", key, &[]),
@@ -153,6 +170,12 @@ impl Check {
             Check::NobodyBlocked => Instruction::new("nobody_blocked", Vec::new(), Vec::new()),
             Check::Before(moment) => Instruction::new("before", Vec::new(), vec![moment.to_string().into_bytes()]),
             Check::Dump { key, dump } => make("dump", key, &[dump]),
+            Check::FieldsAtMost { key, count } => make("fields_at_most", key, &[count.to_string().as_bytes()]),
+            Check::LiveAtMost { key, lease_ms, count } => {
+                let lease = lease_ms.map(|lease| lease.to_string()).unwrap_or_default();
+                make("live_at_most", key, &[lease.as_bytes(), count.to_string().as_bytes()])
+            }
+            Check::Counter { key, value } => make("counter", key, &[value]),
         }
     }
 
@@ -177,8 +200,8 @@ impl Check {
             Check::NoMember { key, member } | Check::NoElement { key, member } => {
                 format!("{} is not in {}", word(member), word(key))
             }
-            Check::NotOther { key, field, value } => {
-                format!("HGET {} {} is {} or nothing", word(key), word(field), word(value))
+            Check::HeldAs { key, field, value } => {
+                format!("HGET {} {} is {}, or nobody holds it", word(key), word(field), word(value))
             }
             Check::AtLeast { key, count } => format!("GET {} is {count} at least", word(key)),
             Check::Listed { key, item } => format!("{} is in the list {}", word(item), word(key)),
@@ -188,6 +211,10 @@ impl Check {
             Check::NobodyBlocked => "no client is blocked on the server".into(),
             Check::Before(_) => "its lease has not run out".into(),
             Check::Dump { key, .. } => format!("{} is exactly what was kept for undoing", word(key)),
+            Check::FieldsAtMost { key, count } => format!("HLEN {} is {count} at most", word(key)),
+            Check::LiveAtMost { key, count, .. } => format!("{} has {count} members at most that live", word(key)),
+            Check::Counter { key, value } if value.is_empty() => format!("{} is not there", word(key)),
+            Check::Counter { key, value } => format!("GET {} is {} still", word(key), word(value)),
         }
     }
 
@@ -241,7 +268,11 @@ impl Check {
             Check::NoField { .. } | Check::NoMember { .. } | Check::NoElement { .. } => {
                 "somebody holds it in that place now".into()
             }
-            Check::NotOther { .. } | Check::Unmarked { .. } => "it is held in another way now".into(),
+            Check::HeldAs { .. } => match now {
+                Value::BulkString(mode) => format!("it is held in another way now: {}", text::visible(mode)),
+                _ => "it is held in another way now".into(),
+            },
+            Check::Unmarked { .. } => "it is held in another way now".into(),
             Check::AtLeast { .. } => "all permits are in use now".into(),
             Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
             Check::Lease(lease) => lease.moved(count),
@@ -257,6 +288,16 @@ impl Check {
             }
             Check::Before(_) => "its lease would have run out by now".into(),
             Check::Dump { .. } => "it changes too fast to be kept for undoing".into(),
+            Check::FieldsAtMost { .. } | Check::LiveAtMost { .. } => {
+                "its place was taken since: there may be no free one".into()
+            }
+            Check::Counter { .. } => match now {
+                Value::BulkString(value) => format!(
+                    "somebody has held it since it was freed: its fencing counter is {} now",
+                    text::visible(value)
+                ),
+                _ => "somebody has held it since it was freed".into(),
+            },
         }
     }
 
@@ -286,7 +327,7 @@ impl Check {
             | Check::FieldValue { .. }
             | Check::Fields { .. }
             | Check::NoField { .. }
-            | Check::NotOther { .. } => another_type(kind, "hash"),
+            | Check::HeldAs { .. } => another_type(kind, "hash"),
             Check::Member { .. }
             | Check::Score { .. }
             | Check::Members { .. }

@@ -20,7 +20,7 @@ pub const ALL: &[&str] = &[
     "no_field",
     "no_member",
     "no_element",
-    "not_other",
+    "held_as",
     "at_least",
     "listed",
     "no_ttl",
@@ -29,6 +29,11 @@ pub const ALL: &[&str] = &[
     "nobody_blocked",
     "before",
     "dump",
+    "fields_at_most",
+    "live_at_most",
+    "counter",
+    "keyspace",
+    "confirmed",
 ];
 
 #[cfg(debug_assertions)]

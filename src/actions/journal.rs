@@ -1,18 +1,20 @@
 //! What is on record of the actions: the audit file, and what was freed, for as long as it can be put back.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::keep::Kept;
+use super::keep::{Deed, Kept};
+use super::keyspace::Keyspace;
 use super::plan::Plan;
 use super::tally::Tally;
 use crate::audit::{self, Audit};
 use crate::model::Time;
 use crate::text;
 
-/// As many releases as can be undone.
+/// As many releases as can be undone, beside those of the batch under way.
 const KEPT: usize = 1_000;
 
 /// The records of one user on this machine.
@@ -21,6 +23,8 @@ pub struct Journal {
     audit: Audit,
     directory: PathBuf,
     numbered: u64,
+    /// Something was kept through this journal: a batch is under way.
+    begun: bool,
 }
 
 /// Who asked for it and why.
@@ -44,7 +48,7 @@ impl Journal {
     pub fn open_in(place: &Path) -> io::Result<Journal> {
         let directory = place.join("undo");
         audit::make_private_directory(&directory)?;
-        Ok(Journal { audit: Audit::open_in(place)?, directory, numbered: 0 })
+        Ok(Journal { audit: Audit::open_in(place)?, directory, numbered: 0, begun: false })
     }
 
     /// An id that no other action has.
@@ -99,32 +103,58 @@ impl Journal {
     }
 
     /// Keeps what is freed; on the disk when this returns.
-    pub(super) fn keep(&self, kept: &Kept) -> io::Result<()> {
-        self.make_room()?;
-        audit::write_private(&self.path(&kept.id), &serde_json::to_vec(kept).map_err(io::Error::other)?)
+    pub(super) fn keep(&mut self, kept: &Kept) -> io::Result<()> {
+        // The others are counted once: what a batch adds to them is never dropped while it goes on.
+        if !std::mem::replace(&mut self.begun, true) {
+            self.purge(Time(kept.about.at));
+            self.make_room()?;
+        }
+        audit::write_private(&self.path(kept.id()), &serde_json::to_vec(kept).map_err(io::Error::other)?)
     }
 
     pub(super) fn forget(&self, id: &str) {
         let _ = std::fs::remove_file(self.path(id));
     }
 
-    /// What was freed under this id, or the last of all.
-    pub fn kept(&self, id: Option<&str>) -> io::Result<Option<Kept>> {
-        let id = match id {
-            Some(id) => id.to_string(),
-            None => match self.ids()?.pop() {
-                Some(id) => id,
-                None => return Ok(None),
-            },
-        };
+    /// What was done under this id.
+    pub fn kept(&self, id: &str) -> io::Result<Option<Kept>> {
         // An id is a name of ours, never a path.
         if id.contains(['/', '\\', '.']) {
             return Ok(None);
         }
-        match std::fs::read(self.path(&id)) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
+        match std::fs::read(self.path(id)) {
+            Ok(bytes) => Kept::parse(&bytes).map(Some).map_err(io::Error::other),
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(why) => Err(why),
+        }
+    }
+
+    /// All that can be read, newest first.
+    pub fn records(&self) -> io::Result<Vec<Kept>> {
+        let ids = self.ids()?;
+        Ok(ids.iter().rev().filter_map(|id| self.kept(id).ok().flatten()).collect())
+    }
+
+    /// What this user did last in the data that is here, newest first. What was done at the same address comes after it:
+    /// the data may have been another one's.
+    pub fn done_here(&self, here: Option<&Keyspace>, target: &str, db: i64) -> io::Result<Vec<Kept>> {
+        let user = audit::user();
+        let (same, others): (Vec<Kept>, Vec<Kept>) =
+            self.records()?.into_iter().filter(|kept| kept.about.by == user && kept.about.db == db).partition(|kept| {
+                here.zip(kept.about.keyspace.as_ref()).is_some_and(|(here, then)| here.continues(then).is_ok())
+            });
+        Ok(same.into_iter().chain(others.into_iter().filter(|kept| kept.about.target == target)).collect())
+    }
+
+    /// Forgets what can't be put back any more because its lease has ended. The last of each target stays: `undo` must
+    /// not reach back beyond it in silence.
+    pub fn purge(&self, now: Time) {
+        let mut seen = HashSet::new();
+        for kept in self.records().unwrap_or_default() {
+            let last = seen.insert((kept.about.target.clone(), kept.about.db));
+            if !last && kept.is_over(now) {
+                self.forget(kept.id());
+            }
         }
     }
 
@@ -151,5 +181,96 @@ impl Journal {
         let ids = self.ids()?;
         ids.iter().take((ids.len() + 1).saturating_sub(KEPT)).for_each(|id| self.forget(id));
         Ok(())
+    }
+}
+
+/// What an undo without an id means, of what was done here, newest first: the last thing, and nothing before it.
+pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
+    let mut done = done.into_iter();
+    let Some(last) = done.next() else { return Ok(None) };
+    if last.deed == Deed::Freed {
+        return Ok(Some(last));
+    }
+    let ago = text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
+    let before = done.find(|kept| kept.deed == Deed::Freed).map_or(String::new(), |kept| {
+        format!("; before that {} was freed: 'lockscope undo {}' puts it back", kept.lock(), kept.id())
+    });
+    Err(format!(
+        "the last thing that you did here, {ago} ago, gave {} more time: that has no undo{before}",
+        last.lock()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keep::{About, State};
+    use super::*;
+    use crate::actions::Action;
+    use crate::model::{Key, NodeId, Ttl};
+
+    fn record(id: String, deed: Deed) -> Kept {
+        let plan = Plan {
+            action: Action::Free,
+            node: NodeId(0),
+            key: Key::from("lock:a"),
+            dialect: "plain",
+            holders: Vec::new(),
+            ttl: Ttl::Never,
+            checks: Vec::new(),
+            writes: Vec::new(),
+            hazards: Vec::new(),
+            obstacles: Vec::new(),
+            only_by_force: None,
+            doubt: None,
+            end: None,
+            keyspace: None,
+            undo: None,
+        };
+        let about =
+            About { id, target: "redis://a".into(), db: 0, keyspace: None, by: audit::user(), reason: None, at: 1_000 };
+        let mut kept = Kept::nothing(about, &plan, deed);
+        kept.state = State::Confirmed;
+        kept
+    }
+
+    #[test]
+    fn the_cap_drops_others_and_none_of_the_batch_under_way() {
+        let place = tempfile::tempdir().unwrap();
+        let mut before = Journal::open_in(place.path()).unwrap();
+        before.keep(&record("1-1-1".into(), Deed::Freed)).unwrap();
+        let mut batch = Journal::open_in(place.path()).unwrap();
+        for number in 1..=KEPT + 100 {
+            batch.keep(&record(format!("2-1-{number:x}"), Deed::Freed)).unwrap();
+        }
+        assert_eq!(batch.records().unwrap().len(), KEPT + 101);
+        assert!(batch.kept("2-1-1").unwrap().is_some(), "the first of the batch");
+        let mut next = Journal::open_in(place.path()).unwrap();
+        next.keep(&record("3-1-1".into(), Deed::Freed)).unwrap();
+        let ids: Vec<String> = next.records().unwrap().iter().map(|kept| kept.id().to_string()).collect();
+        assert_eq!((ids.len(), ids[0].as_str(), ids[1].as_str()), (KEPT, "3-1-1", "2-1-44c"), "the oldest are dropped");
+    }
+
+    #[test]
+    fn an_undo_does_not_reach_back_beyond_an_extension() {
+        let freed = |id: &str| record(id.into(), Deed::Freed);
+        let extended = record("3-1-1".into(), Deed::Extended);
+        assert_eq!(last_done(Vec::new(), Time(9)), Ok(None));
+        let last = last_done(vec![freed("2-1-1"), freed("1-1-1")], Time(9)).unwrap().unwrap();
+        assert_eq!(last.id(), "2-1-1");
+        let why = last_done(vec![extended, freed("2-1-1"), freed("1-1-1")], Time(61_000)).unwrap_err();
+        assert!(why.contains("1m") && why.contains("'lockscope undo 2-1-1'"), "{why}");
+    }
+
+    #[test]
+    fn a_record_of_another_form_is_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open_in(place.path()).unwrap();
+        journal.keep(&record("1-1-1".into(), Deed::Freed)).unwrap();
+        let file = journal.path("1-1-1");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("\"version\":2", "\"version\":3")).unwrap();
+        let why = journal.kept("1-1-1").unwrap_err().to_string();
+        assert_eq!(why, "the record is of version 3, and this lockscope reads 2");
+        assert!(journal.records().unwrap().is_empty());
     }
 }

@@ -8,11 +8,14 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::check::Check;
+use super::comparisons;
 use super::gate::{Admission, Gate, Refusal};
 use super::journal::{Context, Journal};
-use super::keep::{self, Kept};
+use super::keep::{self, About, Deed, Kept, State};
+use super::keyspace::Keyspace;
 use super::plan::{Action, Plan};
 use super::program::{Operands, Write};
+use crate::audit;
 use crate::clock::Clock;
 use crate::dialects::Step;
 use crate::look::{Wanted, look};
@@ -78,7 +81,7 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Err(why) => return refused(id, why),
     };
     let kept = Err("only a release can be undone".into());
-    let mut attempt = Attempt { plan, admission, node, scripts: true, kept, ended: None };
+    let mut attempt = Attempt { plan, admission, node, scripts: true, kept, trace: None, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
@@ -98,15 +101,7 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         }
     };
     let outcome = attempt.write(&mut conn, &clock).await;
-    match (&outcome, &attempt.kept) {
-        (Outcome::Refused(_), _) => journal.forget(&id),
-        (Outcome::Done { .. }, Ok(kept)) => {
-            if let Err(why) = journal.keep(kept) {
-                attempt.kept = Err(why.to_string());
-            }
-        }
-        _ => {}
-    }
+    attempt.settle(&outcome, &id, journal);
     if let (Outcome::Done { .. }, Action::Undo(undone)) = (&outcome, &plan.action) {
         journal.forget(undone);
     }
@@ -139,6 +134,21 @@ fn renewed(plan: &Plan, found: i64) -> Option<String> {
     later.then(|| "it was renewed while you decided".into())
 }
 
+/// Asks, for each of these, whether undo will be possible, so that it is in the preview.
+pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
+    let mut conn = timeout(ANSWER, node.connect()).await;
+    for plan in plans {
+        plan.undo = match &mut conn {
+            Ok(Ok(conn)) => match timeout(ANSWER, keep::foresee(conn, plan)).await {
+                Ok(Ok(foreseen)) => Some(foreseen),
+                Ok(Err(error)) => Some(Err(format!("the server could not be asked: {}", text::said(&error)))),
+                Err(_) => Some(Err("the server does not answer".into())),
+            },
+            _ => Some(Err("the server could not be asked".into())),
+        };
+    }
+}
+
 fn moved(what: String) -> Outcome {
     Outcome::Refused(Refusal::Moved(what))
 }
@@ -162,22 +172,62 @@ struct Attempt<'a> {
     kept: Result<Kept, String>,
     /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
     ended: Option<i64>,
+    /// The record of an action that leaves nothing to put back.
+    trace: Option<Kept>,
 }
 
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
     async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
-        let lost = |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {error}"));
+        let lost =
+            |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
         let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
         let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(lost)?;
         let permitted = timeout(ANSWER, self.permitted(&mut conn)).await.map_err(late)?.map_err(lost)?;
         permitted?;
-        if self.plan.action == Action::Free {
-            let about = (id.to_string(), context.target.clone(), context.db, clock.now());
-            let kept = timeout(ANSWER, keep::read(&mut conn, self.plan, about)).await.map_err(late)?;
-            self.kept = kept.map_err(lost)?;
+        let here = timeout(ANSWER, Keyspace::read(&mut conn)).await.map_err(late)?.map_err(lost)?;
+        if let Some(then) = self.plan.keyspace.as_ref().filter(|_| comparisons::is_made("keyspace")) {
+            here.as_ref().map_err(String::clone).and_then(|here| here.continues(then)).map_err(Refusal::Moved)?;
+        }
+        let about = About {
+            id: id.to_string(),
+            target: context.target.clone(),
+            db: context.db,
+            keyspace: here.ok(),
+            by: audit::user(),
+            reason: context.reason.clone(),
+            at: clock.now().0,
+        };
+        match self.plan.action {
+            Action::Free => {
+                let kept = timeout(ANSWER, keep::read(&mut conn, self.plan, about)).await.map_err(late)?;
+                self.kept = kept.map_err(lost)?;
+            }
+            Action::Extend(_) => self.trace = Some(Kept::nothing(about, self.plan, Deed::Extended)),
+            Action::Undo(_) => {}
         }
         Ok(conn)
+    }
+
+    /// What is known of it by now, on record.
+    fn settle(&mut self, outcome: &Outcome, id: &str, journal: &mut Journal) {
+        match outcome {
+            Outcome::Refused(_) => journal.forget(id),
+            Outcome::Done { .. } | Outcome::Unknown(_) => {
+                let state = if matches!(outcome, Outcome::Done { .. }) { State::Confirmed } else { State::Unknown };
+                if let Ok(kept) = &mut self.kept {
+                    kept.state = state;
+                    if let Err(why) = journal.keep(kept) {
+                        self.kept = Err(why.to_string());
+                    }
+                }
+                if let Some(trace) = &mut self.trace {
+                    trace.state = state;
+                    // It only says what came last; the audit has it all the same.
+                    let _ = journal.keep(trace);
+                }
+            }
+        }
     }
 
     /// Whether each command may be sent: a script that is stopped half-way would leave half of it done.
@@ -219,8 +269,8 @@ impl Attempt<'_> {
             let answer = match timeout(ANSWER, running).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
-                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
-                Ok(Err(error)) => return unreachable(format!("the server refused it: {error}")),
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
+                Ok(Err(error)) => return unreachable(format!("the server refused it: {}", text::said(&error))),
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &checks) {
@@ -234,13 +284,16 @@ impl Attempt<'_> {
                 // The holder is the same, but what it holds has changed: keep that instead.
                 Answer::Moved(Check::Dump { .. }, _) => {
                     let Ok(before) = &self.kept else { break };
-                    let about = (before.id.clone(), before.target.clone(), before.db, clock.now());
+                    let about = About { at: clock.now().0, ..before.about.clone() };
                     match keep::read(conn, self.plan, about).await {
                         Ok(kept) => self.kept = kept,
-                        Err(error) => return unreachable(format!("the server could not be asked: {error}")),
+                        Err(error) => {
+                            return unreachable(format!("the server could not be asked: {}", text::said(&error)));
+                        }
                     }
                 }
                 Answer::Moved(check, now) => return moved(check.moved(&now)),
+                Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
                 Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
                 Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
             }
@@ -268,7 +321,7 @@ impl Attempt<'_> {
             match timeout(ANSWER, command.query_async::<i64>(conn)).await {
                 Ok(Ok(0)) => return moved(self.there_now().await),
                 Ok(Ok(_)) => return Outcome::Done { woken: 0, silent: None },
-                Ok(Err(error)) if is_lost(&error) => return self.unknown(&error.to_string()).await,
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
                 // Not known to this server, or not permitted.
                 Ok(Err(_)) => {}
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
@@ -315,6 +368,8 @@ enum Answer<'a> {
         ended: Option<i64>,
     },
     Moved(&'a Check, Value),
+    /// A write would fail, so that nothing was written, and why.
+    Unfit(String),
     /// Some of it was written, and then an error came.
     Half(String),
     Strange,
@@ -328,10 +383,20 @@ impl Answer<'_> {
             _ => None,
         };
         let text = |index: usize| match parts.get(index) {
-            Some(Value::BulkString(text)) => Some(text::visible(text)),
+            Some(Value::BulkString(text)) => Some(text::said(&String::from_utf8_lossy(text))),
+            _ => None,
+        };
+        let name = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(name)) => Some(text::visible(name)),
             _ => None,
         };
         match (number(0), number(1)) {
+            (Some(3), _) => Answer::Unfit(format!(
+                "{}{}{}",
+                text(1).unwrap_or_default(),
+                name(2).unwrap_or_default(),
+                text(3).unwrap_or_default()
+            )),
             (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
             (Some(1), Some(woken)) => {
                 let ended = match parts.get(4) {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::gate::Refusal;
+use super::keyspace::Keyspace;
 use super::lease;
 use super::program::Write;
 use super::semaphore;
@@ -72,6 +73,10 @@ pub struct Plan {
     pub doubt: Option<String>,
     /// When its key runs out, as it was shown; `None` where that is not known.
     pub end: Option<End>,
+    /// The data that it is meant for, whatever the address leads to by then; `None`: whatever is there.
+    pub keyspace: Option<Keyspace>,
+    /// Whether it can be undone, or why not; `None` where that was not asked.
+    pub undo: Option<Result<(), String>>,
 }
 
 impl Plan {
@@ -268,6 +273,8 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         only_by_force: None,
         doubt: None,
         end: lock.proof.end,
+        keyspace: None,
+        undo: None,
     }
 }
 
@@ -337,7 +344,7 @@ fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusal> {
         return Err(nothing_to_compare(lock));
     }
     checks.extend(release.premises.iter().cloned().map(|premise| match premise {
-        Premise::Field { key, field, value } => Check::NotOther { key, field, value },
+        Premise::Field { key, field, value } => Check::HeldAs { key, field, value },
         Premise::Unmarked { key, mark } => Check::Unmarked { key, mark },
     }));
     checks.dedup();

@@ -159,7 +159,7 @@ impl App {
 
     pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) {
         let choice = match kept {
-            Err(why) => return self.say(format!("what was freed can't be read: {why}"), now),
+            Err(why) => return self.say(why, now),
             Ok(None) => return self.say("nothing was freed here that could be put back".into(), now),
             Ok(Some(kept)) => kept.plan(NodeId(0), now).map(|plan| Choice::of("put it back", plan)),
         };

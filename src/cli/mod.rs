@@ -15,9 +15,9 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::fault::shown;
+use crate::fault::{Fault, quiet_pipe, shown};
 use crate::output::Column;
-use crate::text;
+use crate::{talk, text};
 pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
@@ -134,8 +134,11 @@ pub enum Command {
     /// Give a lock more time, or a lock without a TTL a time at all
     #[command(after_help = "Example: lockscope extend lock:nightly --holder worker-7 --ttl 10m")]
     Extend(Extend),
-    /// Put back what was freed, if nobody has taken it since
-    #[command(after_help = "Example: lockscope undo\nWithout an ID it is the last release on this machine.")]
+    /// Put back what was freed, if its place is still free and nobody held it since
+    #[command(after_help = "Example: lockscope undo\n\
+        Without an ID it is the last thing that you did on this target, and nothing before it.\n\
+        It needs --unwatched in scripts, since nobody watched whether others held the lock in between, and --force where\n\
+        the answer to the release was lost, or the server was restarted or is another one since.")]
     Undo(Undo),
     /// What was done with lockscope on this machine: by whom, when, why
     #[command(after_help = "Example: lockscope audit --json | jq 'select(.outcome == \"done\")'")]
@@ -294,6 +297,19 @@ pub struct Early {
     pub text: String,
     /// 0 for help and version, which belong on stdout, else 2.
     pub exit_code: u8,
+}
+
+impl Early {
+    /// Prints it where it belongs; the exit code comes back.
+    pub fn print(&self) -> Result<u8, Fault> {
+        if self.exit_code == 0 {
+            let mut out = io::stdout().lock();
+            quiet_pipe(out.write_all(self.text.as_bytes()).and_then(|()| out.flush()))?;
+        } else {
+            talk::say_all(&self.text);
+        }
+        Ok(self.exit_code)
+    }
 }
 
 impl Cli {

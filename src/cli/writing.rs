@@ -82,8 +82,17 @@ pub struct Extend {
 
 #[derive(Args, Clone, Debug)]
 pub struct Undo {
-    /// What 'release' said [default: the last one]
+    /// What 'release' said [default: the last thing that you did on this target]
     pub id: Option<String>,
+    /// List what can be put back, and do nothing; asks no server
+    #[arg(short, long, conflicts_with_all = ["id", "yes"])]
+    pub list: bool,
+    /// Also where nobody watched since it was freed: others may have held the lock in between
+    #[arg(long)]
+    pub unwatched: bool,
+    /// Also where it is not known that the release happened, or that the server has the same data still
+    #[arg(long)]
+    pub force: bool,
     /// Why, for the audit file
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,

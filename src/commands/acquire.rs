@@ -267,7 +267,7 @@ fn finish(
         "renewals": held.renewals(), "exit_code": exit });
     for fault in [fault, record.ended(held, &details).err()].into_iter().flatten() {
         let _ = fault.print(&mut std::io::stderr());
-        code = code.max(1);
+        code = code.max(fault.exit_code());
     }
     Ok(code)
 }

@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 
 use super::session::Session;
 use super::signals::{self, Signals};
-use crate::actions::{Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform};
+use crate::actions::{
+    Action, Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
+};
 use crate::cli::Environment;
 use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
 use crate::model::{LockView, Ttl};
 use crate::output;
+use crate::talk;
 use crate::text::{self, short_duration};
 
 /// Between two of many.
@@ -134,6 +137,7 @@ impl<'a> Operator<'a> {
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
+            shown["undo"] = json!(plan.undo.as_ref().map(undo_json));
             return print_json(&shown);
         }
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
@@ -147,11 +151,15 @@ impl<'a> Operator<'a> {
         let locks: Vec<LockView> = plans.iter().map(|(lock, _)| (*lock).clone()).collect();
         let hazards: BTreeSet<&String> = plans.iter().flat_map(|(_, plan)| &plan.hazards).collect();
         let refusals = plans.iter().filter_map(|(_, plan)| Some((plan, self.refusal(plan)?)));
+        let for_good = plans.iter().filter_map(|(_, plan)| Some((plan, plan.undo.as_ref()?.as_ref().err()?)));
         super::print(|out| {
             output::table::write(out, &locks, &self.session.look())?;
             hazards.iter().try_for_each(|hazard| writeln!(out, "beware: {hazard}"))?;
             for (plan, why) in refusals {
                 writeln!(out, "refused: {}: {why}", plan.key)?;
+            }
+            for (plan, why) in for_good {
+                writeln!(out, "can't be undone: {}: {why}", plan.key)?;
             }
             Ok(())
         })
@@ -179,12 +187,12 @@ impl<'a> Operator<'a> {
         }
         let mut shown = Vec::new();
         preview(plan, None, &mut shown)?;
-        eprint!("{}", String::from_utf8_lossy(&shown));
+        talk::say_all(&String::from_utf8_lossy(&shown));
         if self.session.settings.environment == Some(Environment::Prod) {
-            eprint!("This is production. Type the lock's name to {} it: ", plan.action.name());
+            talk::ask(&format!("This is production. Type the lock's name to {} it: ", plan.action.name()));
             return Ok(answer()? == text::visible(plan.key.as_bytes()));
         }
-        eprint!("Do that? [y/N] ");
+        talk::ask("Do that? [y/N] ");
         Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
     }
 
@@ -197,6 +205,9 @@ impl<'a> Operator<'a> {
             };
             let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
             result["renewed"] = json!(renewed.is_some());
+            if plan.action == Action::Free {
+                result["undo"] = undo_json(undo);
+            }
             return print_json(&result);
         }
         let mut line = match outcome {
@@ -258,6 +269,10 @@ pub fn in_doubt(plan: &Plan) -> Option<String> {
     Some(format!("{}: {doubt} Add --force if you know that it is a lock", plan.key))
 }
 
+fn undo_json(undo: &Result<(), String>) -> Value {
+    json!({ "possible": undo.is_ok(), "why": undo.as_ref().err() })
+}
+
 /// The exit code that goes with it.
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
@@ -268,7 +283,6 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
 }
 
 fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
-    use crate::actions::Action;
     let mut line = match &plan.action {
         Action::Free => match plan.permits() {
             Some(1) => format!("gave 1 permit back to {}", plan.key),
@@ -309,11 +323,15 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
     for hazard in &plan.hazards {
         writeln!(out, "  beware    {hazard}")?;
     }
+    match &plan.undo {
+        Some(Ok(())) => writeln!(out, "  undo      possible, while nobody takes the lock and its lease would run")?,
+        Some(Err(why)) => writeln!(out, "  undo      not possible: {why}")?,
+        None => {}
+    }
     refusal.map_or(Ok(()), |why| writeln!(out, "  refused   {why}"))
 }
 
 fn answer() -> Result<String, Fault> {
-    io::stderr().flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\n', '\r']).to_string())

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::audit::{read, state_directory};
 use crate::cli::Audit;
 use crate::fault::Fault;
-use crate::text;
+use crate::output::json::write_value;
+use crate::{talk, text};
 
 pub fn run(options: &Audit) -> Result<u8, Fault> {
     let place = state_directory().ok_or_else(|| Fault::finding("there is no home directory, and so no audit file"))?;
@@ -19,18 +20,21 @@ pub fn run(options: &Audit) -> Result<u8, Fault> {
     super::print(|out| {
         for entry in entries {
             match options.json {
-                true => writeln!(out, "{entry}")?,
+                true => {
+                    write_value(out, entry)?;
+                    out.write_all(b"\n")?;
+                }
                 false => writeln!(out, "{}", line(entry))?,
             }
         }
         Ok(())
     })?;
     if entries.is_empty() && !options.json {
-        eprintln!("nothing was done yet; it would be in {}", file.display());
+        talk::say(&format!("nothing was done yet; it would be in {}", file.display()));
     }
     if broken > 0 {
         let lines = if broken == 1 { "1 line".into() } else { format!("{broken} lines") };
-        eprintln!("left out {lines} of {} that can't be read", file.display());
+        talk::say(&format!("left out {lines} of {} that can't be read", file.display()));
     }
     Ok(0)
 }

@@ -198,7 +198,7 @@ impl Survey {
         match value {
             RawValue::Unread { why, .. } => {
                 self.unread += 1;
-                self.refused.get_or_insert_with(|| crate::text::visible(why.as_bytes()));
+                self.refused.get_or_insert_with(|| crate::text::harmless(&why));
             }
             value => {
                 self.looked.insert((node, key.clone()), Looked { key, value, ttl });

@@ -7,6 +7,7 @@ use crate::dialects::{self, default_patterns};
 use crate::fault::Fault;
 use crate::glob::{Glob, Globs};
 use crate::settings::Settings;
+use crate::text;
 
 pub fn run(settings: &Settings) -> Result<u8, Fault> {
     let path = |path: Option<std::path::PathBuf>| path.map_or("none".into(), |path| path.display().to_string());
@@ -36,7 +37,7 @@ pub fn run(settings: &Settings) -> Result<u8, Fault> {
     super::print(|out| {
         let mut last = "";
         for (label, text) in &lines {
-            writeln!(out, "{:<12} {text}", if label == &last { "" } else { label })?;
+            writeln!(out, "{:<12} {}", if label == &last { "" } else { label }, text::harmless(text))?;
             last = label;
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::monitor::{Monitor, Stream};
 use crate::output::{self, Place, columns};
 use crate::pace::Pace;
 use crate::settings::Talk;
+use crate::talk;
 
 pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
@@ -165,12 +166,12 @@ impl ProgressLine {
         let walked: u64 = monitor.nodes().iter().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
         let keys: u64 = monitor.nodes().iter().filter_map(|node| node.facts.keys.known()).sum();
         let percent = (walked * 100).checked_div(keys).unwrap_or(0).min(100);
-        eprint!("\r\x1b[Kscanning: {percent}% of {keys} keys, {} locks so far", monitor.table().held());
+        talk::progress(&format!("scanning: {percent}% of {keys} keys, {} locks so far", monitor.table().held()));
     }
 
     fn clear(&self) {
         if self.shown.is_some() {
-            eprint!("\r\x1b[K");
+            talk::progress("");
         }
     }
 }

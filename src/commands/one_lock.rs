@@ -61,7 +61,8 @@ async fn missing(session: &Session, key: &Key) -> Fault {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),
     };
-    match kind {
+    // A module may name its types as it likes.
+    match kind.map(|kind| text::visible(kind.as_bytes())) {
         Err(error) => session.fault(&error),
         Ok(kind) if kind == "none" => Fault::finding(format!(
             "there is no key {key} in database {} of {}; 'lockscope ls' lists what is there",

@@ -5,7 +5,7 @@ use std::io;
 use super::act::{Operator, ended, exit_code, in_doubt};
 use super::session::Session;
 use super::{ls, one_lock};
-use crate::actions::{DryRuns, Freeing, Plan, dry_run, plan};
+use crate::actions::{DryRuns, Freeing, Plan, dry_run, foresee, plan};
 use crate::cli::Release;
 use crate::clock::Clock;
 use crate::fault::Fault;
@@ -40,7 +40,8 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
         None => plan::free(&lock, asked, now),
     };
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
-    let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
+    let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
+    foresee(&session.topology.nodes()[0], [&mut plan]).await;
     if options.dry_run {
         let kept = operator.keep_plans(&[&plan]);
         operator.show(&plan, kept.as_deref().ok())?;
@@ -95,11 +96,12 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     one_lock::prove(session, &mut locks).await?;
     let now = monitor.clock.now();
     let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
-    let plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
+    let mut plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if !options.yes {
+        foresee(&session.topology.nodes()[0], plans.iter_mut().map(|(_, plan)| plan)).await;
         let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>());
         operator.show_all(&plans, kept.as_deref().ok())?;
         let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();

@@ -16,7 +16,7 @@ use crate::output::{Look, Place};
 use crate::pace::Pace;
 use crate::settings::{Outside, Settings, Talk};
 use crate::topology::{Endpoint, Topology};
-use crate::{glob, servers};
+use crate::{glob, servers, talk};
 
 /// A target, ready to be asked.
 pub struct Session {
@@ -129,7 +129,7 @@ impl Session {
     /// Says something on stderr, unless asked to be quiet.
     pub fn say(&self, text: &str) {
         if self.settings.talk > Talk::Quiet {
-            eprintln!("{text}");
+            talk::say(text);
         }
     }
 

@@ -1,43 +1,134 @@
-//! `lockscope undo`: puts back what was freed.
+//! `lockscope undo`: puts back what was freed, if it was, if this is the data it was freed in, and if its place is still
+//! free. What can't be known is said, and needs a word of its own.
+
+mod list;
+
+use std::io::IsTerminal;
+
+use redis::aio::MultiplexedConnection;
 
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
-use crate::actions::{Journal, Kept};
+use crate::actions::{Deed, Happened, Journal, Kept, Keyspace, last_done};
 use crate::cli::{Global, Undo};
 use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::model::NodeId;
+use crate::model::{NodeId, Time};
+use crate::text::{self, short_duration};
 
 pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
+    if options.list {
+        return list::run(options.json);
+    }
     let session = Session::open(global).await?;
     ended(undo(&session, options).await, "undo", None, options.json)
 }
 
 async fn undo(session: &Session, options: &Undo) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
-    let kept = kept(operator.journal(), options.id.as_deref())?;
-    let here = &session.topology.nodes()[0];
-    if (kept.target.as_str(), kept.db) != (session.shown.as_str(), here.db) {
-        return Err(Fault::usage(format!(
-            "{} was freed on {} (database {}), not on {}; give that server with --url",
-            kept.id, kept.target, kept.db, session.shown
-        )));
+    let named = options.id.as_deref().map(|id| named(operator.journal(), id)).transpose()?;
+    let now = Clock::start().now();
+    let mut conn = session.topology.nodes()[0].connect().await.map_err(|error| session.fault(&error))?;
+    let here = Keyspace::read(&mut conn).await.map_err(|error| session.fault(&error))?;
+    let kept = match named {
+        Some(kept) => kept,
+        None => last(session, operator.journal(), here.as_ref().ok(), now)?,
+    };
+    let asks = !options.yes && std::io::stdin().is_terminal();
+    let mut doubts = Vec::new();
+    if let Some(doubt) = in_this_data(session, &kept, &here)? {
+        doubts.push((doubt, options.force, "--force"));
     }
-    let plan = kept.plan(NodeId(0), Clock::start().now()).map_err(|why| Fault::finding(why.to_string()))?;
+    if let Some(doubt) = freed(session, &mut conn, &kept).await? {
+        doubts.push((doubt, options.force, "--force"));
+    }
+    let told = freed_when(&kept, now);
+    doubts.push((
+        format!("{told}; nobody watched it since, so that others may have held it in between"),
+        options.unwatched,
+        "--unwatched",
+    ));
+    let kept = if doubts.len() > 1 { kept.insisted(here.ok()) } else { kept };
+    let mut plan = kept.plan(NodeId(0), now).map_err(|why| Fault::finding(why.to_string()))?;
+    for (doubt, settled, option) in doubts {
+        // Whoever is asked reads it before the answer.
+        if !settled && !asks && (options.yes || option == "--force") {
+            return Err(Fault::finding(format!("{doubt}; {option} puts it back all the same")));
+        }
+        plan.hazards.push(format!("{doubt}."));
+    }
+    if options.id.is_none() {
+        session.say(&format!("undo {}: {told}", kept.id()));
+    }
     if !operator.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
     }
     Ok(exit_code(&operator.perform(&plan).await?))
 }
 
-fn kept(journal: &Journal, id: Option<&str>) -> Result<Kept, Fault> {
-    let unreadable = |why| Fault::finding(format!("what was freed can't be read: {why}"));
+fn unreadable(why: std::io::Error) -> Fault {
+    Fault::finding(format!("what was freed can't be read: {why}"))
+}
+
+fn named(journal: &Journal, id: &str) -> Result<Kept, Fault> {
     journal.kept(id).map_err(unreadable)?.ok_or_else(|| {
-        Fault::finding(match id {
-            Some(id) => format!(
-                "nothing is kept under {id:?}: it was put back already, or is no id; 'lockscope audit' lists them"
-            ),
-            None => "nothing was freed on this machine that could be put back".to_string(),
-        })
+        Fault::finding(format!(
+            "nothing is kept under {id:?}: it was put back already, or is no id; 'lockscope undo --list' lists them"
+        ))
     })
+}
+
+/// What this user did last in the data that is here.
+fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time) -> Result<Kept, Fault> {
+    let db = session.topology.nodes()[0].db;
+    let done = journal.done_here(here, &session.shown, db).map_err(unreadable)?;
+    match last_done(done, now) {
+        Ok(Some(kept)) => Ok(kept),
+        Ok(None) => Err(Fault::finding(format!(
+            "nothing was freed on {} (database {db}) that could be put back; 'lockscope undo --list' lists what was freed \
+             elsewhere",
+            session.shown
+        ))),
+        Err(why) => Err(Fault::finding(why)),
+    }
+}
+
+/// Whether this is the data that it was freed in; what is in doubt of that.
+fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>) -> Result<Option<String>, Fault> {
+    let about = &kept.about;
+    let (same_db, same_address) = (about.db == session.topology.nodes()[0].db, about.target == session.shown);
+    let doubt = match (here, &about.keyspace) {
+        (Ok(here), Some(then)) => here.continues(then).err(),
+        (Err(why), _) => Some(why.clone()),
+        (_, None) => Some("the server did not tell then which one it is".into()),
+    };
+    match doubt {
+        None if same_db => Ok(None),
+        Some(why) if same_db && same_address => Ok(Some(format!("{} was freed on {}: {why}", about.id, about.target))),
+        _ => Err(Fault::usage(format!(
+            "{} was freed on {} (database {}), not on {}; give that server with --url",
+            about.id, about.target, about.db, session.shown
+        ))),
+    }
+}
+
+/// Whether it was freed at all; what is in doubt of that.
+async fn freed(session: &Session, conn: &mut MultiplexedConnection, kept: &Kept) -> Result<Option<String>, Fault> {
+    if kept.deed != Deed::Freed {
+        return Ok(None);
+    }
+    match kept.happened(conn).await.map_err(|error| session.fault(&error))? {
+        Happened::Yes => Ok(None),
+        Happened::No => Err(Fault::finding(kept.not_freed())),
+        Happened::CanNotTell => Ok(Some(kept.perhaps_freed())),
+    }
+}
+
+/// When it was freed, by whom and why, in a clause.
+fn freed_when(kept: &Kept, now: Time) -> String {
+    let about = &kept.about;
+    let ago = short_duration(now.since(Time(about.at)).as_millis() as u64);
+    let safe = |text: &String| text::visible(text.as_bytes());
+    let why = about.reason.as_ref().map(|why| format!(", because {}", safe(why))).unwrap_or_default();
+    format!("{} was freed {ago} ago by {}{why}", kept.lock(), safe(&about.by))
 }

@@ -88,6 +88,14 @@ fn remove(sight: &Sight<'_>, id: &[u8]) -> Step {
     }
 }
 
+/// A permit is put back only while it lasts, and only in a place that is still free.
+fn within_limit(sight: &Sight<'_>, release: Release) -> Release {
+    let key = || sight.key.to_vec();
+    release
+        .unless(Obstacle::Ended { key: key(), lease_ms: 0 })
+        .unless(Obstacle::Members { key: key(), lease_ms: Some(0) })
+}
+
 impl Medallion {
     /// Readers and a writer keep each other out.
     fn shut_out_by_other_half(&self, sight: &Sight<'_>, release: Release) -> Release {
@@ -127,7 +135,8 @@ impl Dialect for Medallion {
                 members.iter().map(|id| remove(sight, id)).fold(Release::default(), Release::and).warn(ONE_TTL)
             }
             RawValue::Zset { members, .. } => {
-                live(members, sight.now).map(|(id, _)| remove(sight, id)).fold(Release::default(), Release::and)
+                let all = live(members, sight.now).map(|(id, _)| remove(sight, id));
+                within_limit(sight, all.fold(Release::default(), Release::and))
             }
             _ if a_writer_waits(sight) => Release::delete(sight.key)
                 .warn("Nobody holds this key: a writer waits here for the readers to leave, and keeps new ones out."),
@@ -139,7 +148,7 @@ impl Dialect for Medallion {
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         let release = match sight.value {
             RawValue::Set { .. } => Release::default().and(remove(sight, token)).warn(ONE_TTL),
-            RawValue::Zset { .. } => Release::default().and(remove(sight, token)),
+            RawValue::Zset { .. } => within_limit(sight, Release::default().and(remove(sight, token))),
             _ => return self.release(sight),
         };
         self.shut_out_by_other_half(sight, release)

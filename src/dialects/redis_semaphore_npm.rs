@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape, sight};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
 use crate::model::{Holder, Mode, RawValue, Time};
 
 pub struct RedisSemaphoreNpm;
@@ -60,6 +60,13 @@ fn remove(sight: &Sight<'_>, member: &[u8]) -> Step {
     Step::RemoveScored { key: sight.key.to_vec(), member: member.to_vec() }
 }
 
+/// A permit is put back only while it lasts, and only in a place that is still free.
+fn within_limit(sight: &Sight<'_>, members: &Members, release: Release) -> Release {
+    let (key, lease_ms) = (sight.key.to_vec(), lease_ms(members, sight));
+    let ended = lease_ms.map(|lease_ms| Obstacle::Ended { key: key.clone(), lease_ms });
+    ended.into_iter().chain([Obstacle::Members { key: key.clone(), lease_ms }]).fold(release, Release::unless)
+}
+
 impl Dialect for RedisSemaphoreNpm {
     fn name(&self) -> &'static str {
         "redis-semaphore-npm"
@@ -96,7 +103,8 @@ impl Dialect for RedisSemaphoreNpm {
             // Exactly the permits that were seen: one given out since is kept.
             RawValue::Zset { members, .. } => {
                 let seen = permits(members, sight).into_iter();
-                seen.map(|holder| remove(sight, holder.token.as_bytes())).fold(Release::default(), Release::and)
+                let all = seen.map(|holder| remove(sight, holder.token.as_bytes()));
+                within_limit(sight, members, all.fold(Release::default(), Release::and))
             }
             _ => Release::delete(sight.key),
         };
@@ -105,7 +113,9 @@ impl Dialect for RedisSemaphoreNpm {
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         match sight.value {
-            RawValue::Zset { .. } => Release::default().and(remove(sight, token)).warn_of_copies(),
+            RawValue::Zset { members, .. } => {
+                within_limit(sight, members, Release::default().and(remove(sight, token))).warn_of_copies()
+            }
             _ => self.release(sight),
         }
     }

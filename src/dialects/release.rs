@@ -208,7 +208,7 @@ pub struct Release {
     pub only_by_force: Option<&'static str>,
     /// What must be so beside the holders that lose it: the way in which the lock is held.
     pub premises: Vec<Premise>,
-    /// What must not be there for the release to be taken back: a hold that shuts the one that was freed out.
+    /// What must not be so for the release to be taken back.
     pub obstacles: Vec<Obstacle>,
 }
 
@@ -221,11 +221,26 @@ pub enum Premise {
     Unmarked { key: Vec<u8>, mark: Vec<u8> },
 }
 
-/// A hold that shuts another one out.
+/// What leaves no free place, by the library's own rule, for a hold that was freed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Obstacle {
+    /// A hold under this key shuts it out.
     Key(Vec<u8>),
+    /// A member of a sorted set does.
     Scored { key: Vec<u8>, member: Vec<u8> },
+    /// The hash is there, and this field says that it is held in another way.
+    Mode { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
+    /// The fields of the hash are holders, and there are as many as may be. Where the library stores no limit, it is
+    /// only known that as many as there were are allowed.
+    Fields { key: Vec<u8>, limit: Option<u64> },
+    /// The same for the members of a sorted set. One counts until so long after its score, or for ever.
+    Members { key: Vec<u8>, lease_ms: Option<i64> },
+    /// A member of the sorted set holds until so long after its score, and not longer.
+    Ended { key: Vec<u8>, lease_ms: i64 },
+    /// This field says when the hold ends, in milliseconds of Unix time.
+    EndField { key: Vec<u8>, field: Vec<u8> },
+    /// The hold ends with the last of these keys.
+    Leases(Vec<Vec<u8>>),
 }
 
 impl Release {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
 use crate::model::{Holder, Mode, RawValue};
 
 const PREFIX: &[u8] = b"uniquejobs:";
@@ -80,10 +80,16 @@ impl Dialect for UniqueJobs {
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         let key = sight.key.to_vec();
-        Release::default()
+        let release = Release::default()
             .and(Step::DeleteField { key: key.clone(), field: token.to_vec() })
-            .and(Step::WhenEmptied { key, besides: None, then: cleanup(sight) })
+            .and(Step::WhenEmptied { key: key.clone(), besides: None, then: cleanup(sight) })
             .warn(RUNS_TWICE)
+            .unless(Obstacle::Fields { key, limit: limit(sight.value, token) });
+        if is_version_9(sight.value) {
+            return release;
+        }
+        // A job that is primed has the place already, and is about to lock it.
+        release.unless(Obstacle::Key(companion(sight.key, b":PRIMED")))
     }
 
     fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
@@ -124,6 +130,13 @@ fn is_digest(text: &[u8]) -> bool {
     colon > 0 && (shape::is_hex(hash, 32) || shape::is_hex(hash, 64))
 }
 
+/// How many may hold it, where that is stored.
+fn limit(value: &RawValue, token: &[u8]) -> Option<u64> {
+    let RawValue::Hash { fields, .. } = value else { return None };
+    let (jid, value) = fields.iter().find(|(jid, _)| **jid == *token)?;
+    Job::read(jid, value)?.limit
+}
+
 fn is_version_9(value: &RawValue) -> bool {
     matches!(value, RawValue::Hash { fields, .. } if fields.iter().any(|(_, value)| value.starts_with(b"{")))
 }
@@ -146,7 +159,7 @@ impl Job {
         Some(Job {
             holder: Holder {
                 since,
-                client: document.get("worker").and_then(|worker| worker.as_str()).map(String::from),
+                client: document.get("worker").and_then(|worker| sight::name(worker.as_str()?.as_bytes())),
                 ..holder
             },
             limit: document.get("limit").and_then(|limit| limit.as_u64()),

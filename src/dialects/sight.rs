@@ -54,7 +54,7 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// A name out of a value, safe to be shown.
+/// A name out of a value, safe to be shown: what a holder is called by beside its token is escaped here, and only here.
 pub(super) fn name(bytes: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(|| text::visible(bytes))
 }

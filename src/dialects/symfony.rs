@@ -73,7 +73,8 @@ impl Dialect for Symfony {
                 let step = Step::RemoveScored { key: sight.key.to_vec(), member: token.to_vec() };
                 let writer = Obstacle::Scored { key: sight.key.to_vec(), member: EXCLUSIVE.to_vec() };
                 let reads = Premise::Unmarked { key: sight.key.to_vec(), mark: EXCLUSIVE.to_vec() };
-                Release::default().and(step).while_so(reads).warn(NOT_TOLD).unless(writer)
+                let ended = Obstacle::Ended { key: sight.key.to_vec(), lease_ms: 0 };
+                Release::default().and(step).while_so(reads).warn(NOT_TOLD).unless(writer).unless(ended)
             }
             _ => self.release(sight),
         }

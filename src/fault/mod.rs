@@ -25,6 +25,7 @@ pub enum Exit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub exit: Exit,
+    /// Harmless to a terminal, whatever it quotes.
     sentence: String,
     /// Lines to print beneath, such as the place of the error in a filter.
     detail: Option<String>,
@@ -44,17 +45,18 @@ impl Fault {
     }
 
     fn new(exit: Exit, sentence: impl Into<String>) -> Fault {
-        Fault { exit, sentence: sentence.into(), detail: None }
+        Fault { exit, sentence: text::harmless(&sentence.into()), detail: None }
     }
 
     /// With lines to print beneath the sentence.
     pub fn with_detail(self, detail: impl Into<String>) -> Fault {
-        Fault { detail: Some(detail.into()), ..self }
+        let lines: Vec<String> = detail.into().split('\n').map(text::harmless).collect();
+        Fault { detail: Some(lines.join("\n")), ..self }
     }
 
     /// The same, with where it comes from in front: a variable, a line of a file.
     pub fn at(self, place: &str) -> Fault {
-        Fault { sentence: format!("{place}: {}", self.sentence), ..self }
+        Fault { sentence: text::harmless(&format!("{place}: {}", self.sentence)), ..self }
     }
 
     pub fn exit_code(&self) -> u8 {

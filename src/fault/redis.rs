@@ -172,10 +172,8 @@ fn io_kind(err: &RedisError) -> Option<io::ErrorKind> {
     shared.downcast_ref::<io::Error>().map(io::Error::kind)
 }
 
-/// What others said, on one line and harmless to a terminal.
 fn cleaned(said: &str) -> String {
-    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    text::visible(line.as_bytes())
+    text::said(&said)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// One holder of a lock. Everything but the token is there only where the library stores it.
+/// One holder of a lock. Everything but the token is there only where the library stores it. Texts are escaped already.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Holder {
     pub token: Token,

@@ -16,7 +16,7 @@ use crate::contention::rates::Rates;
 use crate::dialects::Recogniser;
 use crate::model::{Key, NodeId, Observation, Sample, Time, Tries};
 use crate::monitor::Monitor;
-use crate::text::short_duration;
+use crate::text::{self, short_duration};
 use crate::topology::Node;
 
 /// After a burst that could not be.
@@ -144,7 +144,7 @@ impl Sampler {
                     (told, Some(duty.pause))
                 }
                 Err(NoBurst::Refused(why)) => (Sampling::Refused(why), None),
-                Err(NoBurst::Lost(error)) => (Sampling::Failed(error.to_string()), Some(RETRY)),
+                Err(NoBurst::Lost(error)) => (Sampling::Failed(text::said(&error)), Some(RETRY)),
             };
             if out.send(Incoming::Sampled(self.node.id, told)).await.is_err() {
                 return;

@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::model::{EventBatch, Key, Source, Time};
 use crate::servers::{self, Coverage, Gap, Readiness};
+use crate::text;
 use crate::topology::Node;
 
 use guard::Guard;
@@ -93,7 +94,7 @@ pub async fn follow(mut follower: Follower) {
                 if began.elapsed() > LONGEST_RETRY {
                     retry = FIRST_RETRY;
                 }
-                let down = Signal::Down { why: error.to_string(), retry_in: retry, at: follower.clock.now() };
+                let down = Signal::Down { why: text::said(&error), retry_in: retry, at: follower.clock.now() };
                 if follower.out.send(down).await.is_err() {
                     return;
                 }

@@ -161,7 +161,7 @@ fn holder(holder: &Holder, look: &Look) -> String {
     let whole = holder.token.to_string();
     let mut parts = vec![look.token(&whole)];
     for text in [&holder.client, &holder.host].into_iter().flatten() {
-        let text = text::visible(text.as_bytes());
+        let text = text::harmless(text);
         if !whole.contains(&text) {
             parts.push(text);
         }

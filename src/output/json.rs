@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::ser::Formatter;
 
 use super::Place;
 use super::closer::{Belonging, Waiting};
@@ -74,10 +75,19 @@ pub fn write_value(out: &mut impl Write, value: &impl Serialize) -> io::Result<(
     value.serialize(&mut serializer).map_err(io::Error::from)
 }
 
+/// Any value over several lines, for people too, as harmless to a terminal.
+pub fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    for line in serde_json::to_string_pretty(value)?.lines() {
+        Harmless.write_string_fragment(out, line)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
 /// serde_json escapes what JSON asks for; this escapes what a terminal would obey, hide or reorder by as well.
 struct Harmless;
 
-impl serde_json::ser::Formatter for Harmless {
+impl Formatter for Harmless {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         if text::is_plain(fragment.as_bytes()) {
             return out.write_all(fragment.as_bytes());

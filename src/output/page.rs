@@ -9,7 +9,7 @@ use super::{Look, Place};
 use crate::dialects::Claim;
 use crate::inspect::{Belonging, Health, Inspection, Waiter};
 use crate::model::{HeldIs, Hold, Holder, Kind, LockView, RawValue, Time, Token, Ttl};
-use crate::text::{short_duration, visible};
+use crate::text::{harmless, short_duration, visible};
 
 /// What the lock's library says about waiting for it, renewing it and freeing it, as sentences.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -36,15 +36,15 @@ pub fn write(
     writeln!(out, "{}  {}{stale}", look.plain(lock.key.to_string()), look.painted(paint(state), state.label()))?;
     let mut lines: Vec<(&str, String)> = Vec::new();
     lines.push(("state", format!("{}, sure to {:.2}", state.name(), lock.verdict.confidence)));
-    lines.extend(lock.verdict.evidence.iter().map(|sentence| ("evidence", visible(sentence.as_bytes()))));
+    lines.extend(lock.verdict.evidence.iter().map(|sentence| ("evidence", harmless(sentence))));
     for finding in &lock.findings {
-        let sentence = visible(finding.sentence.as_bytes());
+        let sentence = harmless(&finding.sentence);
         lines.push(("findings", format!("{}: {sentence} (sure to {:.2})", finding.name, finding.confidence)));
         lines.extend(finding.settle.as_ref().map(|settle| ("findings", format!("  to settle it: {settle}"))));
     }
     lines.push(("library", library_line(lock)));
     let what = format!("{}, {} {}", lock.type_name, lock.mode.name(), lock.kind.name());
-    lines.push(("type", visible(what.as_bytes())));
+    lines.push(("type", harmless(&what)));
     lines.push(("node", format!("{}, database {}", place.node(lock.node), place.db)));
     if lock.holders.is_empty() && lock.kind == Kind::Lock {
         lines.push(("holder", "not known".into()));
@@ -66,7 +66,7 @@ pub fn write(
     lines.extend(lock.past.iter().rev().map(|hold| ("before", past_line(hold))));
     lines.extend(lock.usual.as_ref().map(|usual| ("usual", usual.describe())));
     for (label, sentences) in [("waiting", &notes.waiting), ("renewing", &notes.renewal), ("freeing", &notes.release)] {
-        lines.extend(sentences.iter().map(|sentence| (label, visible(sentence.as_bytes()))));
+        lines.extend(sentences.iter().map(|sentence| (label, harmless(sentence))));
     }
     let mut last = "";
     for (label, text) in lines {
@@ -92,11 +92,8 @@ fn library_line(lock: &LockView) -> String {
 fn holder_line(holder: &Holder) -> String {
     let mut parts = vec![holder.token.to_string()];
     let texts = [("host", &holder.host), ("thread", &holder.thread), ("client", &holder.client)];
-    parts.extend(
-        texts
-            .iter()
-            .filter_map(|(name, text)| text.as_ref().map(|text| format!("{name} {}", visible(text.as_bytes())))),
-    );
+    parts
+        .extend(texts.iter().filter_map(|(name, text)| text.as_ref().map(|text| format!("{name} {}", harmless(text)))));
     parts.extend(holder.pid.map(|pid| format!("pid {pid}")));
     parts.extend(holder.count.map(|count| format!("count {count}")));
     parts.extend(holder.mode.map(|mode| mode.name().to_string()));
@@ -137,8 +134,8 @@ fn value_line(value: &RawValue) -> String {
         RawValue::Zset { len, .. } => format!("a sorted set of {len} members"),
         RawValue::Set { len, .. } => format!("a set of {len} members"),
         RawValue::List { len } => format!("a list of {len} elements"),
-        RawValue::Other(name) => format!("a {}", visible(name.as_bytes())),
-        RawValue::Unread { why, .. } => format!("not read: {}", visible(why.as_bytes())),
+        RawValue::Other(name) => format!("a {}", harmless(name)),
+        RawValue::Unread { why, .. } => format!("not read: {}", harmless(why)),
     }
 }
 
@@ -152,7 +149,7 @@ fn key_line(key: &Belonging) -> String {
         Some(Ttl::Never) => ", no TTL".into(),
         None => String::new(),
     };
-    format!("{} {}, {}{lives}", key.key, visible(key.value.type_name().as_bytes()), key.describe_length())
+    format!("{} {}, {}{lives}", key.key, harmless(key.value.type_name()), key.describe_length())
 }
 
 fn past_line(hold: &Hold) -> String {

@@ -169,6 +169,7 @@ pub static OPERATOR: &[Need] = &[
     may("dump", &[Key], "keeping what is freed, so that it can be put back"),
     may("restore", &[Key, Word("0"), Word("x")], "putting back what was freed"),
     may("pexpireat", &[Key, Word("1")], "putting back what was freed"),
+    may("hstrlen", &[Key, Word("f")], "keeping what is freed, so that it can be put back"),
     may("lpos", &[Key, Word("v")], "undoing the return of a token"),
     may("sismember", &[Key, Word("m")], PARTS),
     may("incr", &[Key], "fencing tokens of test locks"),

@@ -88,7 +88,7 @@ fn replicas(info: &InfoText<'_>) -> Vec<Replica> {
             let part = |part: &str| info.part(&format!("slave{index}"), part);
             let behind = written.zip(part("offset").and_then(|offset| offset.parse::<u64>().ok()));
             Replica {
-                address: format!("{}:{}", part("ip").unwrap_or("?"), part("port").unwrap_or("?")),
+                address: format!("{}:{}", shown(part("ip")), shown(part("port"))),
                 online: part("state") == Some("online"),
                 lag_s: part("lag").and_then(|lag| lag.parse().ok()),
                 behind: behind.map(|(written, offset)| written.saturating_sub(offset)),
@@ -97,9 +97,14 @@ fn replicas(info: &InfoText<'_>) -> Vec<Replica> {
         .collect()
 }
 
+/// A server says what it likes.
+fn shown(part: Option<&str>) -> String {
+    part.map_or("?".into(), |part| crate::text::visible(part.as_bytes()))
+}
+
 fn upstream(info: &InfoText<'_>) -> Upstream {
     Upstream {
-        master: format!("{}:{}", info.text("master_host").unwrap_or("?"), info.text("master_port").unwrap_or("?")),
+        master: format!("{}:{}", shown(info.text("master_host")), shown(info.text("master_port"))),
         link_up: info.text("master_link_status") == Some("up"),
         silent_s: info.number("master_last_io_seconds_ago"),
         syncing: info.flag("master_sync_in_progress").unwrap_or(false),

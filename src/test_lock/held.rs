@@ -7,6 +7,7 @@ use redis::RedisError;
 
 use super::wire::{Answer, Failure, Wire};
 use super::{Lease, Other, Request};
+use crate::text;
 
 /// How long giving a lock back may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -118,7 +119,7 @@ impl Held {
             Err(failure) => {
                 let error = failure.error();
                 let now = Instant::now();
-                self.trouble = Some(error.to_string());
+                self.trouble = Some(text::said(&error));
                 if !self.lease.stands(now) {
                     return Turn::Lost(self.unconfirmed());
                 }
@@ -184,7 +185,7 @@ impl fmt::Display for Loss {
             Loss::Unconfirmed { ttl, why } => {
                 write!(f, "its lease of {} ended without a renewal", humantime::format_duration(*ttl))?;
                 match why {
-                    Some(why) => write!(f, " ({})", crate::text::visible(why.as_bytes())),
+                    Some(why) => write!(f, " ({})", why),
                     None => Ok(()),
                 }
             }

@@ -33,7 +33,7 @@ pub fn fit_right(text: &str, width: usize, theme: Theme) -> String {
 /// Any text that is not all our own, safe to look at on this terminal.
 pub fn safe(text: &str, theme: Theme) -> String {
     // What was made visible before is not escaped twice: nothing that is printable changes here.
-    let text: String = if text::is_plain(text.as_bytes()) { text.into() } else { text::visible(text.as_bytes()) };
+    let text = text::harmless(text);
     if theme.ascii { text::ascii(&text) } else { text }
 }
 
@@ -114,7 +114,7 @@ pub fn holder(app: &App, holder: &Holder) -> String {
         let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
         // A network card's number tells an operator less than the token does.
         if !host.starts_with("mac ") {
-            parts = vec![format!("{}{pid}", text::visible(host.as_bytes()))];
+            parts = vec![format!("{}{pid}", text::harmless(host))];
         }
     }
     parts.join(" ")

@@ -122,7 +122,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                 }
                 Taken::Failed(error) | Taken::Unknown(error) => {
                     self.tally.acquire.failed += 1;
-                    self.tally.failed(asked, error.to_string());
+                    self.tally.failed(asked, text::said(&error));
                 }
                 Taken::Stopped => return self.over.clone().await,
             }
@@ -168,7 +168,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
             }
             Released::Unknown(error) => {
                 self.tally.release.failed += 1;
-                self.tally.failed(asked, error.to_string());
+                self.tally.failed(asked, text::said(&error));
             }
         }
     }
@@ -209,7 +209,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                 }
                 Turn::Trouble(error) => {
                     self.tally.renew.failed += 1;
-                    self.tally.failed(woke, error.to_string());
+                    self.tally.failed(woke, text::said(&error));
                 }
                 Turn::Lost(loss) => {
                     let restarted = match &loss {

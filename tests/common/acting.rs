@@ -98,7 +98,7 @@ impl Acting {
     }
 
     pub fn kept(&self, id: &str) -> Kept {
-        self.journal.kept(Some(id)).expect("readable records").expect("something is kept")
+        self.journal.kept(id).expect("readable records").expect("something is kept")
     }
 
     pub async fn undo(&mut self, id: &str) -> Performed {

@@ -9,6 +9,7 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod broken;
 pub mod changing;
 pub mod driven;
 pub mod hashes;

@@ -4,7 +4,7 @@ use super::check::{Check, bytes, count, percent};
 use crate::servers::{
     Fact, Flavor, Memory, Mode, Persistence, Product, Readiness, Replica, Role, ServerFacts, Upstream,
 };
-use crate::text::{short_duration, visible};
+use crate::text::{harmless, short_duration};
 
 /// Takes the fact, or returns the check that says why it is not known.
 macro_rules! known {
@@ -180,7 +180,7 @@ pub fn replication(facts: &ServerFacts) -> Check {
 }
 
 fn replica(name: &'static str, Upstream { master, link_up, silent_s, syncing }: &Upstream) -> Check {
-    let master = visible(master.as_bytes());
+    let master = harmless(master);
     let fix = format!("Connect to the master: --url redis://{master}");
     if !link_up {
         let doing = if *syncing { "is still copying it" } else { "has lost it" };

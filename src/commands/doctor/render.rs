@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Check, Report, Status};
+use crate::output::json::write_pretty;
 use crate::servers::{Mode, Role};
 use crate::text::wrap;
 
@@ -81,8 +82,7 @@ pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
             sampling: &report.sampling_acl,
         },
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    write_pretty(out, &document)
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::model::Key;
-use crate::text::{short_duration, visible};
+use crate::text::{harmless, short_duration};
 use crate::watchdog_probe::canary::{End, Report};
 use crate::watchdog_probe::latencies::Latencies;
 use crate::watchdog_probe::tally::{Event, Kind, Step};
@@ -144,7 +144,7 @@ fn event(event: &Event) -> Value {
 }
 
 fn sentence(event: &Event) -> String {
-    let (lasted, why) = (event.lasted.map(short).unwrap_or_default(), visible(event.why.as_bytes()));
+    let (lasted, why) = (event.lasted.map(short).unwrap_or_default(), harmless(&event.why));
     match event.kind {
         Kind::Away => format!("the server did not answer for {lasted} ({why})"),
         Kind::Lost => format!("the lock was lost: {why}"),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::lock::{UNLOCKED, count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
-use crate::dialects::{Claim, Release, Step};
+use crate::dialects::{Claim, Obstacle, Release, Step};
 use crate::model::{Holder, Mode, Time, Token};
 
 const COUNT: &[u8] = b":lock_count";
@@ -41,17 +41,24 @@ pub fn read(fields: Fields<'_>) -> Option<Claim> {
 pub fn release(name: &[u8], tokens: impl IntoIterator<Item = Token>) -> Release {
     let mut release = Release::default();
     for token in tokens {
-        release.steps.extend(take_out(name, token.as_bytes()));
+        for field in fields_of(token.as_bytes()) {
+            let key = name.to_vec();
+            if field.ends_with(EXPIRY) {
+                release = release.unless(Obstacle::EndField { key: key.clone(), field: field.clone() });
+            }
+            release = release.and(Step::DeleteField { key, field });
+        }
     }
     release.and(Step::Publish { channel: names::channel(name), message: UNLOCKED.to_vec() }).warn(HOLDER_GOES_ON)
 }
 
-fn take_out(name: &[u8], token: &[u8]) -> impl Iterator<Item = Step> {
+/// The fields of one hold.
+fn fields_of(token: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let fields = token.strip_suffix(COUNT).and_then(item_and_holder).map(|(item, id)| {
         let lease = [item, b":", id, EXPIRY].concat();
         [item.to_vec(), lease, token.to_vec()]
     });
-    fields.into_iter().flatten().map(|field| Step::DeleteField { key: name.to_vec(), field })
+    fields.into_iter().flatten()
 }
 
 /// Splits `<item>:<uuid>:<thread>`.

@@ -4,7 +4,7 @@
 //! their time stay in the set until the next call of anybody reclaims them.
 
 use super::names;
-use crate::dialects::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting};
+use crate::dialects::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting};
 use crate::model::{Holder, Mode, RawValue, Time};
 
 /// The score of a permit that never runs out.
@@ -85,6 +85,7 @@ fn give_back<'a>(key: &[u8], permits: impl IntoIterator<Item = &'a [u8]>) -> Rel
     release
         .and(Step::ReturnPermits { counter: name.to_vec(), channel: channel(name), permits })
         .warn("Whoever has the permit is not told and goes on: more than allowed may work at once.")
+        .unless(Obstacle::Ended { key: key.to_vec(), lease_ms: 0 })
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 
 use super::lock::{count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
-use crate::dialects::{Claim, Premise, Release, Step};
+use crate::dialects::{Claim, Obstacle, Premise, Release, Step};
 use crate::model::{Holder, Mode, Token};
 
 pub const MODE: &[u8] = b"mode";
+const READ: &[u8] = b"read";
 const WRITER: &[u8] = b":write";
 /// The message that wakes all waiters, not just one.
 const WAKE_ALL: &[u8] = b"1";
@@ -19,7 +20,7 @@ const LEASES_DELETED: i64 = 32;
 pub fn mode(fields: Fields<'_>) -> Option<Mode> {
     let (_, value) = fields.iter().find(|(field, _)| **field == *MODE)?;
     match &**value {
-        b"read" => Some(Mode::Read),
+        READ => Some(Mode::Read),
         b"write" => Some(Mode::Write),
         _ => None,
     }
@@ -83,14 +84,19 @@ pub fn leases_of(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Vec<Vec<u8>>
 /// Takes one reader out, and frees the lock if it was the last.
 pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release {
     let mut steps = vec![Step::DeleteField { key: name.to_vec(), field: reader.to_vec() }];
-    steps.extend(leases_of(name, fields, reader).into_iter().map(Step::Delete));
+    let leases = leases_of(name, fields, reader);
+    steps.extend(leases.iter().cloned().map(Step::Delete));
     steps.push(Step::WhenEmptied {
         key: name.to_vec(),
         besides: Some(MODE.to_vec()),
         then: vec![Step::Delete(name.to_vec()), wake(name)],
     });
-    let reads = Premise::Field { key: name.to_vec(), field: MODE.to_vec(), value: b"read".to_vec() };
-    Release { steps, ..Release::default() }.while_so(reads).warn(HOLDER_GOES_ON)
+    let reads = Premise::Field { key: name.to_vec(), field: MODE.to_vec(), value: READ.to_vec() };
+    Release { steps, ..Release::default() }
+        .while_so(reads)
+        .warn(HOLDER_GOES_ON)
+        .unless(Obstacle::Mode { key: name.to_vec(), field: MODE.to_vec(), value: READ.to_vec() })
+        .unless(Obstacle::Leases(leases))
 }
 
 fn wake(name: &[u8]) -> Step {

@@ -2,7 +2,7 @@
 
 use super::{Case, Lint};
 use crate::model::{Eviction, Finding};
-use crate::text::visible;
+use crate::text::harmless;
 
 pub const LINT: Lint = Lint {
     name: "eviction-hazard",
@@ -22,6 +22,6 @@ fn check(case: &Case<'_>) -> Option<Finding> {
         0 => String::new(),
         count => format!("; {count} holds of {} ended so", case.kind_words()),
     };
-    let (policy, full) = (visible(policy.as_bytes()), full * 100.0);
+    let (policy, full) = (harmless(policy), full * 100.0);
     Some(LINT.finding(format!("the server may drop it ({policy}, memory {full:.0} % full){evicted}"), 0.8))
 }

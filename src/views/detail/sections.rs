@@ -9,7 +9,7 @@ use crate::dialects::{self, Sight};
 use crate::inspect::{Belonging, Count, Health};
 use crate::keys::Command;
 use crate::model::{Hold, Holder, Kind, LockView, RawValue, State, Time, Ttl};
-use crate::text::{short_duration, visible};
+use crate::text::{harmless, short_duration, visible};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
@@ -73,9 +73,9 @@ fn holder_line(app: &App, holder: &Holder) -> String {
     let mut parts = vec![part::token(app, &holder.token.to_string())];
     if !app.private {
         let named = |name: &str, text: &Option<String>| {
-            text.as_ref().map(|text| format!("{name} {}", part::token(app, &visible(text.as_bytes()))))
+            text.as_ref().map(|text| format!("{name} {}", part::token(app, &harmless(text))))
         };
-        parts.extend(holder.host.as_ref().map(|host| format!("host {}", visible(host.as_bytes()))));
+        parts.extend(holder.host.as_ref().map(|host| format!("host {}", harmless(host))));
         parts.extend(holder.pid.map(|pid| format!("pid {pid}")));
         parts.extend(named("client", &holder.client));
         parts.extend(named("thread", &holder.thread));
@@ -203,7 +203,7 @@ fn key_line(key: &Belonging, ttl: Option<Ttl>, passed: Duration) -> String {
         Some(Ttl::In(left)) => format!(", TTL {}", short_duration(left.saturating_sub(passed).as_millis() as u64)),
         None => String::new(),
     };
-    format!("{} {}, {}{ttl}", key.key, visible(key.value.type_name().as_bytes()), key.describe_length())
+    format!("{} {}, {}{ttl}", key.key, harmless(key.value.type_name()), key.describe_length())
 }
 
 /// A short string beside a lock is a counter or a name.
@@ -259,8 +259,8 @@ fn rest(value: &RawValue, shown: usize) -> Option<String> {
             (*len > shown as u64).then(|| format!("and {} more", len - shown as u64))
         }
         RawValue::List { len } => Some(format!("a list of {len} elements")),
-        RawValue::Other(name) => Some(format!("a {}", visible(name.as_bytes()))),
-        RawValue::Unread { why, .. } => Some(format!("not read: {}", visible(why.as_bytes()))),
+        RawValue::Other(name) => Some(format!("a {}", harmless(name))),
+        RawValue::Unread { why, .. } => Some(format!("not read: {}", harmless(why))),
     }
 }
 

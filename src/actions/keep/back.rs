@@ -1,0 +1,238 @@
+//! The plan of putting back what was freed: pure. Only what was surely freed, only while it would still be held, and
+//! only into a place that is free by the library's own rule.
+
+use super::{Barrier, Blob, Deed, Keep, Kept, State, What};
+use crate::actions::check::Check;
+use crate::actions::comparisons;
+use crate::actions::gate::Refusal;
+use crate::actions::keyspace::Keyspace;
+use crate::actions::plan::{Action, Plan};
+use crate::actions::program::Write;
+use crate::dialects::{by_name, dialect};
+use crate::model::{Key, NodeId, Time, Token, Ttl};
+use crate::text::short_duration;
+
+/// Tells the score of a permit that never ends from a moment, and keeps sums within bounds.
+const NEVER: i64 = 100_000_000_000_000;
+
+impl Kept {
+    /// Puts it all back, if nobody has taken the lock since and its lease would still run.
+    pub fn plan(&self, node: NodeId, now: Time) -> Result<Plan, Refusal> {
+        if self.deed == Deed::Extended {
+            return Err(Refusal::NotSo(format!("{} gave {} more time: that has no undo", self.id(), self.lock())));
+        }
+        if self.state != State::Confirmed && comparisons::is_made("confirmed") {
+            return Err(Refusal::NotSo(self.unconfirmed()));
+        }
+        if self.things.is_empty() {
+            return Err(Refusal::NotSo(format!("nothing was kept of {}", self.id())));
+        }
+        // All moments here are the server's.
+        let now = Time(now.0 + self.ahead);
+        if let Some(until) = self.until.filter(|until| *until <= now.0) {
+            return Err(self.over(until, now));
+        }
+        let mut checks: Vec<Check> = self.until.map(Check::Before).into_iter().collect();
+        let living = self.living(now, &mut checks)?;
+        let over = |token: &Blob| {
+            let is_it = |keep: &Keep| matches!(&keep.what, What::Scored { member, .. } if member == token);
+            self.things.iter().any(is_it) && !living.iter().any(is_it)
+        };
+        checks.extend(self.obstacles.iter().filter_map(|barrier| barrier.check(&living)));
+        let mut writes = Vec::new();
+        for keep in &living {
+            let (its_checks, write) = keep.back();
+            checks.extend(its_checks);
+            writes.push(write);
+        }
+        let ttl = self.until.map_or(Ttl::Never, |until| Ttl::In(Time(until).since(now)));
+        Ok(Plan {
+            action: Action::Undo(self.id().to_string()),
+            node,
+            key: self.lock(),
+            dialect: by_name(&self.dialect).map_or("plain", |id| dialect(id).name()),
+            holders: self.holders.iter().filter(|t| !over(t)).map(|token| Token::from(&token.0[..])).collect(),
+            ttl,
+            checks,
+            writes,
+            hazards: vec!["The holder may have noticed the loss and stopped its work.".into()],
+            obstacles: Vec::new(),
+            only_by_force: None,
+            doubt: None,
+            end: None,
+            keyspace: self.about.keyspace.clone(),
+            undo: None,
+        })
+    }
+
+    /// The same record, as somebody insists on it: that the release happened, and that this is the data it was made in.
+    pub fn insisted(mut self, here: Option<Keyspace>) -> Kept {
+        self.state = State::Confirmed;
+        self.about.keyspace = here;
+        self
+    }
+
+    /// What to say where the release is known not to have happened.
+    pub fn not_freed(&self) -> String {
+        format!("{} did not free {}: what it would have taken away is still there", self.id(), self.lock())
+    }
+
+    /// What to say where that is not known.
+    pub fn perhaps_freed(&self) -> String {
+        format!("{}; it is gone now, but its holder may have let it go, or it ran out", self.unconfirmed())
+    }
+
+    fn unconfirmed(&self) -> String {
+        let why = match self.state {
+            State::Unknown => "the server's answer was lost",
+            State::Begun | State::Confirmed => "lockscope ended in the middle of it",
+        };
+        format!("it is not known whether {} freed {}: {why}", self.id(), self.lock())
+    }
+
+    fn over(&self, until: i64, now: Time) -> Refusal {
+        let ago = short_duration((now.0 - until).max(0) as u64);
+        Refusal::NotSo(format!(
+            "the lease of {} would have run out {ago} ago: nobody would hold it any more",
+            Key::from(&self.key.0[..])
+        ))
+    }
+
+    /// What would not be over by itself. Each of those must still be so when it is written.
+    fn living(&self, now: Time, checks: &mut Vec<Check>) -> Result<Vec<Keep>, Refusal> {
+        let mut living: Vec<Keep> = Vec::new();
+        let (mut ended, mut last) = (0, None);
+        for keep in &self.things {
+            // What goes with the lock and would be gone by itself stays gone.
+            if keep.until.is_some_and(|until| until <= now.0) {
+                continue;
+            }
+            match self.deadline(&keep.what) {
+                Some(deadline) if deadline <= now.0 => {
+                    last = last.max(Some(deadline));
+                    ended += 1;
+                    continue;
+                }
+                Some(deadline) if deadline < NEVER => checks.push(Check::Before(deadline)),
+                _ => {}
+            }
+            living.push(keep.clone());
+        }
+        // A permit that has ended was given back by its end: it is not taken again.
+        for keep in &mut living {
+            if let What::Permits { permits, .. } = &mut keep.what {
+                *permits = permits.saturating_sub(ended);
+            }
+        }
+        living.retain(|keep| !matches!(keep.what, What::Permits { permits: 0, .. }));
+        if let Some(until) = last.filter(|_| living.is_empty()) {
+            return Err(self.over(until, now));
+        }
+        for barrier in &self.obstacles {
+            if let Some(until) = barrier.end(&self.things) {
+                if until <= now.0 {
+                    return Err(self.over(until, now));
+                }
+                checks.push(Check::Before(until));
+            }
+        }
+        Ok(living)
+    }
+
+    /// When a hold ends by its own score.
+    fn deadline(&self, what: &What) -> Option<i64> {
+        let What::Scored { key, score, .. } = what else { return None };
+        let lease = self.obstacles.iter().find_map(|barrier| match barrier {
+            Barrier::Ended { key: of, lease_ms } if of == key => Some(*lease_ms),
+            _ => None,
+        })?;
+        let score: f64 = score.parse().ok()?;
+        Some((score as i64).saturating_add(lease))
+    }
+}
+
+impl Barrier {
+    /// That it does not stand in the way of what is put back.
+    fn check(&self, back: &[Keep]) -> Option<Check> {
+        let room = |most: u64, of: &Blob, is_one: fn(&What) -> Option<&Blob>| {
+            let holds = back.iter().filter(|keep| is_one(&keep.what) == Some(of)).count() as u64;
+            most.saturating_sub(holds)
+        };
+        Some(match self {
+            Barrier::Key(key) => Check::Absent(key.0.clone()),
+            Barrier::Scored { key, member } => Check::NoMember { key: key.0.clone(), member: member.0.clone() },
+            Barrier::Mode { key, field, value } => {
+                Check::HeldAs { key: key.0.clone(), field: field.0.clone(), value: value.0.clone() }
+            }
+            Barrier::Fields { key, most } => {
+                let count = room(*most, key, |what| match what {
+                    What::Field { key, .. } => Some(key),
+                    _ => None,
+                });
+                Check::FieldsAtMost { key: key.0.clone(), count }
+            }
+            Barrier::Members { key, lease_ms, most } => {
+                let count = room(*most, key, |what| match what {
+                    What::Scored { key, .. } => Some(key),
+                    _ => None,
+                });
+                Check::LiveAtMost { key: key.0.clone(), lease_ms: *lease_ms, count }
+            }
+            Barrier::Counter { key, value } => Check::Counter { key: key.0.clone(), value: value.0.clone() },
+            Barrier::Ended { .. } | Barrier::EndField { .. } | Barrier::Leases(_) => return None,
+        })
+    }
+
+    /// The moment that a whole hold ends at.
+    fn end(&self, things: &[Keep]) -> Option<i64> {
+        match self {
+            Barrier::EndField { key, field } => things.iter().find_map(|keep| match &keep.what {
+                What::Field { key: of, field: its, value } if (of, its) == (key, field) => {
+                    std::str::from_utf8(&value.0).ok()?.parse().ok()
+                }
+                _ => None,
+            }),
+            Barrier::Leases(keys) => {
+                let is_lease = |keep: &&Keep| matches!(&keep.what, What::Whole { key, .. } if keys.contains(key));
+                let ends: Option<Vec<i64>> = things.iter().filter(is_lease).map(|keep| keep.until).collect();
+                ends?.into_iter().max()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Keep {
+    fn back(&self) -> (Vec<Check>, Write) {
+        let until = self.until;
+        match self.what.clone() {
+            What::Whole { key: Blob(key), dump: Blob(dump) } => {
+                (vec![Check::Absent(key.clone())], Write::Restore { key, dump, until })
+            }
+            What::Field { key: Blob(key), field: Blob(field), value: Blob(value) } => {
+                let check = Check::NoField { key: key.clone(), field: field.clone() };
+                (vec![check], Write::PutField { key, field, value, until })
+            }
+            What::Base { key: Blob(key), field: Blob(field), value: Blob(value) } => {
+                let check = Check::HeldAs { key: key.clone(), field: field.clone(), value: value.clone() };
+                (vec![check], Write::PutField { key, field, value, until })
+            }
+            What::Scored { key: Blob(key), member: Blob(member), score } => {
+                let check = Check::NoMember { key: key.clone(), member: member.clone() };
+                (vec![check], Write::PutScored { key, member, score, until })
+            }
+            What::Member { key: Blob(key), member: Blob(member) } => {
+                let check = Check::NoElement { key: key.clone(), member: member.clone() };
+                (vec![check], Write::PutMember { key, member, until })
+            }
+            What::Permits { counter: Blob(counter), permits } => {
+                let check = Check::AtLeast { key: counter.clone(), count: permits };
+                (vec![check], Write::TakePermits { counter, permits })
+            }
+            What::Pushed { list: Blob(list), token: Blob(token) } => {
+                let check = Check::Listed { key: list.clone(), item: token.clone() };
+                (vec![check], Write::TakeBack { list, token })
+            }
+        }
+    }
+}

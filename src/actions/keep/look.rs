@@ -1,0 +1,54 @@
+//! Whether a release happened of which nobody knows: its answer was lost, or lockscope ended in the middle of it.
+
+use redis::aio::ConnectionLike;
+use redis::{RedisResult, Value};
+
+use super::read::measure;
+use super::{Kept, State, What};
+
+/// What the server shows of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Happened {
+    Yes,
+    /// What it would have taken away is still there.
+    No,
+    /// It is gone, which has other reasons too.
+    CanNotTell,
+}
+
+impl Kept {
+    /// Looks at the server where the record does not say it.
+    pub async fn happened(&self, conn: &mut impl ConnectionLike) -> RedisResult<Happened> {
+        if self.state == State::Confirmed {
+            return Ok(Happened::Yes);
+        }
+        for keep in self.things.iter().filter(|keep| !keep.when_emptied) {
+            let there = match &keep.what {
+                What::Whole { key, dump } => {
+                    // What is larger than what is kept is not the same; and nothing large is dumped.
+                    if measure(conn, &[&key.0], &[]).await?.is_err() {
+                        continue;
+                    }
+                    let now: Option<Vec<u8>> = redis::cmd("DUMP").arg(&key.0).query_async(conn).await?;
+                    now.as_ref() == Some(&dump.0)
+                }
+                What::Field { key, field, .. } => ask(conn, "HEXISTS", &key.0, &field.0).await?,
+                What::Scored { key, member, .. } => {
+                    let command = redis::cmd("ZSCORE").arg(&key.0).arg(&member.0).query_async::<Value>(conn).await;
+                    !matches!(command?, Value::Nil)
+                }
+                What::Member { key, member } => ask(conn, "SISMEMBER", &key.0, &member.0).await?,
+                What::Base { .. } | What::Permits { .. } | What::Pushed { .. } => false,
+            };
+            // The script does all of it or nothing.
+            if there {
+                return Ok(Happened::No);
+            }
+        }
+        Ok(Happened::CanNotTell)
+    }
+}
+
+async fn ask(conn: &mut impl ConnectionLike, command: &str, key: &[u8], part: &[u8]) -> RedisResult<bool> {
+    redis::cmd(command).arg(key).arg(part).query_async(conn).await
+}

@@ -1,0 +1,337 @@
+//! Promise 6: no name, value, error or answer of a server can drive the terminal. Escapes are planted in everything that a
+//! server can send, and every output of every command, and the console's screens, are read byte by byte.
+
+mod common;
+#[path = "common/escapes.rs"]
+mod escapes;
+// Only a part of it is used here.
+#[allow(dead_code)]
+#[path = "common/terminal.rs"]
+mod terminal;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Desk, Server, binary, lockscope_at, process};
+use escapes::{BYTES, Liar, Lie, TEXT};
+use terminal::Terminal;
+
+/// Locks of all shapes with escapes in each of their parts, and what belongs to them.
+fn planted() -> Server {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let name = |kind: &str| [format!("lock:{kind}:").as_bytes(), TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat();
+    let put = |words: &[&[u8]]| {
+        server.cli(words);
+    };
+    put(&[b"SET", &name("text"), TEXT.as_bytes(), b"PX", b"600000"]);
+    put(&[b"SET", &name("bytes"), BYTES, b"PX", b"600000"]);
+    put(&[b"SET", &name("forever"), &[TEXT.as_bytes(), BYTES].concat()]);
+    put(&[b"SET", b"lock:fine", TEXT.as_bytes(), b"PX", b"600000"]);
+    let field = [b"3f2a8c00-1111-4222-8333-444455556666:", BYTES].concat();
+    put(&[b"HSET", &name("hash"), &field, b"1"]);
+    put(&[b"PEXPIRE", &name("hash"), b"600000"]);
+    put(&[b"HSET", b"lock:redisson", b"3f2a8c00-1111-4222-8333-444455556666:57", b"1"]);
+    put(&[b"PEXPIRE", b"lock:redisson", b"30000"]);
+    let queue = [b"redisson_lock_queue:{", &name("hash")[..], b"}"].concat();
+    put(&[b"RPUSH", &queue, &field]);
+    put(&[b"ZADD", &name("zset"), b"1", BYTES]);
+    put(&[b"SADD", &name("set"), TEXT.as_bytes()]);
+    put(&[b"RPUSH", &name("list"), TEXT.as_bytes()]);
+    put(&[b"XADD", &name("stream"), b"*", TEXT.as_bytes(), BYTES]);
+    let shed = format!("ADDED:2026-01-01T00:00:00Z@host{TEXT}");
+    put(&[b"SET", b"job-lock:default:nightly", shed.as_bytes(), b"PX", b"600000"]);
+    server
+}
+
+/// Every command that looks, and those that write without changing what the next one sees.
+fn commands() -> Vec<Vec<String>> {
+    let key = lockscope::text::visible(&[b"lock:text:", TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat());
+    let (holder, list) = (lockscope::text::visible(TEXT.as_bytes()), key.replace("lock:text", "lock:list"));
+    let hash = key.replace("lock:text", "lock:hash");
+    let lines: Vec<Vec<&str>> = vec![
+        vec!["ls"],
+        vec!["ls", "-vv", "--observe", "100ms"],
+        vec!["ls", "--json", "--observe", "100ms"],
+        vec!["ls", "--csv"],
+        vec!["show", &key],
+        vec!["show", &hash],
+        vec!["show", &hash, "--json"],
+        vec!["show", &list],
+        vec!["show", "lock:none\\u{1b}[31m"],
+        vec!["watch", "--for", "150ms"],
+        vec!["watch", "--for", "150ms", "--json"],
+        vec!["contention", "--for", "1100ms", "--monitor"],
+        vec!["contention", "--for", "150ms", "--json"],
+        vec!["discover"],
+        vec!["discover", "--json"],
+        vec!["doctor"],
+        vec!["doctor", "--json"],
+        vec!["release", &key],
+        vec!["release", &key, "--holder", &holder, "--dry-run"],
+        vec!["release", &key, "--holder", &holder, "--dry-run", "--json"],
+        vec!["release", &key, "--holder", "someone else", "--yes"],
+        vec!["release", &hash, "--holder", "someone else", "--yes", "--json"],
+        vec!["release", "--filter", "key:lock"],
+        vec!["extend", &key, "--holder", &holder, "--ttl", "1h", "--yes"],
+        vec!["extend", &key, "--holder", &holder, "--ttl", "2h", "--yes", "--json"],
+        vec!["release", "lock:fine", "--holder", &holder, "--yes"],
+        vec!["undo", "--yes"],
+        vec!["undo", "--yes", "--json"],
+        vec!["acquire", &key, "--ttl", "1s"],
+        vec!["acquire", &key, "--ttl", "1s", "--json"],
+        vec!["acquire", "lock:mine\\u{1b}[31m\\x9b", "--token", "\\u{1b}[31m", "--ttl", "2s", "--hold", "10ms"],
+        vec!["acquire", "lock:mine\\u{1b}[31m\\x9b", "--ttl", "2s", "--hold", "10ms", "--json"],
+        vec!["acquire", "lock:mine\\u{1b}[31m\\x9b", "--ttl", "300ms", "--", "sleep", "0.2"],
+        vec!["probe", "--for", "250ms", "--ttl", "150ms", "--key", "lock:canary\\u{1b}[31m\\x9b"],
+        vec!["probe", "--for", "150ms", "--ttl", "150ms", "--json", "--key", "lock:canary\\u{1b}[31m\\x9b"],
+        vec!["audit"],
+        vec!["audit", "--json"],
+    ];
+    lines.into_iter().map(|line| line.into_iter().map(String::from).collect()).collect()
+}
+
+/// How a connection begins: refused, there is none.
+const GREETINGS: [&str; 4] = ["CLIENT SETINFO", "CLIENT SETNAME", "CLIENT TRACKING", "SELECT"];
+/// Commands whose answers are texts.
+const TEXTS: [&str; 14] = [
+    "ACL DRYRUN",
+    "ACL WHOAMI",
+    "CLIENT LIST",
+    "CONFIG GET",
+    "EVAL",
+    "EVALSHA",
+    "GETRANGE",
+    "HELLO",
+    "HGETALL",
+    "HSCAN",
+    "INFO",
+    "SCAN",
+    "TYPE",
+    "ZRANGE",
+];
+
+static ESCAPED: AtomicUsize = AtomicUsize::new(0);
+
+/// Why these bytes are not fit for a terminal.
+fn unfit(bytes: &[u8]) -> Option<String> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(why) => return Some(why.to_string()),
+    };
+    ESCAPED.fetch_add(usize::from(text.contains("\\u{1b}") || text.contains("\\u001b")), Ordering::Relaxed);
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().find(|c| (c.is_control() && *c != '\n') || turns(*c)).map(|c| format!("{c:?}"))
+}
+
+#[track_caller]
+fn reads_clean(url: &str, home: &std::path::Path, arguments: &[String], context: &dyn std::fmt::Debug) {
+    let output = lockscope_at(home)
+        .args(["-u", url, "--dialect", "plain=lock:[tf]*"])
+        .args(arguments)
+        .output()
+        .expect("lockscope runs");
+    for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        if let Some(why) = unfit(bytes) {
+            panic!("{arguments:?} with {context:?}: {why} on {stream}: {:?}", String::from_utf8_lossy(bytes));
+        }
+    }
+    assert!(output.status.code().is_some_and(|code| code < 4), "{arguments:?} with {context:?}: {:?}", output);
+}
+
+/// Runs the commands of this part, with every lie about every command that each of them sends.
+fn lied_to(part: usize, of: usize) {
+    let server = planted();
+    let liar = Liar::before(server.port());
+    let home = process::temporary_directory();
+    for (index, arguments) in commands().iter().enumerate().filter(|(index, _)| index % of == part) {
+        liar.tell(Lie::None);
+        if arguments[0] == "undo" {
+            let holder = lockscope::text::visible(TEXT.as_bytes());
+            let release = ["release", "lock:fine", "--holder", &holder, "--yes"].map(String::from);
+            reads_clean(&liar.url(), home.path(), &release, &"the truth");
+        }
+        reads_clean(&liar.url(), home.path(), arguments, &"the truth");
+        let heard = liar.heard();
+        assert!(!heard.is_empty() || arguments[0] == "audit", "{arguments:?}");
+        for (number, command) in heard.into_iter().filter(|heard| !GREETINGS.contains(&heard.as_str())).enumerate() {
+            let error = match (index + number) % 3 {
+                0 => format!("ERR {TEXT} said {TEXT}"),
+                1 => format!("NOPERM {TEXT} has no permissions to run the '{TEXT}' command"),
+                _ => format!("{TEXT} {TEXT}"),
+            };
+            // What a JSON document quotes of an error, the line for people quotes too.
+            let refused = (!arguments.contains(&"--json".into())).then(|| Lie::Refuse(command.clone(), error));
+            let tainted = TEXTS.contains(&command.as_str()).then(|| Lie::Taint(command.clone()));
+            for lie in refused.into_iter().chain(tainted) {
+                liar.tell(lie.clone());
+                reads_clean(&liar.url(), home.path(), arguments, &lie);
+            }
+        }
+    }
+    assert!(ESCAPED.load(Ordering::Relaxed) > 20, "what was planted is shown, escaped");
+}
+
+#[test]
+fn no_answer_of_a_server_drives_the_terminal_1() {
+    lied_to(0, 4);
+}
+
+#[test]
+fn no_answer_of_a_server_drives_the_terminal_2() {
+    lied_to(1, 4);
+}
+
+#[test]
+fn no_answer_of_a_server_drives_the_terminal_3() {
+    lied_to(2, 4);
+}
+
+#[test]
+fn no_answer_of_a_server_drives_the_terminal_4() {
+    lied_to(3, 4);
+}
+
+#[test]
+fn what_the_script_refuses_is_told_harmlessly_and_names_the_key() {
+    let server = Server::start();
+    let desk = Desk::at(&server);
+    // Its permits are counted by something that is no number.
+    let name = [b"sem:", TEXT.as_bytes(), b"\\x41 \xff"].concat();
+    let (key, permit) =
+        ([b"{", &name[..], b"}:timeout"].concat(), b"\x9f\x12\xd4\xe0\x77\x3b\xa9\x01\xc8\x55\x6e\xf3\x20\x8d\xb7\x44");
+    server.cli(&[&b"ZADD"[..], &key, b"9999999999999", permit]);
+    server.cli(&[&b"SET"[..], &name, b"many"]);
+    let (key, permit) = (lockscope::text::visible(&key), lockscope::text::visible(permit));
+    let ran = desk.run(&["release", &key, "--holder", &permit, "--yes"]);
+    assert_eq!(unfit(ran.out.as_bytes()).or(unfit(ran.err.as_bytes())), None, "{ran:?}");
+    assert!(ran.out.contains(&lockscope::text::visible(&name)), "the name can be copied: {ran:?}");
+}
+
+#[test]
+fn wrong_arguments_and_files_are_told_harmlessly() {
+    let server = Server::start();
+    let home = process::temporary_directory();
+    let file = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("text").to_string()
+    };
+    let text = TEXT.replace('\x08', "");
+    // Arguments have no nought, and a backspace would be no matter of ours.
+    let ugly = text.as_str();
+    let config = file(
+        "config.toml",
+        &format!("[target.\"a\\u001b[31m\\u202e\"]\nurl = '{}'\npatterns = ['lock:\u{202e}*']\n", server.url()),
+    );
+    let wrong = file("wrong.toml", &format!("pat{} = 5\n", "\u{202e}"));
+    let wronger = file("wronger.toml", "[target.x]\nurl = \"redis://h\\u001b[31m:no\"\n");
+    let url = server.url();
+    for arguments in [
+        vec!["info", "--config", &config, "-t", "a\x1b[31m\u{202e}"],
+        vec!["ls", "--config", &config, "-t", "a\x1b[31m\u{202e}", "--json"],
+        vec!["ls", "--config", &config, "-t", ugly],
+        vec!["ls", "--config", &wrong],
+        vec!["ls", "--config", &wronger, "-t", "x"],
+        vec!["ls", "--config", ugly],
+        vec!["ls", "--password-file", ugly],
+        vec!["ls", "-u", ugly],
+        vec!["ls", "-u", "redis://\x1b[31m@h:no"],
+        vec!["ls", "-u", &url, "-p", "lock:\x1b[31m["],
+        vec!["ls", "-u", &url, "--filter", ugly],
+        vec!["ls", "-u", &url, "--filter", "sttae:\x1b[31m"],
+        vec!["ls", "-u", &url, "--dialect", "\x1b[31m=x"],
+        vec!["ls", "-u", &url, "--tls-ca", ugly],
+        vec!["show", "-u", &url, ugly],
+        vec!["show", "-u", &url, "a\\q\x1b[31m"],
+        vec!["undo", "-u", &url, ugly],
+        vec!["man", ugly],
+        vec!["scripts", ugly],
+        vec![ugly],
+        vec!["ls", ugly],
+        vec!["demo", "--headless", "--server", ugly],
+        vec!["acquire", "-u", &url, "lock:a", "--ttl", "1s", "--", ugly],
+        vec!["acquire", "-u", &url, "lock:a\x1b[31m", "--ttl", ugly],
+        vec!["release", "-u", &url, "lock:a", "--holder", "x", "--yes", "--reason", ugly],
+        vec!["probe", "-u", &url, "--key", ugly, "--for", "150ms", "--ttl", "150ms"],
+    ] {
+        let output = lockscope_at(home.path()).args(&arguments).output().expect("lockscope runs");
+        for bytes in [&output.stdout, &output.stderr] {
+            assert_eq!(unfit(bytes), None, "{arguments:?}: {:?}", String::from_utf8_lossy(bytes));
+        }
+        assert_ne!(output.status.code(), Some(101), "{arguments:?}");
+    }
+    // A home with such a name.
+    let output = lockscope_at(&home.path().join("\x1b[31m\u{202e}")).args(["info"]).output().expect("lockscope runs");
+    assert_eq!(unfit(&output.stdout), None);
+    let output = lockscope_at(&home.path().join("\x1b[31m\u{202e}")).args(["audit"]).output().expect("lockscope runs");
+    assert_eq!(unfit(&output.stderr), None);
+}
+
+#[test]
+fn no_screen_lets_anything_through() {
+    let server = planted();
+    let liar = Liar::before(server.port());
+    for (lie, write) in [
+        (Lie::None, true),
+        (Lie::Taint("INFO".into()), false),
+        (Lie::Taint("CONFIG GET".into()), false),
+        (Lie::Taint("TYPE".into()), false),
+        (Lie::Refuse("PTTL".into(), format!("ERR {TEXT}")), false),
+        (Lie::Refuse("EVALSHA".into(), format!("ERR {TEXT}")), true),
+        (Lie::Refuse("INFO".into(), format!("ERR {TEXT}")), false),
+    ] {
+        liar.tell(lie.clone());
+        let url = liar.url();
+        let mut arguments = vec!["-u", &url, "--env", "dev", "--dialect", "plain=lock:[tf]*"];
+        arguments.extend(write.then_some("--write"));
+        let mut terminal = Terminal::start(binary().to_str().expect("text"), &arguments, &[]);
+        terminal.resize(140, 40);
+        terminal.wait_for("the console", |screen| screen.contains("lockscope") && screen.contains("locks"));
+        // Each key after the one before was seen to work: an escape and what follows it at once would be another key.
+        let opened = |screen: &str| !screen.contains("STATE▾");
+        terminal.press("235");
+        terminal.wait_for("the servers", |screen| screen.contains("eviction"));
+        terminal.press("6");
+        terminal.wait_for("the lab", |screen| screen.contains("test lock"));
+        terminal.press("1");
+        // Where types and TTLs are lies, no key reads as a lock.
+        let listed = !matches!(&lie, Lie::Taint(what) | Lie::Refuse(what, _) if what == "TYPE" || what == "PTTL");
+        if listed {
+            terminal.wait_for("the locks", |screen| screen.contains("1 of"));
+            terminal.press("\r");
+            terminal.wait_for("the opened lock", opened);
+            terminal.press("\x1b");
+            terminal.wait_for("the list", |screen| !opened(screen));
+        }
+        terminal.press("?");
+        terminal.wait_for("the help", |screen| screen.contains("Keys;"));
+        terminal.press("\x1b");
+        terminal.wait_for("the list", |screen| !screen.contains("Keys;"));
+        if write {
+            terminal.press("x");
+            terminal.wait_for("the preview", |screen| screen.contains("only if") && screen.contains("Type y "));
+            terminal.press("y\r");
+            terminal.wait_for("the result", |screen| screen.contains("FREE ") || screen.contains("refused"));
+        }
+        terminal.press("q");
+        let raw = terminal.raw();
+        for never in [
+            "\x1b[31m\x1b",
+            "\x1b[666;",
+            "\x1b]52;c;ZXZpbA",
+            "\u{9b}",
+            "\u{7f}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{200f}",
+            "\x08",
+        ] {
+            let found = raw.windows(never.len()).position(|window| window == never.as_bytes());
+            assert_eq!(found, None, "{lie:?} lets {never:?} through");
+        }
+        for never in [&b"\x9b666m"[..], b"\xff"] {
+            // Inside a character of more bytes they are harmless.
+            let found = raw.utf8_chunks().find(|chunk| chunk.invalid().starts_with(&never[..1]));
+            assert!(found.is_none(), "{lie:?} lets bytes through");
+        }
+    }
+}
