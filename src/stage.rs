@@ -350,6 +350,7 @@ fn press(key: &str) -> Press {
     let code = match key {
         "enter" => KeyCode::Enter,
         "esc" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
         "space" => KeyCode::Char(' '),
         "backspace" => KeyCode::Backspace,
         "up" => KeyCode::Up,
