@@ -39,8 +39,9 @@ const WHERE: &[(&str, &[&str])] = &[
     ("no_ttl", &["redis-py", "python-redis-lock"]),
     ("ttl_at_most", &["plain", "redis-py"]),
     ("before", &["plain", "redis-py", "medallion"]),
-    ("fields_at_most", &["sidekiq-unique-jobs, two at once", "sidekiq-unique-jobs"]),
-    ("live_at_most", &["medallion semaphore", "redis-semaphore of npm"]),
+    ("fields_at_most", &["sidekiq-unique-jobs, two at once"]),
+    ("live_at_most", &["medallion semaphore", "redis-semaphore of npm, semaphore"]),
+    ("on_record", &["redlock-py"]),
 ];
 
 /// For each comparison, at most so many sequences and so long.
