@@ -393,7 +393,7 @@ impl Answer<'_> {
             _ => None,
         };
         let text = |index: usize| match parts.get(index) {
-            Some(Value::BulkString(text)) => Some(text::said(&String::from_utf8_lossy(text))),
+            Some(Value::BulkString(text)) => Some(text::harmless(&String::from_utf8_lossy(text))),
             _ => None,
         };
         let name = |index: usize| match parts.get(index) {

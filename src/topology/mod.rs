@@ -10,7 +10,11 @@ mod stream;
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection, PubSub};
-use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisResult, TlsCertificates};
+use redis::{
+    AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult,
+    TlsCertificates,
+};
+use tokio::io::AsyncWriteExt;
 
 use crate::model::NodeId;
 
@@ -80,10 +84,31 @@ impl Node {
 
     /// A connection for subscriptions.
     pub async fn subscriber(&self) -> RedisResult<PubSub> {
-        match tokio::time::timeout(CONNECT, self.client.get_async_pubsub()).await {
+        match tokio::time::timeout(CONNECT, self.introduced_subscriber()).await {
             Ok(subscriber) => subscriber,
             Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
         }
+    }
+
+    /// A subscriber of the client crate can do nothing but subscribe, so it is given a stream that has logged in and said
+    /// who it is. The database makes no difference to it.
+    async fn introduced_subscriber(&self) -> RedisResult<PubSub> {
+        let (mut stream, login) = (self.stream().await?, self.login());
+        let mut greetings = redis::pipe();
+        if let Some(password) = &login.password {
+            greetings.cmd("AUTH").arg(login.username.as_deref().unwrap_or("default")).arg(password);
+        }
+        greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope");
+        stream.write_all(&greetings.get_packed_pipeline()).await?;
+        let mut decoder = Default::default();
+        for (number, _) in greetings.cmd_iter().enumerate() {
+            let answer = redis::parse_redis_value_async(&mut decoder, &mut stream).await;
+            // Who may not say its name is no worse for it; who may not log in is.
+            if number + 1 < greetings.len() {
+                answer?.extract_error()?;
+            }
+        }
+        PubSub::new(&RedisConnectionInfo::default(), stream).await
     }
 }
 

@@ -277,6 +277,12 @@ pub static ALL: &[Subject] = &[
         Box::new(Slots { key: "semaphore:lockingResource", limit: 2, score: Score::Taken(10_000), token: uuid4 })
     })
     .lasting(TEN_SECONDS),
+    Subject::other("redis-semaphore of npm, a name for each machine", "redis-semaphore-npm", || {
+        Box::new(Slots { key: "semaphore:lockingResource", limit: 2, score: Score::Taken(10_000), token: machine })
+    })
+    .told()
+    .proves(Proof::Nothing)
+    .lasting(TEN_SECONDS),
     Subject::string("RedLock.net", "redlock-net", || Strings {
         renew: Renew::OrCreate,
         ..plain("redlock:the-thing", uuid4)
