@@ -44,6 +44,7 @@ const WHERE: &[(&str, &[&str])] = &[
     ("no_ttl", &["redis-py", "python-redis-lock"]),
     ("ttl_at_most", &["plain", "plain, a constant token"]),
     ("before", &["plain", "redis-py", "medallion"]),
+    ("on_record", &["redlock-py"]),
 ];
 
 /// What matters only at a moment that no sequence reaches, told by itself.
