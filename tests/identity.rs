@@ -242,7 +242,10 @@ fn records_that_others_could_read_are_narrowed_with_a_word() {
         }
         let ran = desk.run(command);
         assert_eq!(ran.code, 0, "{command:?}: {ran:?}");
-        assert!(ran.err.contains("audit.jsonl") && ran.err.contains("others could read"), "{command:?}: {ran:?}");
+        assert!(
+            ran.err.contains("others could read ") && ran.err.contains(" and 1 more until now"),
+            "{command:?}: {ran:?}"
+        );
         assert_eq!(
             [mode(&state), mode(&undo), mode(&state.join("audit.jsonl")), mode(&record())],
             [0o700, 0o700, 0o600, 0o600]
