@@ -122,6 +122,7 @@ impl Stage {
             calls: 2,
             count: 100,
             unread: 0,
+            denied: 0,
             shortfall: None,
             failed: None,
         });
