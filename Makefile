@@ -2,6 +2,8 @@
 
 # `cargo nextest` where it is installed: it runs the tests of all files in parallel.
 TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run,cargo test)
+# To see what a passing test tells.
+TOLD := $(if $(shell command -v cargo-nextest),--no-capture,-- --nocapture)
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 
 .PHONY: help demo test lint test-matrix docs bench soak
@@ -37,8 +39,11 @@ bench: ## the figures of the README, measured on private servers (about a quarte
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## the race of hand-overs against releases, 110,000 of them, and two minutes of the whole fleet (minutes)
+soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, cut walks, hostile servers (an hour)
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
+	@scripts/ensure-libs
+	LOCKSCOPE_SEQUENCES=10000 LOCKSCOPE_REAL_SEQUENCES=200 $(TESTS) --locked --release --test sequences $(TOLD)
 	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk
+	LOCKSCOPE_HOSTILE_ROUNDS=40 $(TESTS) --locked --release --test hostile

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use common::Server;
 use models::driven;
-use models::run::Tally;
+use models::run::{Stage, Tally};
 use models::soak::{self, Size};
 use models::subjects::{ALL, Subject};
 
@@ -40,24 +40,45 @@ fn no_sequence_of_a_real_library_s_steps_makes_a_write_hit_another_hold() {
     run(installed, Size::from_environment(REAL_SEQUENCES, "LOCKSCOPE_REAL_SEQUENCES"));
 }
 
+#[test]
+fn what_is_put_back_is_what_was_taken_away_from_a_lock_that_changes() {
+    let freed = Stage::new(9).free_what_changes(60).unwrap_or_else(|what| panic!("{what}"));
+    assert!(freed > 10, "it was freed only {freed} times");
+}
+
 fn run(subjects: Vec<&'static Subject>, size: Size) {
     let (tallies, found) = soak::run(&subjects, size);
     print_table(&subjects, &tallies);
     let faults: Vec<String> = found.iter().map(|found| found.to_string()).collect();
     assert!(faults.is_empty(), "{} kinds of locks failed:\n\n{}", faults.len(), faults.join("\n"));
+    if std::env::var("LOCKSCOPE_SUBJECT").is_err() && size.sequences >= SEQUENCES {
+        assert_enough_was_done(&subjects, &tallies);
+    }
+}
+
+/// A run in which nothing was freed, refused or put back proves nothing.
+fn assert_enough_was_done(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
+    let mut dialects = BTreeMap::<&str, Tally>::new();
+    for subject in subjects {
+        dialects.entry(subject.dialect).or_default().add(&tallies[subject.name]);
+    }
+    for (dialect, Tally { sequences, freed, refused, undone, .. }) in dialects {
+        let enough = freed >= sequences / 5 && refused >= sequences / 12 && undone >= sequences / 40;
+        assert!(enough, "{dialect}: of {sequences} sequences {freed} freed, {refused} were refused, {undone} undid");
+    }
 }
 
 fn print_table(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
-    let row = |cells: [&str; 7]| {
-        let [name, rest @ ..] = cells;
-        println!("{name:<38}{}", rest.map(|cell| format!("{cell:>10}")).concat());
+    let row = |cells: [&str; 8]| {
+        let [dialect, name, rest @ ..] = cells;
+        println!("{dialect:<20} {name:<42}{}", rest.map(|cell| format!("{cell:>11}")).concat());
     };
-    row(["", "sequences", "freed", "extended", "refused", "undone", "not undone"]);
+    row(["dialect", "kind", "sequences", "freed", "extended", "refused", "undone", "not undone"]);
     for subject in subjects {
         let Some(tally) = tallies.get(subject.name) else { continue };
         let Tally { sequences, freed, extended, refused, undone, undo_refused } = *tally;
         let cells = [sequences, freed, extended, refused, undone, undo_refused].map(|number| number.to_string());
         let [a, b, c, d, e, f] = cells.each_ref().map(String::as_str);
-        row([subject.name, a, b, c, d, e, f]);
+        row([subject.dialect, subject.name, a, b, c, d, e, f]);
     }
 }

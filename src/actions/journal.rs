@@ -190,7 +190,7 @@ pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
     if last.deed == Deed::Freed {
         return Ok(Some(last));
     }
-    let ago = text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
+    let ago = crate::text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
     let before = done.find(|kept| kept.deed == Deed::Freed).map_or(String::new(), |kept| {
         format!("; before that {} was freed: 'lockscope undo {}' puts it back", kept.lock(), kept.id())
     });

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use serde_json::json;
 use tokio::time::timeout;
@@ -23,7 +22,7 @@ use crate::model::{End, RawValue, Seen};
 use crate::permissions::{self, Permission};
 use crate::scripts::CHANGE;
 use crate::text;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// How long an answer may take before we say that we do not know.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -188,7 +187,7 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
-    async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
+    async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<ServerConnection, Refusal> {
         let lost =
             |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
         let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
@@ -241,7 +240,7 @@ impl Attempt<'_> {
     }
 
     /// Whether each command may be sent: a script that is stopped half-way would leave half of it done.
-    async fn permitted(&mut self, conn: &mut MultiplexedConnection) -> RedisResult<Result<(), Refusal>> {
+    async fn permitted(&mut self, conn: &mut ServerConnection) -> RedisResult<Result<(), Refusal>> {
         let script =
             [b"EVALSHA".to_vec(), CHANGE.sha1().into_bytes(), b"1".to_vec(), self.plan.key.as_bytes().to_vec()];
         let mut commands: Vec<Vec<Vec<u8>>> = self.plan.writes.iter().flat_map(Write::commands).collect();
@@ -264,7 +263,7 @@ impl Attempt<'_> {
         })
     }
 
-    async fn write(&mut self, conn: &mut MultiplexedConnection, clock: &Clock) -> Outcome {
+    async fn write(&mut self, conn: &mut ServerConnection, clock: &Clock) -> Outcome {
         if !self.scripts {
             return self.without_scripts(conn).await;
         }
@@ -312,7 +311,7 @@ impl Attempt<'_> {
     }
 
     /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
-    async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
+    async fn without_scripts(&mut self, conn: &mut ServerConnection) -> Outcome {
         let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
         let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
             ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])

@@ -5,7 +5,7 @@ mod list;
 
 use std::io::IsTerminal;
 
-use redis::aio::MultiplexedConnection;
+use crate::topology::ServerConnection;
 
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
@@ -112,7 +112,7 @@ fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>)
 }
 
 /// Whether it was freed at all; what is in doubt of that.
-async fn freed(session: &Session, conn: &mut MultiplexedConnection, kept: &Kept) -> Result<Option<String>, Fault> {
+async fn freed(session: &Session, conn: &mut ServerConnection, kept: &Kept) -> Result<Option<String>, Fault> {
     if kept.deed != Deed::Freed {
         return Ok(None);
     }

@@ -41,7 +41,7 @@ fn cannot_be_told(subject: &Subject, shown: &Hold, now: &Hold) -> Option<&'stati
 /// Ends so near to each other that the time between a look and its answer could make the difference.
 fn close(one: Option<i64>, other: Option<i64>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => (one - other).abs() <= 1_000,
+        (Some(one), Some(other)) => (one - other).abs() <= 100,
         (None, None) => true,
         _ => false,
     }
@@ -138,6 +138,9 @@ impl Scene<'_> {
     }
 
     pub fn extended(&self, ledger: &mut Ledger, shown: &[Hold], around: &[u64], by: Duration) -> Result<(), String> {
+        if self.library.is_counted() {
+            return Err("a counter of permits was given an end".into());
+        }
         let meant = self.meant(ledger, shown);
         self.others_are_untouched(ledger, &meant, around, "the extension")?;
         if let Some(gone) = shown.first().filter(|_| meant.is_empty()) {

@@ -9,6 +9,8 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod broken;
+pub mod changing;
 pub mod driven;
 pub mod hashes;
 pub mod invariants;
@@ -25,6 +27,7 @@ pub mod soak;
 pub mod strings;
 pub mod subjects;
 pub mod tokens;
+pub mod waiters;
 
 pub use ledger::{Hold, Ledger};
 pub use snapshot::{Content, Snapshot, Wire};
@@ -157,6 +160,16 @@ pub trait Library {
     /// What a release of ours that freed these has to send; `after` is what is there then.
     fn wake(&self, _freed: &[Hold], _before: &Snapshot, _after: &Snapshot) -> Wake {
         Wake::Never
+    }
+
+    /// How many clients sleep until somebody wakes them.
+    fn waiting(&self) -> usize {
+        0
+    }
+
+    /// After a release of ours: one of those who sleep was woken.
+    fn wakes(&mut self) -> Result<(), String> {
+        Ok(())
     }
 
     /// Whether the key belongs to the lock: all others stay untouched.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lockscope::actions::{Action, Outcome, Plan};
-use lockscope::dialects::unique;
 use lockscope::model::LockView;
 
 use super::invariants::{self, Freed};
@@ -22,8 +21,8 @@ const EXTENSIONS: [Duration; 3] = [Duration::from_secs(100), Duration::from_secs
 pub struct Stage {
     pub server: Server,
     pub runtime: tokio::runtime::Runtime,
-    operator: Operator,
-    wire: Wire,
+    pub operator: Operator,
+    pub wire: Wire,
     ears: Ears,
 }
 
@@ -69,6 +68,8 @@ struct Preview {
     /// All the holds there were, by their ids.
     around: Vec<u64>,
     snapshot: Snapshot,
+    /// Those who waited then.
+    waiting: usize,
     /// Nothing but renewals happened since.
     only_renewed: bool,
     consents: bool,
@@ -167,10 +168,9 @@ impl Play<'_> {
             _ => None,
         };
         let after = self.stage.wire.snapshot();
-        let changed = before.difference(&after, |_| true).is_some();
-        // A token without anything random in it does not tell a renewal from the next hold.
-        let tells = self.subject.proof == Proof::EachHold && unique::is_unique(&self.library.token(0, 1, 0));
-        let harmless = matches!(step, Step::Renew { .. }) && took.is_none() && tells;
+        let changed = !before.is_same(&after);
+        let renewed = matches!(step, Step::Renew { .. }) && took.is_none();
+        let harmless = renewed && self.subject.proof == Proof::EachHold && !self.subject.looks_common;
         for preview in self.slots.iter_mut().flatten() {
             preview.only_renewed &= !changed || harmless;
         }
@@ -353,6 +353,7 @@ impl Play<'_> {
         };
         let operator = &self.stage.operator;
         let plan = match intent {
+            Intent::FreeOne(_) if self.library.is_counted() => operator.give_back(&view),
             Intent::FreeOne(which) => operator.free(&view, one(*which).as_deref()),
             Intent::Extend(by, which) => {
                 let by = EXTENSIONS[*by as usize % EXTENSIONS.len()];
@@ -366,7 +367,15 @@ impl Play<'_> {
                 let around = self.ledger.holds.iter().map(|hold| hold.id).collect();
                 let names: Vec<String> = shown.iter().map(Hold::name).collect();
                 self.tell(format!("lockscope: preview: {intent}: {}", names.join(", ")));
-                self.slots[slot] = Some(Preview { plan, shown, around, snapshot, only_renewed: true, consents: false });
+                self.slots[slot] = Some(Preview {
+                    plan,
+                    shown,
+                    around,
+                    snapshot,
+                    waiting: self.library.waiting(),
+                    only_renewed: true,
+                    consents: false,
+                });
             }
             Err(why) => {
                 self.tally.refused += 1;
@@ -395,12 +404,19 @@ impl Play<'_> {
         let Some(newest) = self.freed.len().checked_sub(1) else { return Ok(()) };
         let freed = &self.freed[newest - which % self.freed.len()];
         let snapshot = self.stage.wire.snapshot();
-        match self.stage.operator.undo(&freed.id, consents) {
+        match self.stage.runtime.block_on(self.stage.operator.undo(&freed.id, consents)) {
             Ok(plan) => {
                 let shown = freed.holds.clone();
                 self.tell("lockscope: preview: undo".into());
-                self.slots[slot] =
-                    Some(Preview { plan, shown, around: Vec::new(), snapshot, only_renewed: true, consents });
+                self.slots[slot] = Some(Preview {
+                    plan,
+                    shown,
+                    around: Vec::new(),
+                    snapshot,
+                    waiting: self.library.waiting(),
+                    only_renewed: true,
+                    consents,
+                });
             }
             Err(why) => {
                 self.tally.undo_refused += 1;
@@ -431,10 +447,10 @@ impl Play<'_> {
                 if let Some(what) = before.difference(&after, |_| true) {
                     return Err(format!("it was refused, but something changed: {what}"));
                 }
-                let moved = preview.snapshot.difference(&before, |_| true).is_some();
-                let blameless = !moved || preview.only_renewed && preview.plan.action == Action::Free;
+                let blameless =
+                    preview.snapshot.is_same(&before) || preview.only_renewed && preview.plan.action == Action::Free;
                 let over = preview.shown.iter().any(|hold| hold.is_over(after.now));
-                let sound = self.library.is_reachable(&before).is_ok();
+                let sound = self.library.is_reachable(&before).is_ok() && self.library.waiting() == preview.waiting;
                 if blameless && !is_undo && !over && sound {
                     return Err(format!("it was refused, though nothing but renewals came between{why}"));
                 }
@@ -455,13 +471,14 @@ impl Play<'_> {
                 self.stage.ears.heard(&wake, &after, &mut self.stage.wire)?;
                 let holds = preview.shown.iter().filter_map(|hold| scene.as_freed(hold)).collect();
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
+                self.library.wakes()?;
             }
             Action::Extend(by) => {
                 scene.extended(&mut self.ledger, &preview.shown, &preview.around, *by)?;
                 self.tally.extended += 1;
             }
             Action::Undo(id) => {
-                let at = self.freed.iter().position(|freed| freed.id == *id).ok_or("it was never freed")?;
+                let at = self.freed.iter().position(|freed| freed.id == *id).ok_or("it was put back twice")?;
                 let freed = self.freed.remove(at);
                 scene.undone(&mut self.ledger, freed, preview.consents)?;
                 self.tally.undone += 1;
@@ -479,8 +496,11 @@ struct Ears {
 
 impl Ears {
     fn new(mut connection: redis::Connection) -> Ears {
-        let listen = redis::cmd("PSUBSCRIBE").arg("*").get_packed_command();
-        connection.send_packed_command(&listen).and_then(|()| connection.recv_response()).expect("a subscription");
+        // A waiter of the semaphore that nobody names listens too: it is what tells the counter from a token.
+        for (how, what) in [("PSUBSCRIBE", "*"), ("SUBSCRIBE", "redisson_sc:{uploads-lock}")] {
+            let listen = redis::cmd(how).arg(what).get_packed_command();
+            connection.send_packed_command(&listen).and_then(|()| connection.recv_response()).expect("a subscription");
+        }
         Ears { connection, count: 0 }
     }
 
@@ -492,8 +512,8 @@ impl Ears {
         let mut all = Vec::new();
         loop {
             let answer = self.connection.recv_response().expect("a message");
-            let (_, _, channel, body): (String, String, Vec<u8>, Vec<u8>) =
-                redis::from_redis_value(answer).expect("a message");
+            let mut parts: Vec<Vec<u8>> = redis::from_redis_value(answer).expect("a message");
+            let (body, channel) = (parts.pop().expect("a body"), parts.pop().expect("a channel"));
             if channel == b"mark" && body == mark.as_bytes() {
                 return all;
             }

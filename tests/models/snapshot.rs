@@ -145,6 +145,11 @@ impl Snapshot {
         self.keys.get(key)?.until
     }
 
+    /// Whether anything differs, to the millisecond.
+    pub fn is_same(&self, later: &Snapshot) -> bool {
+        self.keys == later.keys
+    }
+
     /// What differs in `later`, but for keys whose time was up by then; `wanted` says which keys count.
     pub fn difference(&self, later: &Snapshot, wanted: impl Fn(&[u8]) -> bool) -> Option<String> {
         let names: BTreeSet<&Vec<u8>> = self.keys.keys().chain(later.keys.keys()).collect();

@@ -7,6 +7,7 @@ use super::redisson::{Kind, Redisson};
 use super::run::SHORT_MS;
 use super::scored::{Permits, Score, Slots, Symfony};
 use super::strings::{Free, Renew, Strings, Take};
+use super::waiters::Sleepers;
 use super::{Library, Proof, tokens};
 use crate::common::Server;
 
@@ -21,6 +22,8 @@ pub struct Subject {
     pub leases: &'static [Option<u64>],
     /// Nobody holds it: it says that something was done.
     pub is_a_marker: bool,
+    /// Its tokens differ, but do not look as if they had to.
+    pub looks_common: bool,
     make: Make,
 }
 
@@ -28,6 +31,8 @@ pub struct Subject {
 enum Make {
     String(fn() -> Strings),
     Other(fn() -> Box<dyn Library>),
+    /// With clients of its own on the server.
+    Waiting(fn(&Server) -> Box<dyn Library>),
     Real(fn(&Server) -> Option<Box<dyn Library>>),
 }
 
@@ -47,6 +52,7 @@ impl Subject {
         match self.make {
             Make::String(make) => Box::new(make()),
             Make::Other(make) => make(),
+            Make::Waiting(make) => make(server),
             Make::Real(make) => make(server).expect("the library is installed"),
         }
     }
@@ -62,13 +68,46 @@ impl Subject {
     const fn string(name: &'static str, dialect: &'static str, make: fn() -> Strings) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::String(make);
-        Subject { name, dialect, told: false, proof: Proof::EachHold, leases, is_a_marker: false, make }
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: false,
+            make,
+        }
     }
 
     const fn other(name: &'static str, dialect: &'static str, make: fn() -> Box<dyn Library>) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::Other(make);
-        Subject { name, dialect, told: false, proof: Proof::EachHold, leases, is_a_marker: false, make }
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: false,
+            make,
+        }
+    }
+
+    const fn waiting(name: &'static str, dialect: &'static str, make: fn(&Server) -> Box<dyn Library>) -> Subject {
+        let leases = &[Some(28_000), None, Some(9_000)];
+        let make = Make::Waiting(make);
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: true,
+            make,
+        }
     }
 
     pub const fn real(
@@ -78,7 +117,16 @@ impl Subject {
     ) -> Subject {
         let leases = &[Some(28_000), Some(30_000), Some(9_000)];
         let make = Make::Real(make);
-        Subject { name, dialect, told: false, proof: Proof::EachHold, leases, is_a_marker: false, make }
+        Subject {
+            name,
+            dialect,
+            told: false,
+            proof: Proof::EachHold,
+            leases,
+            is_a_marker: false,
+            looks_common: false,
+            make,
+        }
     }
 
     const fn told(self) -> Subject {
@@ -91,6 +139,10 @@ impl Subject {
 
     pub const fn lasting(self, leases: &'static [Option<u64>]) -> Subject {
         Subject { leases, ..self }
+    }
+
+    const fn common(self) -> Subject {
+        Subject { looks_common: true, ..self }
     }
 
     const fn marker(self) -> Subject {
@@ -271,6 +323,7 @@ pub static ALL: &[Subject] = &[
         ..plain("lock:report", |_, serial, _| tokens::base64(serial, 18).into_bytes())
     })
     .lasting(SOMETIMES),
+    Subject::waiting("python-redis-lock, ids of its own", "plain", |server| Box::new(Sleepers::on(server))),
     Subject::string("redis-semaphore of npm, mutex", "redis-semaphore-npm", || plain("mutex:lockingResource", uuid4))
         .lasting(TEN_SECONDS),
     Subject::other("redis-semaphore of npm, semaphore", "redis-semaphore-npm", || {
@@ -358,15 +411,17 @@ pub static ALL: &[Subject] = &[
     Subject::string("plain", "plain", || {
         plain("invoice-lock:17", |_, serial, _| format!("worker {serial} of depot").into_bytes())
     })
+    .common()
     .lasting(&[Some(28_000), Some(30_000), Some(3_000)]),
     Subject::string("plain, a constant token", "plain", || plain("import.lock", constant))
         .proves(Proof::Nothing)
         .lasting(&[Some(60_000), Some(30_000), None, Some(3_000)]),
-    Subject::string("plain, a long token", "plain", || plain("payload-lock", long)),
+    Subject::string("plain, a long token", "plain", || plain("payload-lock", long)).common(),
     Subject::string("plain, a binary key", "plain", || Strings {
         key: b"lock\xff\x00\x1b[31m-17",
         ..plain("", |_, serial, _| format!("worker {serial}").into_bytes())
-    }),
+    })
+    .common(),
 ];
 
 /// 22 letters of the URL alphabet, with one among them that plain letters do not have.
