@@ -36,7 +36,7 @@ const WHERE: &[(&str, &[&str])] = &[
     ("no_member", &["symfony", "medallion semaphore"]),
     ("no_element", &["medallion read-write lock"]),
     ("held_as", &["redisson read-write lock"]),
-    ("fields_at_most", &["sidekiq-unique-jobs, two at once", "sidekiq-unique-jobs"]),
+    ("fields_at_most", &["sidekiq-unique-jobs, two at once"]),
     ("live_at_most", &["medallion semaphore", "redis-semaphore of npm, semaphore"]),
     ("nobody_blocked", &["python-redis-lock, ids of its own"]),
     ("at_least", &["redisson permits"]),

@@ -34,10 +34,10 @@ async fn freed(acting: &mut Acting, key: &str) -> Performed {
 async fn each_single_comparison_matters() {
     let (server, other) = (Server::start(), Server::start());
     let set = |server: &Server| drop(server.cli(&["SET", "lock:a", "t", "PX", "600000"]));
-    for comparison in comparisons::SINGLE {
+    for comparison in [comparisons::SINGLE, &["keyspace", "confirmed"]].concat() {
         server.cli(&["FLUSHALL"]);
         let mut acting = Acting::on(&server).await;
-        let outcome = match *comparison {
+        let outcome = match comparison {
             "keyspace" => {
                 set(&server);
                 let id = freed(&mut acting, "lock:a").await.id;

@@ -32,11 +32,13 @@ pub const ALL: &[&str] = &[
     "fields_at_most",
     "live_at_most",
     "on_record",
+    "keyspace",
+    "confirmed",
 ];
 
 /// Those that random sequences of a library's own operations do not come by; `tests/switched_off.rs` tells what happens
 /// without each.
-pub const SINGLE: &[&str] = &["counter", "keyspace", "confirmed", "held_since"];
+pub const SINGLE: &[&str] = &["counter", "held_since"];
 
 #[cfg(debug_assertions)]
 static OFF: std::sync::Mutex<Option<&'static str>> = std::sync::Mutex::new(None);
