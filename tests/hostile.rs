@@ -158,8 +158,7 @@ fn run(home: &Path, url: &str, arguments: &[&str]) -> Ended {
     command.stdout(File::create(&out).expect("a file")).stderr(File::create(&err).expect("a file"));
     let began = Instant::now();
     // Waited for below, by the call that tells its memory too.
-    let child = common::process::spawn(command).expect("lockscope starts");
-    let pid = child.id() as libc::pid_t;
+    let pid = common::process::spawn(command).expect("lockscope starts").id() as libc::pid_t;
     let mut killed = false;
     let (code, memory) = loop {
         let mut status = 0;
