@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut monitor = Monitor::start(&topology, options).await?;
     monitor.sample_by(Some(DUTY));
-    let title = Title { target: "demo".into(), environment: Some("dev") };
+    let title = Title { target: "demo".into(), environment: Some("dev"), ..Title::default() };
     let theme = Theme { color: true, ascii: false };
     let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
     app.update(Event::Resize(SIZE.0, SIZE.1), monitor.clock.now());
