@@ -39,10 +39,11 @@ bench: ## the figures of the README, measured on private servers (about a quarte
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## 110,000 hand-overs against releases, the fleet, and 10,000 sequences of every dialect (an hour)
+soak: ## 110,000 hand-overs, the fleet, cut walks, hostile servers, 10,000 sequences of every dialect (an hour)
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
 	@scripts/ensure-libs
 	LOCKSCOPE_SEQUENCES=10000 LOCKSCOPE_REAL_SEQUENCES=200 $(TESTS) --locked --release --test sequences $(TOLD)
 	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk
+	LOCKSCOPE_HOSTILE_ROUNDS=40 $(TESTS) --locked --release --test hostile

@@ -12,6 +12,7 @@ mod consent;
 mod dialog;
 mod feed;
 mod lab;
+mod retrace;
 mod writing;
 
 use std::collections::BTreeSet;
@@ -36,6 +37,7 @@ pub use consent::Consent;
 pub use dialog::{Choice, Dialog};
 pub use feed::Feed;
 pub use lab::{Row, Workbench};
+pub use retrace::Since;
 pub use writing::{Wish, Writing};
 
 /// A lock's identity: what selection and marks are kept by.
@@ -69,8 +71,12 @@ pub enum Event {
     Inspected(LockId, Box<Inspection>),
     /// The locks that were asked for with [`Effect::See`], as far as they are there.
     Seen(Wish, Vec<LockView>),
-    /// What was freed last, if anything.
+    /// What was done last, if anything, or why it can't be put back.
     Recalled(Result<Option<Box<Kept>>, String>),
+    /// What became of the lock that it freed.
+    Retraced(Box<Kept>, Since),
+    /// Whether these could be undone.
+    Foreseen(Vec<Plan>),
     /// One thing was done, or not.
     Performed(Box<Plan>, Box<Performed>),
     AllPerformed,
@@ -96,8 +102,12 @@ pub enum Effect {
     Inspect(LockId),
     /// Hand in these locks as they are now.
     See(Wish, Vec<LockId>),
-    /// Hand in what was freed last.
+    /// Hand in what was done last.
     Recall,
+    /// Hand in what became of the lock since this freed it.
+    Retrace(Box<Kept>),
+    /// Ask whether these could be undone.
+    Foresee(Vec<Plan>),
     /// Do this, one after the other, and write down why.
     Perform(Vec<Plan>, Option<String>),
     /// Begin nothing more of it.
@@ -265,11 +275,14 @@ impl App {
                 return effects;
             }
             Event::Inspected(id, found) => {
-                self.take_closer_look(&id, &found, now);
+                let effects = self.take_closer_look(&id, &found, now);
                 self.closer.take(&id, found, self.paused);
+                return effects;
             }
             Event::Seen(wish, locks) => return self.take_seen(wish, locks, now),
-            Event::Recalled(kept) => self.take_recalled(kept, now),
+            Event::Recalled(kept) => return self.take_recalled(kept, now),
+            Event::Retraced(kept, since) => self.take_retraced(kept, since, now),
+            Event::Foreseen(plans) => self.take_foreseen(&plans),
             Event::Performed(plan, performed) => self.take_performed(&plan, &performed, now),
             Event::AllPerformed => self.all_performed(),
             Event::Lab(reports) => self.take_reports(reports, now),

@@ -87,6 +87,52 @@ pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
     Ok((entries, broken))
 }
 
+/// Takes the records in the state directory from everybody but their owner, and says which of them were open to others.
+/// What can't be narrowed is an error: what was done is nobody else's business.
+pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut narrowed = Vec::new();
+    #[cfg(unix)]
+    if directory.is_dir() {
+        narrow_into(directory, 0, &mut narrowed)?;
+    }
+    Ok(narrowed)
+}
+
+#[cfg(unix)]
+fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    // What is not there, can't be looked at, or is no file, is told by whoever opens it. Links lead to a file, but into no
+    // other directory.
+    let Ok(about) = std::fs::metadata(path) else { return Ok(()) };
+    if !about.is_file() && (!about.is_dir() || depth > 0 && path.is_symlink()) {
+        return Ok(());
+    }
+    let mode = about.permissions().mode();
+    if mode & 0o077 != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o700)).map_err(|why| {
+            let path = path.display();
+            io::Error::new(
+                why.kind(),
+                format!("others can read {path}, and that can't be changed ({why}): chmod go= {path}"),
+            )
+        })?;
+        narrowed.push(path.to_path_buf());
+    }
+    if about.is_dir() && depth < 2 {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            narrow_into(&entry.path(), depth + 1, narrowed)?;
+        }
+    }
+    Ok(())
+}
+
+/// One sentence on what was narrowed, where something was.
+pub fn narrowed_sentence(narrowed: &[PathBuf]) -> Option<String> {
+    let (first, more) = (narrowed.iter().find(|path| path.is_file()).or(narrowed.first())?, narrowed.len() - 1);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("others could read {}{more} until now; only you can from now on", first.display()))
+}
+
 /// A directory that only its owner can look into.
 pub fn make_private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
@@ -165,6 +211,30 @@ mod tests {
         let audit = Audit::open_in(&directory).unwrap();
         assert_eq!(std::fs::metadata(audit.path()).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_narrowed_that_is_not_ours() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let (state, other) = (place.path().join("state"), place.path().join("other"));
+        std::fs::create_dir_all(&state).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for path in [&state, &other] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(other.join("file"), b"").unwrap();
+        symlink(&other, state.join("link")).unwrap();
+        // Stands for a device such as /dev/full, which must not change whoever runs this.
+        let socket = place.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
+        symlink(&socket, state.join("audit.jsonl")).unwrap();
+        assert_eq!(narrow(&state).unwrap(), [state.clone()]);
+        assert_eq!((mode(&state), mode(&other), mode(&socket)), (0o700, 0o755, 0o666));
+        assert_eq!(narrow(&other.join("file")).unwrap(), [""; 0].map(PathBuf::from), "no directory, no records");
     }
 
     #[test]

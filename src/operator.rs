@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::actions::{
-    Context, Gate, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, last_done, perform,
+    Context, Gate, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, foresee, last_done, perform,
 };
 use crate::app::{Event, Wish};
 use crate::cli::Environment;
@@ -18,6 +18,7 @@ use crate::inspect::prove;
 use crate::lab::Lab;
 use crate::model::LockView;
 use crate::settings::Settings;
+use crate::text;
 use crate::topology::{Node, Topology};
 
 /// Between two releases of many.
@@ -131,6 +132,15 @@ impl Operator {
         });
     }
 
+    /// Asks whether these could be undone.
+    pub fn foresee(&self, mut plans: Vec<Plan>) {
+        let (node, news) = (self.node.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            foresee(&node, &mut plans).await;
+            let _ = news.send(Event::Foreseen(plans)).await;
+        });
+    }
+
     fn journal(&self) -> Result<Journal, String> {
         let journal = match &self.place {
             Some(place) => Journal::open_in(place),
@@ -155,7 +165,7 @@ impl Operator {
 
 /// The last thing that was done in the data that is here, if it can be put back; else why not.
 async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<Kept>, String> {
-    let asked = |error: redis::RedisError| format!("the server could not be asked: {}", crate::text::said(&error));
+    let asked = |error: redis::RedisError| format!("the server could not be asked: {}", text::said(&error));
     let mut conn = node.connect().await.map_err(asked)?;
     let here = Keyspace::read(&mut conn).await.map_err(asked)?;
     let done = journal.done_here(here.as_ref().ok(), shown, node.db);

@@ -64,6 +64,7 @@ impl Prompt {
         let mut bytes = [0; 4];
         let shown = match c {
             '\\' => "\\".into(),
+            ' ' => " ".into(),
             c => text::visible(c.encode_utf8(&mut bytes).as_bytes()),
         };
         if ascii { text::ascii_only(&shown) } else { shown }

@@ -19,7 +19,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tokio::time::Instant;
 
-use crate::app::{App, Effect, Event, LockId};
+use crate::actions::{Performed, Plan, Refusal};
+use crate::app::{App, Effect, Event, LockId, Since};
 use crate::lab::{Order, Wanted};
 use crate::model::{NodeId, State};
 use crate::monitor::Monitor;
@@ -195,6 +196,23 @@ fn order_on(app: &mut App, monitor: &Monitor) -> bool {
     app.is_ordering() && app.order_on(monitor.table(), monitor.clock.now())
 }
 
+/// Has it done, unless somebody has held the lock since that is to be put back: it may have been while the question stood.
+fn perform(plans: Vec<Plan>, reason: Option<String>, app: &mut App, monitor: &Monitor, operator: &mut Operator) {
+    let now = monitor.clock.now();
+    let recalled = app.writing.recalled.as_deref();
+    let spoiled =
+        plans.iter().find_map(|plan| match Since::of_plan(plan, recalled, monitor.table(), &monitor.nodes()[0], now) {
+            Some(Since::Held(why)) => Some((plan.clone(), why)),
+            _ => None,
+        });
+    let Some((plan, why)) = spoiled else {
+        return operator.perform(plans, reason, app.writing.is_on(now));
+    };
+    let refused = Performed::refused(String::new(), Refusal::Moved(why));
+    app.update(Event::Performed(Box::new(plan), Box::new(refused)), now);
+    app.update(Event::AllPerformed, now);
+}
+
 /// What is on the terminal now: only what differs from it is worth a frame.
 struct Canvas {
     drawn: Instant,
@@ -232,9 +250,13 @@ impl Canvas {
                     operator.see(wish, locks);
                 }
                 Effect::Recall => operator.recall(),
-                Effect::Perform(plans, reason) => {
-                    operator.perform(plans, reason, app.writing.is_on(monitor.clock.now()));
+                Effect::Retrace(kept) => {
+                    let now = monitor.clock.now();
+                    let since = Since::of(&kept, monitor.table(), &monitor.nodes()[0], now);
+                    effects.extend(app.update(Event::Retraced(kept, since), now));
                 }
+                Effect::Foresee(plans) => operator.foresee(plans),
+                Effect::Perform(plans, reason) => perform(plans, reason, app, monitor, operator),
                 Effect::Stop => operator.stop(),
                 Effect::Lab(id, order) => {
                     if let Order::Take(Wanted { key, token: Some(token), .. }) = &order {

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{try_join, try_join_all};
-use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value, cmd};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -25,7 +24,7 @@ use crate::look::{Wanted, look};
 use crate::model::{Key, NodeId, Observation, RawValue, Seen, Source, Time};
 use crate::pace::{Budget, Pace};
 use crate::servers::InfoText;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 pub use limit::Shortfall;
 use limit::{Course, Limit};
@@ -201,7 +200,7 @@ impl Pass {
         Ok(())
     }
 
-    async fn plan(&self, walk: &Walk<'_>, mut conn: MultiplexedConnection) -> RedisResult<Vec<Range>> {
+    async fn plan(&self, walk: &Walk<'_>, mut conn: ServerConnection) -> RedisResult<Vec<Range>> {
         if walk.budget.pace() != Pace::Fast || !walk.splittable {
             return Ok(vec![Range::whole()]);
         }
@@ -213,7 +212,7 @@ impl Pass {
         &self,
         walk: &Walk<'_>,
         (index, range): (usize, &Range),
-        mut conn: MultiplexedConnection,
+        mut conn: ServerConnection,
         names: mpsc::Sender<Page>,
         keep: impl Fn(&[u8]) -> bool,
     ) -> RedisResult<()> {
@@ -281,7 +280,7 @@ impl Pass {
     async fn look_at_names(
         &self,
         walk: &Walk<'_>,
-        mut conn: MultiplexedConnection,
+        mut conn: ServerConnection,
         mut waiting: mpsc::Receiver<Page>,
     ) -> RedisResult<()> {
         let most = if walk.budget.pace() == Pace::Fast { LOOK_FAST } else { LOOK_POLITE };
@@ -311,7 +310,7 @@ impl Pass {
     async fn observe(
         &self,
         walk: &Walk<'_>,
-        conn: &mut MultiplexedConnection,
+        conn: &mut ServerConnection,
         names: &[Vec<u8>],
     ) -> RedisResult<Vec<Observation>> {
         let mut observations = Vec::with_capacity(names.len());
@@ -355,7 +354,7 @@ fn read(node: NodeId, name: &[u8], asked: Time, answered: Time, seen: Seen) -> O
 }
 
 /// What SCAN has cost the server so far: calls and microseconds. `None` where it may not be asked.
-async fn scan_figures(conn: &mut MultiplexedConnection) -> RedisResult<Option<(u64, u64)>> {
+async fn scan_figures(conn: &mut ServerConnection) -> RedisResult<Option<(u64, u64)>> {
     let stats: String = match cmd("INFO").arg("commandstats").query_async(conn).await {
         Ok(stats) => stats,
         Err(error) if error.code().is_some() => return Ok(None),

@@ -70,6 +70,7 @@ impl Stage {
             events: 0,
             lost: 0,
             reconnects: 0,
+            watched_since: Some(START),
             scan: None,
             progress: Arc::default(),
             under_way: false,

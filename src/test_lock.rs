@@ -18,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-pub use account::{about, joined, put};
+pub use account::{about, joined, put, put_all};
 pub use backoff::Backoff;
 pub use contender::{Attempt, Contender};
 pub use held::{Held, Loss, Released, Turn};

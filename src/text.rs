@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 /// Printable text unchanged, everything else escaped: `\n`, `\t`, `\r`, `\\`, `\xNN` for bytes, `\u{N}` for characters
-/// that have no shape of their own or change the direction of the text.
+/// that have no shape of their own or change the direction of the text, `\x20` for a space at either end.
 pub fn visible(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -18,8 +18,17 @@ pub fn visible(bytes: &[u8]) -> String {
             let _ = write!(out, "\\x{byte:02x}");
         }
     }
+    // Nobody copies a space that nothing follows.
+    if out.len() > 1 && out.ends_with(' ') {
+        out.replace_range(out.len() - 1.., SPACE);
+    }
+    if out.starts_with(' ') {
+        out.replace_range(..1, SPACE);
+    }
     out
 }
+
+const SPACE: &str = "\\x20";
 
 /// Why a text is not what [`visible`] writes.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -220,6 +229,7 @@ mod tests {
         assert_eq!(visible(b"a\xffb"), "a\\xffb");
         assert_eq!(visible("сpу:锁".as_bytes()), "сpу:锁");
         assert_eq!(visible("\u{202e}abc".as_bytes()), "\\u{202e}abc");
+        assert_eq!([&b" a b "[..], b" ", b""].map(visible), ["\\x20a b\\x20", "\\x20", ""]);
     }
 
     #[test]

@@ -376,6 +376,75 @@ async fn a_lock_is_freed_after_a_question_and_put_back() {
 }
 
 #[tokio::test]
+async fn what_others_held_since_it_was_freed_is_not_put_back() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:order", "dead"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the gentler choice", |screen| screen.contains("PEXPIRE lock:order")).await;
+        operator.press(KeyCode::Tab);
+        operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
+        operator.wait_for("whether it can be undone", |screen| screen.contains("undo      possible")).await;
+        operator.write("y its worker is gone");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
+        // Watched all the while, and nobody came: no word of doubt.
+        operator.press(KeyCode::Char('u'));
+        let screen = operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
+        assert!(!screen.contains("not watched"), "{screen}");
+        // A waiter gets through while the question stands, and is done.
+        server.cli(&["SET", "lock:order", "alive", "PX", "60000"]);
+        server.cli(&["DEL", "lock:order"]);
+        server.cli(&["SET", "lock:fence", "f"]);
+        operator.wait_for("all that was seen", |screen| screen.contains("lock:fence")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("refused", |screen| screen.contains("has held it since")).await;
+        assert!(screen.contains("refused") && screen.contains("because its worker is gone"), "{screen}");
+        assert!(!exists(&server, "lock:order"));
+        operator.press(KeyCode::Esc);
+        operator.press(KeyCode::Char('u'));
+        operator.wait_for("and at once", |screen| screen.contains("not put back: ")).await;
+        assert!(!exists(&server, "lock:order"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_freed_before_the_console_began_is_put_back_with_a_word_of_doubt() {
+    let server = Server::with(&EVENTS);
+    let settings = common::acting::settings(&server.url(), |_| {});
+    let place = common::process::scratch("records-before");
+    let mut acting = common::acting::Acting::on(&server).await;
+    acting.journal = lockscope::actions::Journal::open_in(&place).unwrap();
+    // Another target is written after this one: it does not hide it.
+    let other = Server::start();
+    for server in [&server, &other] {
+        server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
+    }
+    let lock = acting.see(b"lock:order", None).await.unwrap();
+    acting.free(&lock, None).await;
+    let mut elsewhere = common::acting::Acting::on(&other).await;
+    elsewhere.journal = lockscope::actions::Journal::open_in(&place).unwrap();
+    let lock = elsewhere.see(b"lock:order", None).await.unwrap();
+    elsewhere.free(&lock, None).await;
+    with_settings(&server.url(), settings, place, async |operator| {
+        operator.wait_for("live", |screen| screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('u'));
+        let screen = operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
+        assert!(screen.contains("it was not watched all the"), "{screen}");
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("put back", |screen| screen.contains("done: undo lock:order")).await;
+        assert!(exists(&server, "lock:order") && !exists(&other, "lock:order"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_changed_hands_under_the_question_is_refused() {
     let server = Server::with(&EVENTS);
     server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);

@@ -51,7 +51,10 @@ fn bytes_that_are_no_text_and_terminal_codes_are_harmless() {
     let of_bytes = lock(&document, "lock:\\xff\\u{0}\\n");
     assert_eq!(of_bytes["key_base64"], "bG9jazr/AAo=", "{of_bytes}");
     assert_eq!(of_bytes["holders"][0]["token_base64"], "/gF0b2tlbg==", "{of_bytes}");
-    assert_eq!(lock(&document, "lock:\u{1b}[2J\u{202e}x")["holders"][0]["token"], "to\u{1b}]0;pwned\u{7}ken");
+    let of_text = lock(&document, "lock:\\u{1b}[2J\\u{202e}x");
+    assert_eq!(of_text["holders"][0]["token"], "to\\u{1b}]0;pwned\\u{7}ken", "as it is typed");
+    assert_eq!(of_text["holders"][0]["token_base64"], "dG8bXTA7cHduZWQHa2Vu", "{of_text}");
+    assert_eq!(of_text["key_base64"], "bG9jazobWzJK4oCueA==", "{of_text}");
     for arguments in [&["ls", "--json"][..], &["ls", "--csv"], &["ls"], &["show", "lock:\\xff\\u{0}\\n"]] {
         let output = lockscope().args(["-u", &server.url(), "-p", "lock:*"]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

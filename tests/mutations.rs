@@ -24,11 +24,11 @@ const WHERE: &[(&str, &[&str])] = &[
     ("value", &["plain", "plain, a constant token"]),
     ("digest", &["plain, a long token"]),
     ("lease", &["plain, a constant token"]),
-    ("score", &["symfony"]),
     ("field", &["redisson lock", "redisson read-write lock"]),
     ("field_value", &["sidekiq-unique-jobs, two at once", "redis-semaphore of ruby"]),
     ("fields", &["redisson read-write lock"]),
     ("member", &["medallion semaphore", "symfony"]),
+    ("score", &["redis-semaphore of npm, a name for each machine"]),
     ("members", &["symfony"]),
     ("element", &["medallion read-write lock"]),
     ("elements", &["medallion read-write lock"]),
@@ -42,8 +42,10 @@ const WHERE: &[(&str, &[&str])] = &[
     ("at_least", &["redisson permits"]),
     ("listed", &["redis-semaphore of ruby"]),
     ("no_ttl", &["redis-py", "python-redis-lock"]),
-    ("ttl_at_most", &["plain", "plain, a constant token"]),
-    ("before", &["plain", "redis-py", "medallion"]),
+    ("ttl_at_most", &["node-redlock"]),
+    ("before", &["redis-py", "medallion"]),
+    ("score", &["redis-semaphore of npm, ids of its own"]),
+    ("counter", &["redisson fenced lock"]),
 ];
 
 /// What matters only at a moment that no sequence reaches, told by itself.

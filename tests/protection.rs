@@ -203,7 +203,7 @@ fn no_extension_ends_a_lock() {
     server.cli(&["SET", "lock:short", "t", "PX", "600000"]);
     let desk = Desk::at(&server);
     for key in ["lock:never", "lock:short"] {
-        for ttl in ["0s", "0ms", "1ms", "999ms", "31days", "300years"] {
+        for ttl in ["0s", "0ms", "1ms", "999ms", "31days", "99years"] {
             for way in ["--yes", "--dry-run"] {
                 let ran = desk.run(&["extend", key, "--holder", "t", "--ttl", ttl, way]);
                 assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ttl}: {ran:?}");

@@ -226,3 +226,18 @@ async fn a_fencing_counter_tells_that_others_held_it_since() {
     let held = || run(&server, &["INCR redisson_lock_token:{lock:f}"]);
     assert!(!undone(&server, "lock:f", A, held).await, "somebody took it and let it go");
 }
+
+#[test]
+fn a_reader_beside_a_writer_is_split_and_not_held() {
+    let server = Server::start();
+    let state = |fields: &str| {
+        server.cli(&["FLUSHALL"]);
+        run(&server, &[&format!("HSET lock:rw {fields}"), "PEXPIRE lock:rw 600000"]);
+        let desk = common::Desk::at(&server);
+        desk.run(&["show", "lock:rw", "--json"]).json()["state"].as_str().unwrap().to_string()
+    };
+    assert_eq!(state(&format!("mode write {A}:write 1 {B} 1")), "split");
+    assert_eq!(state(&format!("mode read {A}:write 1 {B} 1")), "split");
+    assert_eq!(state(&format!("mode write {A}:write 1 {A} 1")), "held", "a writer may read too");
+    assert_eq!(state(&format!("mode read {A} 1 {B} 1")), "held");
+}

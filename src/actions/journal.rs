@@ -11,8 +11,8 @@ use super::keyspace::Keyspace;
 use super::plan::Plan;
 use super::tally::Tally;
 use crate::audit::{self, Audit};
-use crate::model::Time;
-use crate::text;
+use crate::model::{Time, Token};
+use crate::test_lock::{put, put_all};
 
 /// As many releases as can be undone, beside those of the batch under way.
 const KEPT: usize = 1_000;
@@ -59,7 +59,6 @@ impl Journal {
 
     /// One line of the audit file.
     pub(super) fn write(&mut self, now: Time, id: &str, plan: &Plan, context: &Context, more: Value) -> io::Result<()> {
-        let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
         let mut entry = json!({
             "id": id,
             "action": plan.action.name(),
@@ -67,13 +66,13 @@ impl Journal {
             "node": context.node,
             "db": context.db,
             "environment": context.environment,
-            "key": text::visible(plan.key.as_bytes()),
             "library": plan.dialect,
-            "holders": holders,
             "commands": plan.commands(),
             "reason": context.reason,
         });
         if let (Value::Object(entry), Value::Object(more)) = (&mut entry, more) {
+            put(entry, "key", plan.key.as_bytes());
+            put_all(entry, "holders", plan.holders.iter().map(Token::as_bytes));
             entry.extend(more);
         }
         self.audit.write(now, entry)
@@ -191,7 +190,7 @@ pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
     if last.deed == Deed::Freed {
         return Ok(Some(last));
     }
-    let ago = text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
+    let ago = crate::text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
     let before = done.find(|kept| kept.deed == Deed::Freed).map_or(String::new(), |kept| {
         format!("; before that {} was freed: 'lockscope undo {}' puts it back", kept.lock(), kept.id())
     });

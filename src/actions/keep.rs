@@ -235,6 +235,11 @@ impl Kept {
         Key::from(&self.key.0[..])
     }
 
+    /// The lock went as a whole, not one hold of several.
+    pub fn is_whole(&self) -> bool {
+        self.things.iter().any(|keep| matches!(&keep.what, What::Whole { key, .. } if *key == self.key))
+    }
+
     /// When the lease would have ended, by our clock; `None`: never.
     pub fn ends(&self) -> Option<Time> {
         self.until.map(|until| Time(until - self.ahead))

@@ -9,6 +9,7 @@ use redis::{RedisResult, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::servers::InfoText;
+use crate::text;
 
 /// How servers write that there is no second id.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
@@ -33,7 +34,7 @@ impl Keyspace {
         pipe.cmd("TIME").cmd("INFO").arg("server").cmd("INFO").arg("replication").ignore_errors();
         let answers: Vec<Value> = pipe.query_async(conn).await?;
         let refused = answers.iter().find_map(|answer| match answer {
-            Value::ServerError(error) => Some(crate::text::said(error)),
+            Value::ServerError(error) => Some(text::said(error)),
             _ => None,
         });
         if let Some(why) = refused {
@@ -41,8 +42,9 @@ impl Keyspace {
         }
         let mut answers = answers.into_iter();
         let time = answers.next().and_then(|answer| redis::from_redis_value::<(i64, i64)>(answer).ok());
-        let text = answers.filter_map(|answer| redis::from_redis_value::<String>(answer).ok()).collect::<Vec<_>>();
-        let told = time.and_then(|(seconds, micros)| Keyspace::of(&text.join("\n"), seconds * 1000 + micros / 1000));
+        let sections = answers.filter_map(|answer| redis::from_redis_value::<String>(answer).ok()).collect::<Vec<_>>();
+        let told =
+            time.and_then(|(seconds, micros)| Keyspace::of(&sections.join("\n"), seconds * 1000 + micros / 1000));
         Ok(told.ok_or_else(|| "the server does not tell its replication id".to_string()))
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use serde_json::json;
 use tokio::time::timeout;
@@ -23,7 +22,7 @@ use crate::model::{End, RawValue, Seen};
 use crate::permissions::{self, Permission};
 use crate::scripts::CHANGE;
 use crate::text;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// How long an answer may take before we say that we do not know.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -80,6 +79,16 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Ok(admission) => admission,
         Err(why) => return refused(id, why),
     };
+    // A question may stand longer than the record: what was put back since was put back once and for all.
+    if let Action::Undo(undone) = &plan.action
+        && comparisons::is_made("on_record")
+        && !matches!(journal.kept(undone), Ok(Some(_)))
+    {
+        return refused(
+            id,
+            Refusal::NotSo(format!("nothing is kept under {undone} any more: it was put back already")),
+        );
+    }
     let kept = Err("only a release can be undone".into());
     let mut attempt = Attempt { plan, admission, node, scripts: true, kept, trace: None, ended: None };
     let began = attempt.prepare(&id, context, &clock).await;
@@ -123,17 +132,6 @@ impl Performed {
     }
 }
 
-/// Whether the lease was another one than was shown: told, where it is no obstacle.
-fn renewed(plan: &Plan, found: i64) -> Option<String> {
-    /// Less than this is the grain of two readings of one end.
-    const GRAIN_MS: i64 = 50;
-    let later = match plan.end? {
-        End::Never => found >= 0,
-        End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
-    };
-    later.then(|| "it was renewed while you decided".into())
-}
-
 /// Asks, for each of these, whether undo will be possible, so that it is in the preview.
 pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
     let mut conn = timeout(ANSWER, node.connect()).await;
@@ -147,6 +145,17 @@ pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
             _ => Some(Err("the server could not be asked".into())),
         };
     }
+}
+
+/// Whether the lease was another one than was shown: told, where it is no obstacle.
+fn renewed(plan: &Plan, found: i64) -> Option<String> {
+    /// Less than this is the grain of two readings of one end.
+    const GRAIN_MS: i64 = 50;
+    let later = match plan.end? {
+        End::Never => found >= 0,
+        End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
+    };
+    later.then(|| "it was renewed while you decided".into())
 }
 
 fn moved(what: String) -> Outcome {
@@ -170,15 +179,15 @@ struct Attempt<'a> {
     scripts: bool,
     /// What can be put back, or why nothing can.
     kept: Result<Kept, String>,
-    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
-    ended: Option<i64>,
     /// The record of an action that leaves nothing to put back.
     trace: Option<Kept>,
+    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
+    ended: Option<i64>,
 }
 
 impl Attempt<'_> {
     /// Connects, asks whether we may, and reads what will be taken away.
-    async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<MultiplexedConnection, Refusal> {
+    async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<ServerConnection, Refusal> {
         let lost =
             |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
         let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
@@ -231,7 +240,7 @@ impl Attempt<'_> {
     }
 
     /// Whether each command may be sent: a script that is stopped half-way would leave half of it done.
-    async fn permitted(&mut self, conn: &mut MultiplexedConnection) -> RedisResult<Result<(), Refusal>> {
+    async fn permitted(&mut self, conn: &mut ServerConnection) -> RedisResult<Result<(), Refusal>> {
         let script =
             [b"EVALSHA".to_vec(), CHANGE.sha1().into_bytes(), b"1".to_vec(), self.plan.key.as_bytes().to_vec()];
         let mut commands: Vec<Vec<Vec<u8>>> = self.plan.writes.iter().flat_map(Write::commands).collect();
@@ -254,7 +263,7 @@ impl Attempt<'_> {
         })
     }
 
-    async fn write(&mut self, conn: &mut MultiplexedConnection, clock: &Clock) -> Outcome {
+    async fn write(&mut self, conn: &mut ServerConnection, clock: &Clock) -> Outcome {
         if !self.scripts {
             return self.without_scripts(conn).await;
         }
@@ -302,7 +311,7 @@ impl Attempt<'_> {
     }
 
     /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
-    async fn without_scripts(&mut self, conn: &mut MultiplexedConnection) -> Outcome {
+    async fn without_scripts(&mut self, conn: &mut ServerConnection) -> Outcome {
         let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
         let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
             ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
@@ -383,7 +392,7 @@ impl Answer<'_> {
             _ => None,
         };
         let text = |index: usize| match parts.get(index) {
-            Some(Value::BulkString(text)) => Some(text::said(&String::from_utf8_lossy(text))),
+            Some(Value::BulkString(text)) => Some(text::harmless(&String::from_utf8_lossy(text))),
             _ => None,
         };
         let name = |index: usize| match parts.get(index) {

@@ -54,6 +54,16 @@ impl Dialog {
         &self.choices[self.at]
     }
 
+    /// Takes in which of its plans could be undone.
+    pub fn foresee(&mut self, foreseen: &[Plan]) {
+        for plan in self.choices.iter_mut().flat_map(|choice| &mut choice.plans) {
+            let same = |one: &&Plan| (&one.key, one.node, &one.holders) == (&plan.key, plan.node, &plan.holders);
+            if let Some(told) = foreseen.iter().filter(|one| one.action == plan.action).find(same) {
+                plan.undo.clone_from(&told.undo);
+            }
+        }
+    }
+
     /// Which one it is, and of how many.
     pub fn place(&self) -> (usize, usize) {
         (self.at + 1, self.choices.len())

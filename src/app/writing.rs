@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::dialog::{Choice, Dialog};
-use super::{App, Effect, LockId, Overlay};
-use crate::actions::{Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
+use super::{App, Effect, LockId, Overlay, Since};
+use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
 use crate::inspect::Inspection;
 use crate::model::{LockView, NodeId, Time, Token, Ttl};
 use crate::servers::Fact;
@@ -20,6 +20,8 @@ const TTLS: [Duration; 4] =
 const FIRST_TTL: Duration = Duration::from_secs(300);
 /// As many holders as are offered one by one.
 const HOLDERS: usize = 8;
+/// As many of many as are asked about before, whether they could be undone.
+const FORESEEN: usize = 500;
 /// As many locks as are freed at once.
 pub const MOST: usize = 10_000;
 
@@ -42,6 +44,8 @@ pub struct Writing {
     pub results: Vec<String>,
     /// How many are being performed.
     pub running: Option<usize>,
+    /// What the question about an undo is about.
+    pub recalled: Option<Box<Kept>>,
 }
 
 impl Writing {
@@ -139,40 +143,74 @@ impl App {
                 self.writing.pending = Some((wish, Box::new(lock)));
                 return vec![Effect::Inspect(id)];
             }
-            _ => self.open_dialog(free_many(&locks, now), None, now),
+            _ => return self.open_dialog(free_many(&locks, now), None, now),
         }
         Vec::new()
     }
 
     /// The closer look that the dialog waited for.
-    pub(super) fn take_closer_look(&mut self, id: &LockId, found: &Inspection, now: Time) {
-        let Some((wish, lock)) = self.writing.pending.take_if(|(_, lock)| id.is(lock)) else { return };
+    pub(super) fn take_closer_look(&mut self, id: &LockId, found: &Inspection, now: Time) -> Vec<Effect> {
+        let Some((wish, lock)) = self.writing.pending.take_if(|(_, lock)| id.is(lock)) else { return Vec::new() };
         if !self.writes() {
-            return;
+            return Vec::new();
         }
         let choices = match wish {
             Wish::Free => free_choices(&lock, found, now),
             Wish::Extend(ttl) => extend_choices(&lock, ttl, now),
         };
-        self.open_dialog(choices, Some(found.waiters.describe()), now);
+        self.open_dialog(choices, Some(found.waiters.describe()), now)
     }
 
-    pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) {
-        let choice = match kept {
-            Err(why) => return self.say(why, now),
-            Ok(None) => return self.say("nothing was freed here that could be put back".into(), now),
-            Ok(Some(kept)) => kept.plan(NodeId(0), now).map(|plan| Choice::of("put it back", plan)),
+    pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) -> Vec<Effect> {
+        match kept {
+            Err(why) => self.say(why, now),
+            Ok(None) => self.say("nothing was freed here that could be put back".into(), now),
+            Ok(Some(kept)) => return vec![Effect::Retrace(kept)],
+        }
+        Vec::new()
+    }
+
+    /// What others held since is not put back. What nobody watched is said, and asked about with the rest.
+    pub(super) fn take_retraced(&mut self, kept: Box<Kept>, since: Since, now: Time) {
+        let doubt = match since {
+            Since::Held(why) => return self.say(format!("not put back: {why}"), now),
+            Since::Unwatched(why) => Some(why),
+            Since::Nobody => None,
         };
-        self.open_dialog(choice.map(|choice| vec![choice]), None, now);
+        let plan = kept.plan(NodeId(0), now).map(|mut plan| {
+            plan.hazards.extend(doubt);
+            vec![Choice::of("put it back", plan)]
+        });
+        self.writing.recalled = Some(kept);
+        self.open_dialog(plan, None, now);
     }
 
-    fn open_dialog(&mut self, choices: Result<Vec<Choice>, Refusal>, waiters: Option<String>, now: Time) {
+    pub(super) fn take_foreseen(&mut self, plans: &[Plan]) {
+        if let Overlay::Dialog(dialog) = &mut self.overlay {
+            dialog.foresee(plans);
+        }
+    }
+
+    /// Whether each of its releases could be undone is asked beside the question.
+    fn open_dialog(
+        &mut self,
+        choices: Result<Vec<Choice>, Refusal>,
+        waiters: Option<String>,
+        now: Time,
+    ) -> Vec<Effect> {
         match choices {
             Ok(choices) => {
+                let plans = choices.iter().flat_map(|choice| &choice.plans);
+                let frees: Vec<Plan> =
+                    plans.filter(|plan| plan.action == Action::Free).take(FORESEEN).cloned().collect();
                 let production = self.title.environment == Some("prod");
                 self.overlay = Overlay::Dialog(Box::new(Dialog::new(choices, waiters, production)));
+                if frees.is_empty() { Vec::new() } else { vec![Effect::Foresee(frees)] }
             }
-            Err(why) => self.say(why.to_string(), now),
+            Err(why) => {
+                self.say(why.to_string(), now);
+                Vec::new()
+            }
         }
     }
 
@@ -236,8 +274,8 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (woken, None) => line.push_str(&format!("; told {woken} waiters")),
             }
             match (&plan.action, &performed.undo) {
-                (crate::actions::Action::Free, Ok(())) => line.push_str("; undo puts it back"),
-                (crate::actions::Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
+                (Action::Free, Ok(())) => line.push_str("; undo puts it back"),
+                (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }
             line.extend(performed.renewed.iter().flat_map(|renewed| ["; ", renewed]));

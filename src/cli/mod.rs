@@ -147,7 +147,8 @@ pub enum Command {
     #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
         Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
         LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
-        one ended it). 1: the lock was not obtained, or lost.\n\
+        one ended it). It does not inherit LOCKSCOPE_PASSWORD, nor the password in LOCKSCOPE_URL. 1: the lock was not \
+        obtained, or lost.\n\
         If lockscope itself is killed, the command and all in its process group are ended, by SIGTERM and after --grace \
         by SIGKILL, unless --on-lost warn. What has left the group (setsid, a daemon) runs on; for a command \
         on a terminal this takes Linux.")]
@@ -188,6 +189,14 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether it reads or writes what is on record of the actions.
+    pub fn keeps_records(&self) -> bool {
+        use Command::{Acquire, Audit, Extend, Probe, Release, Undo};
+        matches!(self, Release(_) | Extend(_) | Undo(_) | Audit(_) | Acquire(_) | Probe(_))
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 pub struct Ls {
     /// Only locks that match, for example 'state:no-ttl and not lib:shedlock'
@@ -212,7 +221,7 @@ pub struct Ls {
 
 #[derive(Args, Clone, Debug)]
 pub struct Show {
-    /// The lock's key
+    /// The lock's key; one that begins with '-' goes after --
     pub key: String,
     /// Watch that long before printing, so that its age, renewals and past holds are known
     #[arg(long, value_name = "DURATION", value_parser = duration)]

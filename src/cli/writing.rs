@@ -9,7 +9,7 @@ use super::values::{LockKind, OnLost, duration};
 
 #[derive(Args, Clone, Debug)]
 pub struct Release {
-    /// The lock's key
+    /// The lock's key; one that begins with '-' goes after --
     #[arg(required_unless_present_any = ["filter", "plan"])]
     pub key: Option<String>,
     /// Free all locks that match, instead of one; a dry run unless --yes
@@ -19,7 +19,7 @@ pub struct Release {
     #[arg(long, value_name = "ID", conflicts_with_all = ["key", "holder", "filter", "force"])]
     pub plan: Option<String>,
     /// The holder that you saw, as ls shows it; nobody else's lock is freed
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub holder: Option<String>,
     /// Why, for the audit file
     #[arg(long, value_name = "TEXT")]
@@ -52,10 +52,10 @@ pub struct Release {
 
 #[derive(Args, Clone, Debug)]
 pub struct Extend {
-    /// The lock's key
+    /// The lock's key; one that begins with '-' goes after --
     pub key: String,
     /// The holder that you saw, as ls shows it
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub holder: Option<String>,
     /// How long it shall live from now on, from 1s to 30 days
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -116,7 +116,7 @@ pub struct Audit {
 
 #[derive(Args, Clone, Debug)]
 pub struct Acquire {
-    /// The lock's key
+    /// The lock's key; one that begins with '-' goes after --
     pub key: String,
     /// Its lease: it ends by itself after that long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -125,7 +125,7 @@ pub struct Acquire {
     #[arg(long = "as", value_name = "KIND", default_value = "plain")]
     pub form: LockKind,
     /// The holder's token [default: lockscope-test:HOST:PID:RANDOM]
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub token: Option<String>,
     /// Renew it each third of its TTL while it is held; without --hold until Ctrl-C
     #[arg(long)]

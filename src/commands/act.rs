@@ -4,19 +4,20 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use super::signals::{self, Signals};
 use crate::actions::{
-    Action, Context, DryRuns, Gate, Journal, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
+    Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
 };
 use crate::cli::Environment;
 use crate::clock::Clock;
 use crate::fault::{Exit, Fault};
-use crate::model::{LockView, Ttl};
+use crate::model::{LockView, Token, Ttl};
 use crate::output;
 use crate::talk;
+use crate::test_lock::{joined, put, put_all};
 use crate::text::{self, short_duration};
 
 /// Between two of many.
@@ -53,8 +54,11 @@ impl<'a> Operator<'a> {
     }
 
     /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
-    pub fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
-        let plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+    pub async fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
+        // Meant for the data that is here, whatever the address leads to by then.
+        let keyspace = self.keyspace().await?;
+        let mut plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
+        plans.iter_mut().for_each(|plan| plan.keyspace = keyspace.clone());
         if plans.is_empty() {
             return Err(Fault::finding("nothing of it may be done"));
         }
@@ -65,6 +69,15 @@ impl<'a> Operator<'a> {
         let kept = DryRuns::open()
             .and_then(|runs| runs.keep(plans, &self.context.target, self.context.db, Clock::start().now()));
         kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
+    }
+
+    /// Which data is here; `None` where the server does not tell.
+    async fn keyspace(&self) -> Result<Option<Keyspace>, Fault> {
+        let asking = async {
+            let mut conn = self.session.topology.nodes()[0].connect().await?;
+            Keyspace::read(&mut conn).await
+        };
+        asking.await.map(Result::ok).map_err(|error| self.session.fault(&error))
     }
 
     pub fn journal(&self) -> &Journal {
@@ -227,18 +240,19 @@ impl<'a> Operator<'a> {
         why: Option<&str>,
         woke: Option<u64>,
     ) -> Value {
-        let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
-        json!({
+        let mut result = Map::new();
+        put(&mut result, "key", plan.key.as_bytes());
+        put_all(&mut result, "holders", plan.holders.iter().map(Token::as_bytes));
+        let more = json!({
             "schema": "lockscope/1",
             "id": id,
             "action": plan.action.name(),
-            "key": text::visible(plan.key.as_bytes()),
-            "holders": holders,
             "outcome": outcome,
             "why": why,
             "commands": plan.commands(),
             "woke": woke,
-        })
+        });
+        joined(&result, &more)
     }
 }
 
@@ -246,17 +260,22 @@ impl<'a> Operator<'a> {
 pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: bool) -> Result<u8, Fault> {
     match result {
         Err(fault) if json && fault.exit == Exit::Finding => {
-            print_json(&json!({
+            let mut about = Map::new();
+            match key.map(|typed| text::unescape(typed).unwrap_or_else(|_| typed.into())) {
+                Some(key) => put(&mut about, "key", &key),
+                None => drop(about.insert("key".into(), Value::Null)),
+            }
+            let refused = json!({
                 "schema": "lockscope/1",
                 "id": null,
                 "action": action,
-                "key": key,
                 "holders": [],
                 "outcome": "refused",
                 "why": fault.to_string(),
                 "commands": [],
                 "woke": null,
-            }))?;
+            });
+            print_json(&joined(&about, &refused))?;
             Ok(fault.exit_code())
         }
         result => result,

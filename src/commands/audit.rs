@@ -40,8 +40,8 @@ pub fn run(options: &Audit) -> Result<u8, Fault> {
 }
 
 fn line(entry: &Value) -> String {
-    // Whatever a file says, it is shown escaped.
-    let word = |name: &str| text::visible(entry[name].as_str().unwrap_or_default().as_bytes());
+    // What is in the file was escaped when it was written; whatever else it says is made harmless.
+    let word = |name: &str| text::harmless(entry[name].as_str().unwrap_or_default());
     let outcome = match word("phase").as_str() {
         "intent" => "begun".to_string(),
         "end" => word("ended"),

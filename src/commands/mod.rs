@@ -26,16 +26,21 @@ mod watch;
 
 use std::io::{self, BufWriter, Write};
 
+use crate::audit as audit_file;
 use crate::cli::{self, Cli, Command, ConfigCommand};
 use crate::config;
 use crate::fault::{Fault, quiet_pipe};
 use crate::settings::Settings;
+use crate::talk;
 pub use acquire::watcher;
 use session::Session;
 
 /// Runs a command; the exit code comes back.
 pub async fn run(cli: Cli) -> Result<u8, Fault> {
     let global = &cli.global;
+    if cli.command.as_ref().is_none_or(Command::keeps_records) {
+        keep_records_private()?;
+    }
     let Some(command) = cli.command else {
         return console::run(&Session::open(global).await?, None, None).await;
     };
@@ -70,6 +75,16 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Contention(options) => contention::run(&Session::open(global).await?, &options).await,
         Command::Scripts(options) => scripts::run(&options),
     }
+}
+
+/// Closes the records to others before they are read or written, with a word where they were open.
+fn keep_records_private() -> Result<(), Fault> {
+    let Some(place) = audit_file::state_directory() else { return Ok(()) };
+    let narrowed = audit_file::narrow(&place).map_err(|why| Fault::finding(why.to_string()))?;
+    if let Some(sentence) = audit_file::narrowed_sentence(&narrowed) {
+        talk::say(&sentence);
+    }
+    Ok(())
 }
 
 /// Writes to stdout, buffered; a reader that leaves early is no error.

@@ -43,7 +43,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(&session.topology.nodes()[0], [&mut plan]).await;
     if options.dry_run {
-        let kept = operator.keep_plans(&[&plan]);
+        let kept = operator.keep_plans(&[&plan]).await;
         operator.show(&plan, kept.as_deref().ok())?;
         session.say(&how_to_perform(&kept));
         return Ok(0);
@@ -54,23 +54,25 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     Ok(exit_code(&operator.perform(&plan).await?))
 }
 
-/// A token as it was typed: as it is shown, or as it is. What is no holder's stays as it was typed, to be refused.
+/// A token as it was typed: as it is shown or, where no holder looks so, as it is. What is no holder's is refused later.
 pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
     let is_one = |token: &[u8]| lock.holders.iter().any(|holder| holder.token.as_bytes() == token);
-    if is_one(typed.as_bytes()) {
-        return Ok(typed.as_bytes().to_vec());
+    match text::unescape(typed) {
+        Ok(token) if is_one(&token) => Ok(token),
+        _ if is_one(typed.as_bytes()) => Ok(typed.as_bytes().to_vec()),
+        Ok(token) => Ok(token),
+        Err(bad) => Err(Fault::usage(format!("the holder {typed:?}: {bad}"))),
     }
-    text::unescape(typed).map_err(|bad| Fault::usage(format!("the holder {typed:?}: {bad}")))
 }
 
 /// Nobody is freed who was not named.
 pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
     let each = lock.holders.iter().take(20).map(|holder| {
-        format!(
-            "  lockscope {command} {} --holder {}{more}",
-            quoted(&lock.key.to_string()),
-            quoted(&holder.token.to_string())
-        )
+        let (key, holder) = (quoted(&lock.key.to_string()), quoted(&holder.token.to_string()));
+        match key.starts_with('-') {
+            true => format!("  lockscope {command} --holder {holder}{more} -- {key}"),
+            false => format!("  lockscope {command} {key} --holder {holder}{more}"),
+        }
     });
     Fault::usage(format!("say whose hold of {} you mean with --holder", lock.key))
         .with_detail(each.collect::<Vec<_>>().join("\n"))
@@ -102,7 +104,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     }
     if !options.yes {
         foresee(&session.topology.nodes()[0], plans.iter_mut().map(|(_, plan)| plan)).await;
-        let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>());
+        let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
         operator.show_all(&plans, kept.as_deref().ok())?;
         let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();
         let refusals = if refused > 0 { format!(", {refused} refused") } else { String::new() };
@@ -128,7 +130,8 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
         )));
     };
     let here = &session.topology.nodes()[0];
-    if (dry_run.target.as_str(), dry_run.db) != (session.shown.as_str(), here.db) {
+    let bound = dry_run.plans.iter().all(|plan| plan.keyspace.is_some());
+    if dry_run.db != here.db || !bound && dry_run.target != session.shown {
         return Err(Fault::usage(format!(
             "the plan {id} is for {} (database {}), not for {}; give that server with --url",
             dry_run.target, dry_run.db, session.shown

@@ -5,7 +5,7 @@ mod list;
 
 use std::io::IsTerminal;
 
-use redis::aio::MultiplexedConnection;
+use crate::topology::ServerConnection;
 
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
@@ -14,7 +14,6 @@ use crate::cli::{Global, Undo};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::model::{NodeId, Time};
-use crate::text::{self, short_duration};
 
 pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
     if options.list {
@@ -42,7 +41,7 @@ async fn undo(session: &Session, options: &Undo) -> Result<u8, Fault> {
     if let Some(doubt) = freed(session, &mut conn, &kept).await? {
         doubts.push((doubt, options.force, "--force"));
     }
-    let told = freed_when(&kept, now);
+    let told = kept.freed_when(now);
     doubts.push((
         format!("{told}; nobody watched it since, so that others may have held it in between"),
         options.unwatched,
@@ -113,7 +112,7 @@ fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>)
 }
 
 /// Whether it was freed at all; what is in doubt of that.
-async fn freed(session: &Session, conn: &mut MultiplexedConnection, kept: &Kept) -> Result<Option<String>, Fault> {
+async fn freed(session: &Session, conn: &mut ServerConnection, kept: &Kept) -> Result<Option<String>, Fault> {
     if kept.deed != Deed::Freed {
         return Ok(None);
     }
@@ -122,13 +121,4 @@ async fn freed(session: &Session, conn: &mut MultiplexedConnection, kept: &Kept)
         Happened::No => Err(Fault::finding(kept.not_freed())),
         Happened::CanNotTell => Ok(Some(kept.perhaps_freed())),
     }
-}
-
-/// When it was freed, by whom and why, in a clause.
-fn freed_when(kept: &Kept, now: Time) -> String {
-    let about = &kept.about;
-    let ago = short_duration(now.since(Time(about.at)).as_millis() as u64);
-    let safe = |text: &String| text::visible(text.as_bytes());
-    let why = about.reason.as_ref().map(|why| format!(", because {}", safe(why))).unwrap_or_default();
-    format!("{} was freed {ago} ago by {}{why}", kept.lock(), safe(&about.by))
 }

@@ -8,6 +8,7 @@ use redis::{ErrorKind, RedisError};
 
 use super::Fault;
 use crate::text;
+use crate::topology::Excess;
 
 impl Fault {
     /// Translates an error of the client crate. `url` is the server in its printable form; see
@@ -100,6 +101,9 @@ fn by_io(err: &RedisError, url: &str) -> String {
     let tls = url.starts_with("rediss");
     let unix = url.starts_with("unix") || url.starts_with("redis+unix");
     let said = cleaned(&err.to_string());
+    if let Some(excess) = io_error(err).and_then(|io| io.get_ref()?.downcast_ref::<Excess>()) {
+        return format!("{url} {excess}, as no Redis server does; check host and port, and what stands in between");
+    }
     if said.contains("certificate") {
         return bad_certificate(&said, url);
     }
@@ -118,7 +122,7 @@ fn by_io(err: &RedisError, url: &str) -> String {
         return format!("the host of {url} is not known; check its name and your DNS");
     }
     use io::ErrorKind::*;
-    match io_kind(err) {
+    match io_error(err).map(io::Error::kind) {
         Some(NotFound) if unix => {
             format!("there is no socket at {url}; check the path, and 'unixsocket' on the server")
         }
@@ -163,13 +167,13 @@ fn bad_certificate(said: &str, url: &str) -> String {
 }
 
 /// The I/O error inside: the crate wraps it in an `Arc` that `source` hands out as it is.
-fn io_kind(err: &RedisError) -> Option<io::ErrorKind> {
+fn io_error(err: &RedisError) -> Option<&io::Error> {
     let source = err.source()?;
     if let Some(io) = source.downcast_ref::<io::Error>() {
-        return Some(io.kind());
+        return Some(io);
     }
     let shared = source.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
-    shared.downcast_ref::<io::Error>().map(io::Error::kind)
+    shared.downcast_ref::<io::Error>()
 }
 
 fn cleaned(said: &str) -> String {
@@ -254,6 +258,14 @@ mod tests {
             assert!(fault.to_string().contains(part), "{err}: {fault}");
             assert_eq!(fault.exit_code(), 3);
         }
+    }
+
+    #[test]
+    fn an_answer_beyond_all_limits_is_told_as_such() {
+        let err = io::Error::new(io::ErrorKind::InvalidData, Excess::Large).into();
+        let fault = Fault::from_redis(&err, "redis://h:1");
+        assert!(fault.to_string().starts_with("redis://h:1 sent an answer of more than 64 MiB, "), "{fault}");
+        assert_eq!(fault.exit_code(), 3);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl BadFilter {
     /// Two lines: the filter, and a caret under the place.
     pub fn caret(&self) -> String {
         use unicode_width::UnicodeWidthStr;
-        let shown = |text: &str| crate::text::visible(text.as_bytes()).replace("\\\\", "\\");
+        let shown = crate::text::harmless;
         let before: String = self.text.chars().take(self.column - 1).collect();
         format!("  {}\n  {}^", shown(&self.text), " ".repeat(shown(&before).width()))
     }

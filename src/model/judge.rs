@@ -50,6 +50,9 @@ impl Table {
     }
 
     fn trouble<'a>(&'a self, lock: &'a Lock, reading: Reading, now: Time) -> Option<Cause<'a>> {
+        if reading.mixed {
+            return Some(Cause::Split(Second::Beside));
+        }
         let alone = reading.is_alone();
         let rhythm = lock.beats().filter(|_| alone && self.told_of(lock)).and_then(|_| lock.rhythm(now));
         if alone && !reading.stays {

@@ -27,6 +27,8 @@ pub struct Reading {
     pub vacant: bool,
     /// All who hold it are test locks of lockscope.
     pub test: bool,
+    /// It has holders that shut each other out: a reader beside a writer.
+    pub mixed: bool,
     /// It stays on purpose when the work is done, or whoever took it need not be the one who works.
     pub stays: bool,
 }

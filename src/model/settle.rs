@@ -236,6 +236,7 @@ impl Reading {
         let counter = best.claim.mode == Mode::Permit && matches!(value, RawValue::Str { .. });
         Reading {
             test,
+            mixed: best.claim.holders.len() > 1 && best.claim.holders.iter().any(|holder| holder.mode.is_some()),
             vacant: best.claim.holders.is_empty() && best.claim.kind == Kind::Lock && !counter,
             dialect: best.dialect,
             kind: best.claim.kind,

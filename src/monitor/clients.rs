@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,7 +17,7 @@ use crate::model::{Asked, Connection, NodeId, Observation};
 use crate::pace::Budget;
 use crate::servers::client_list::{self, LISTED};
 use crate::servers::refusal;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// Between two questions.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -53,7 +52,7 @@ impl Listing {
 
 impl Lister {
     pub async fn run(self, mut orders: mpsc::Receiver<Asked>, out: mpsc::Sender<Incoming>) {
-        let mut conn: Option<MultiplexedConnection> = None;
+        let mut conn: Option<ServerConnection> = None;
         while let Some(order) = orders.recv().await {
             let mut refused = None;
             for asked in parts(order) {
@@ -81,11 +80,7 @@ impl Lister {
     }
 
     /// What the server listed, or why it did not. An error means that the connection is lost.
-    async fn ask(
-        &self,
-        conn: &mut Option<MultiplexedConnection>,
-        asked: Asked,
-    ) -> RedisResult<Result<Observation, String>> {
+    async fn ask(&self, conn: &mut Option<ServerConnection>, asked: Asked) -> RedisResult<Result<Observation, String>> {
         let _turn = self.budget.turn().await;
         let conn = match conn {
             Some(conn) => conn,

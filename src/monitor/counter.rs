@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisResult;
-use redis::aio::MultiplexedConnection;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -17,7 +16,7 @@ use crate::clock::Clock;
 use crate::contention::{self, BATCH, Changelog, Counts, Idle, Question};
 use crate::model::{ClientRef, Lock, LockRef, NodeId, Observation, Time};
 use crate::pace::Budget;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -65,7 +64,7 @@ impl Rounds {
 /// What is kept between two rounds.
 #[derive(Default)]
 struct Memory {
-    conn: Option<MultiplexedConnection>,
+    conn: Option<ServerConnection>,
     counts: Counts,
     changelog: Changelog,
     idle_again: Option<Instant>,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use redis::RedisResult;
-use redis::aio::MultiplexedConnection;
 use tokio::sync::{mpsc, watch};
 
 use super::Incoming;
@@ -11,7 +10,7 @@ use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::inspect::{Inspection, Subject, inspect};
 use crate::pace::Budget;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 pub(super) struct Inspector {
     pub node: Node,
@@ -21,7 +20,7 @@ pub(super) struct Inspector {
 
 impl Inspector {
     pub async fn run(self, mut orders: watch::Receiver<Option<Subject>>, out: mpsc::Sender<Incoming>) {
-        let mut conn: Option<MultiplexedConnection> = None;
+        let mut conn: Option<ServerConnection> = None;
         while orders.changed().await.is_ok() {
             let Some(subject) = orders.borrow_and_update().clone() else { continue };
             let inspection = match self.look(&mut conn, &subject).await {
@@ -39,7 +38,7 @@ impl Inspector {
         }
     }
 
-    async fn look(&self, conn: &mut Option<MultiplexedConnection>, subject: &Subject) -> RedisResult<Inspection> {
+    async fn look(&self, conn: &mut Option<ServerConnection>, subject: &Subject) -> RedisResult<Inspection> {
         let _turn = self.budget.turn().await;
         let conn = match conn {
             Some(conn) => conn,

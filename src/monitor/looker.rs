@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use tokio::sync::mpsc;
 
 use super::Incoming;
@@ -12,7 +11,7 @@ use crate::dialects::Recogniser;
 use crate::look::{Wanted, look};
 use crate::model::Ticket;
 use crate::pace::Budget;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// How long to wait after a failed look; the event stream notices the lost server and tells.
 const RETRY: Duration = Duration::from_millis(200);
@@ -26,7 +25,7 @@ pub(super) struct Looker {
 
 impl Looker {
     pub async fn run(self, mut tickets: mpsc::Receiver<Vec<Ticket>>, out: mpsc::Sender<Incoming>) {
-        let mut conn: Option<MultiplexedConnection> = None;
+        let mut conn: Option<ServerConnection> = None;
         let mut lost = false;
         while let Some(batch) = tickets.recv().await {
             let wanted: Vec<Wanted> = batch

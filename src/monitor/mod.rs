@@ -210,6 +210,7 @@ impl Monitor {
             events: 0,
             lost: 0,
             reconnects: 0,
+            watched_since: None,
             scan: None,
             progress: progress.clone(),
             under_way: false,
@@ -429,6 +430,8 @@ impl Monitor {
         match signal {
             Signal::Up { source, note, at } => {
                 status.stream = Stream::Live(source);
+                // Only notifications tell of each hold, however short.
+                status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 self.table.watch_by(node, source);
                 // What happened before this source stood, nobody told.
@@ -449,6 +452,7 @@ impl Monitor {
             }
             Signal::Overflow { at, lost } => {
                 status.lost += lost;
+                status.watched_since = status.watched_since.map(|_| at);
                 self.table.apply(Observation::Gap { node, at });
                 self.scan(node);
             }
@@ -461,6 +465,7 @@ impl Monitor {
                     }
                 };
                 status.stream = Stream::Reconnecting { why, since };
+                status.watched_since = None;
                 self.table.apply(Observation::Gap { node, at });
             }
         }

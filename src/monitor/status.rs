@@ -22,6 +22,8 @@ pub struct NodeStatus {
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
+    /// Since when every change was told, without a gap; `None` where changes go unseen.
+    pub watched_since: Option<Time>,
     /// How the last walk of the keyspace went.
     pub scan: Option<ScanReport>,
     /// The walk under way, if one is.

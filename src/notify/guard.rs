@@ -7,19 +7,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, RedisResult, cmd};
 use tokio::sync::mpsc;
 
 use super::{Ended, Signal};
 use crate::clock::Clock;
 use crate::servers::InfoText;
+use crate::topology::ServerConnection;
 
 const EVERY: Duration = Duration::from_secs(1);
 const SETTING: &str = "notify-keyspace-events";
 
 pub(super) struct Guard {
-    conn: MultiplexedConnection,
+    conn: ServerConnection,
     marks: Marks,
 }
 
@@ -52,7 +52,7 @@ impl Flushes {
 
 impl Guard {
     /// From here on nothing is missed.
-    pub async fn post(mut conn: MultiplexedConnection) -> RedisResult<Guard> {
+    pub async fn post(mut conn: ServerConnection) -> RedisResult<Guard> {
         let flushes = match calls(&mut conn).await? {
             Some(calls) => Flushes::Calls(calls),
             None => keys(&mut conn).await?.map_or(Flushes::Unknown, Flushes::Keys),
@@ -100,22 +100,22 @@ impl Guard {
     }
 }
 
-async fn calls(conn: &mut MultiplexedConnection) -> RedisResult<Option<u64>> {
+async fn calls(conn: &mut ServerConnection) -> RedisResult<Option<u64>> {
     let stats: Option<String> = permitted(conn, cmd("INFO").arg("commandstats")).await?;
     Ok(stats.map(|stats| flushes(&stats)))
 }
 
-async fn keys(conn: &mut MultiplexedConnection) -> RedisResult<Option<u64>> {
+async fn keys(conn: &mut ServerConnection) -> RedisResult<Option<u64>> {
     permitted(conn, &cmd("DBSIZE")).await
 }
 
-async fn events(conn: &mut MultiplexedConnection) -> RedisResult<Option<String>> {
+async fn events(conn: &mut ServerConnection) -> RedisResult<Option<String>> {
     let found: Option<HashMap<String, String>> = permitted(conn, cmd("CONFIG").arg("GET").arg(SETTING)).await?;
     Ok(found.and_then(|mut found| found.remove(SETTING)))
 }
 
 /// The answer; `None` where the server refuses it.
-async fn permitted<T: FromRedisValue>(conn: &mut MultiplexedConnection, question: &Cmd) -> RedisResult<Option<T>> {
+async fn permitted<T: FromRedisValue>(conn: &mut ServerConnection, question: &Cmd) -> RedisResult<Option<T>> {
     match question.query_async(conn).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.code().is_some() => Ok(None),

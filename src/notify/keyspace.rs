@@ -1,7 +1,7 @@
 //! Keyspace notifications: subscribed as narrowly as the patterns and the ACL allow.
 
 use futures_util::StreamExt;
-use redis::aio::{MultiplexedConnection, PubSub};
+use redis::aio::PubSub;
 use redis::{Msg, RedisResult};
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -10,7 +10,7 @@ use super::{Ended, Follower, Signal};
 use crate::clock::Clock;
 use crate::glob::Globs;
 use crate::model::{EventBatch, KeyEvent, Source};
-use crate::topology::Node;
+use crate::topology::{ANSWER, Node, ServerConnection, in_time};
 
 /// As many events as are handed on at once.
 const BATCH: usize = 1024;
@@ -33,7 +33,7 @@ pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {
     let wider = wider_channels(node.db).map(|channel| vec![channel]);
     let mut refused = None;
     for attempt in std::iter::once(narrow).chain(wider) {
-        match subscriber.psubscribe(&attempt).await {
+        match in_time(ANSWER, subscriber.psubscribe(&attempt)).await {
             Ok(()) => return Ok(subscriber),
             Err(error) if error.code() == Some("NOPERM") => {
                 // A connection that was refused in the middle of a list may be subscribed to a part of it.
@@ -50,7 +50,7 @@ impl Follower {
     pub(super) async fn by_notifications(
         &mut self,
         subscriber: PubSub,
-        control: MultiplexedConnection,
+        control: ServerConnection,
         note: Option<String>,
     ) -> RedisResult<Ended> {
         let guard = Guard::post(control).await?;

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisResult;
-use redis::aio::MultiplexedConnection;
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::Clock;
@@ -22,7 +21,7 @@ use crate::dialects::Recogniser;
 use crate::model::{EventBatch, Key, Source, Time};
 use crate::servers::{self, Coverage, Gap, Readiness};
 use crate::text;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 use guard::Guard;
 pub use keyspace::{channels, wider_channels};
@@ -144,7 +143,7 @@ impl Follower {
     }
 
     /// Tracking where the server has it and permits it, else polling.
-    async fn lesser(&mut self, control: MultiplexedConnection, note: String) -> RedisResult<Ended> {
+    async fn lesser(&mut self, control: ServerConnection, note: String) -> RedisResult<Ended> {
         let prefixes = self.prefixes();
         match tracking::start(&self.node, &prefixes).await {
             Ok(tracker) => self.by_tracking(tracker, note).await,
@@ -157,7 +156,7 @@ impl Follower {
         }
     }
 
-    async fn by_polling(&mut self, control: MultiplexedConnection, note: String) -> RedisResult<Ended> {
+    async fn by_polling(&mut self, control: ServerConnection, note: String) -> RedisResult<Ended> {
         let guard = Guard::post(control).await?;
         if !self.is_up(Source::Scan, Some(note)).await {
             return Ok(Ended::Unheard);

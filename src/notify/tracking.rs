@@ -4,21 +4,21 @@
 //! several changes in one turn of the server come as one. Patterns that begin with a wildcard have no prefix of their
 //! own: the prefixes of locks found so far stand in, and new ones are added as scans find them.
 
-use redis::aio::{MultiplexedConnection, SendError};
+use redis::aio::SendError;
 use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::sync::mpsc;
 
 use super::guard::Guard;
 use super::{Ended, Follower, LOOK_FOR_BETTER, Prefixes, Signal};
 use crate::model::{Key, Source};
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// Pushes that wait to be taken; more are lost, which is told.
 const PUSHES: usize = 65_536;
 
 /// A connection on which tracking is on.
 pub(super) struct Tracker {
-    conn: MultiplexedConnection,
+    conn: ServerConnection,
     pushes: mpsc::Receiver<PushInfo>,
     armed: Prefixes,
 }

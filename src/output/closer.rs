@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::stored::textual;
+use super::stored::typed;
 use crate::inspect::{self, Count, Inspection};
 use crate::model::{Connection, LockView, Time, Ttl};
 
@@ -125,14 +125,14 @@ impl Waiting {
             Count::Unknown(why) => (None, "unknown", Some(why.clone())),
         };
         let queue = found.in_order(0).map(|(waiter, health)| {
-            let (id, id_base64) = textual(&waiter.id);
+            let (id, id_base64) = typed(&waiter.id);
             Waiter { id: id.into_owned(), id_base64, deadline_ms: waiter.left_ms, state: health.name() }
         });
         Waiting {
             count,
             count_is,
             source: found.counted.map(inspect::Counted::name),
-            on: found.on.as_ref().map(|on| textual(on).0.into_owned()),
+            on: found.on.as_ref().map(|on| typed(on).0.into_owned()),
             why,
             queue: queue.collect(),
         }
@@ -158,7 +158,7 @@ pub(super) struct Belonging {
 
 impl Belonging {
     pub(super) fn of(found: &inspect::Belonging) -> Belonging {
-        let (key, key_base64) = textual(found.key.as_bytes());
+        let (key, key_base64) = typed(found.key.as_bytes());
         Belonging {
             key: key.into_owned(),
             key_base64,

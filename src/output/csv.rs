@@ -1,16 +1,19 @@
 //! `ls --csv`: a header and a row for each lock.
 //!
-//! Keys and tokens are escaped as people see them. Unknown, and the TTL of a lock that never expires, is an empty
-//! cell. A cell may begin with `=`, `+`, `-` or `@` when a key does: spreadsheets that take such a cell for a formula
-//! have to be told to import text.
+//! Keys and tokens are escaped as people see them and type them. Unknown, and the TTL of a lock that never expires, is an
+//! empty cell. Spreadsheets run a cell that begins with `=`, `+`, `-` or `@`: such a sign is written as an escape, and
+//! `key_base64` has the exact bytes of every key whose cell differs from them.
 
 use std::io::{self, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 
 use super::Place;
 use super::closer::rounded;
 use crate::model::{HeldIs, LockView};
 
-const HEADER: [&str; 26] = [
+const HEADER: [&str; 27] = [
     "state",
     "key",
     "node",
@@ -37,6 +40,7 @@ const HEADER: [&str; 26] = [
     "failures_per_s",
     "rates_source",
     "rates_coverage",
+    "key_base64",
 ];
 
 /// Writes the header and the locks in the order given.
@@ -49,23 +53,46 @@ pub fn write(out: &mut impl Write, locks: &[LockView], place: &Place) -> io::Res
     table.flush()
 }
 
+/// The text with every sign escaped from which a spreadsheet would begin a formula: at the beginning, and after what another
+/// spreadsheet takes for the end of a cell.
+fn cell(text: String) -> String {
+    let runs = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
+    if !text.contains(runs) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 4);
+    let mut begins = true;
+    for c in text.chars() {
+        match c {
+            c if begins && c.is_ascii() && runs(c) => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if begins && runs(c) => out.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c => out.push(c),
+        }
+        begins = matches!(c, ',' | ';') || (begins && matches!(c, ' ' | '"' | '\''));
+    }
+    out
+}
+
 fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let rate = |rate: Option<f64>| rate.map(|rate| rounded(rate).to_string()).unwrap_or_default();
     let renewals = lock.renewals.as_ref();
     let exact = lock.waits.filter(|waits| !waits.at_least);
     let holders: Vec<String> = lock.holders.iter().map(|holder| holder.token.to_string()).collect();
+    let key = cell(lock.key.to_string());
+    let key_base64 =
+        if key.as_bytes() == lock.key.as_bytes() { String::new() } else { BASE64_STANDARD.encode(lock.key.as_bytes()) };
     [
         lock.verdict.state.name().to_string(),
-        lock.key.to_string(),
-        place.node(lock.node).into_owned(),
+        key,
+        cell(place.node(lock.node).into_owned()),
         place.db.to_string(),
-        lock.type_name.clone(),
+        cell(lock.type_name.clone()),
         lock.kind.name().to_string(),
         lock.dialect.to_string(),
         lock.dialect_confidence.to_string(),
         lock.mode.name().to_string(),
-        holders.join(" "),
+        cell(holders.join(" ")),
         number(lock.ttl.remaining().map(|left| left.as_millis() as u64)),
         number(lock.lease_ms),
         number(lock.held_ms),
@@ -74,7 +101,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         number(renewals.and_then(|renewals| renewals.missed)),
         number(lock.fencing_token),
         lock.verdict.confidence.to_string(),
-        lock.verdict.evidence.join("; "),
+        cell(lock.verdict.evidence.join("; ")),
         lock.stale.to_string(),
         number(exact.map(|waits| u64::from(waits.count))),
         exact.map(|waits| waits.source()).unwrap_or_default().to_string(),
@@ -82,6 +109,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         rate(lock.tries.and_then(|tries| tries.known_failures_per_s())),
         lock.tries.map(|tries| tries.from.name()).unwrap_or_default().to_string(),
         rate(lock.tries.map(|tries| tries.coverage())),
+        key_base64,
     ]
 }
 
@@ -102,7 +130,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,\
-             842000,exact,4,0,,0.97,,false,,,,,,"
+             842000,exact,4,0,,0.97,,false,,,,,,,"
         );
         assert!(lines[2].starts_with("no-ttl,job-lock:\\xff\\n,"), "{}", lines[2]);
         assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,60000,at-least,,,"), "{}", lines[2]);

@@ -1,8 +1,8 @@
 //! The JSON of the contract, schema `lockscope/1`.
 //!
-//! A document is written as it goes, a lock a line, so that a million of them need no second copy in memory. Bytes that
-//! are UTF-8 stay what they are, with everything a terminal could obey as `\uXXXX`; other bytes are escaped as people
-//! see them, with `…_base64` beside. Unknown is `null`, never 0.
+//! A document is written as it goes, a lock a line, so that a million of them need no second copy in memory. Names are
+//! written as they are typed on the command line, with `…_base64` beside where that differs from their bytes. Values that
+//! are UTF-8 stay what they are, with everything a terminal could obey as `\uXXXX`. Unknown is `null`, never 0.
 
 use std::io::{self, Write};
 
@@ -188,8 +188,9 @@ mod tests {
         let lock = &value["locks"][0];
         assert_eq!(lock["key"], "job-lock:\\xff\\n");
         assert_eq!(lock["key_base64"], "am9iLWxvY2s6/wo=");
-        assert_eq!(lock["holders"][0]["token"], "worker-7\u{1b}[2J", "text is the text itself");
-        assert_eq!(lock["holders"][0].get("token_base64"), None);
+        assert_eq!(lock["holders"][0]["token"], "worker-7\\u{1b}[2J", "as it is typed");
+        assert_eq!(lock["holders"][0]["token_base64"], "d29ya2VyLTcbWzJK");
+        assert_eq!(lock["value"]["text"], "worker-7\u{1b}[2J", "a value that is text is the text itself");
         assert!(text.chars().all(|c| !c.is_control() || c == '\n'), "{text}");
     }
 
@@ -197,8 +198,11 @@ mod tests {
     fn nothing_in_a_document_can_drive_a_terminal() {
         let mut lock = sample::redisson();
         lock.key = Key::from("a\u{9b}2J\u{202e}\u{e0001}b\"\\");
-        let (text, value) = list(&[lock]);
-        assert_eq!(value["locks"][0]["key"], "a\u{9b}2J\u{202e}\u{e0001}b\"\\");
+        let (_, value) = list(&[lock]);
+        assert_eq!(value["locks"][0]["key"], "a\\u{9b}2J\\u{202e}\\u{e0001}b\"\\\\");
+        let mut out = Vec::new();
+        write_value(&mut out, &"a\u{9b}2J\u{202e}\u{e0001}b\"\\").unwrap();
+        let text = String::from_utf8(out).unwrap();
         assert!(text.contains("a\\u009b2J\\u202e\\udb40\\udc01b\\\"\\\\"), "{text}");
     }
 

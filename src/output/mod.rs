@@ -17,7 +17,7 @@ pub mod watch;
 
 pub use columns::{Column, worst_first};
 pub use page::Notes;
-pub(crate) use stored::textual;
+pub(crate) use stored::typed;
 
 use std::borrow::Cow;
 

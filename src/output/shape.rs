@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::closer::{Belonging, Connected, Contention, Waiting};
 use super::json::SCHEMA;
-use super::stored::{Stored, textual};
+use super::stored::{Stored, typed};
 use super::{Notes, Place};
 use crate::inspect::Inspection;
 use crate::model::{self, Hold, LockView, Time, Token, Transition};
@@ -63,7 +63,7 @@ pub(super) struct Lock<'a> {
 
 impl<'a> Lock<'a> {
     pub(super) fn of(lock: &'a LockView, place: &'a Place) -> Lock<'a> {
-        let (key, key_base64) = textual(lock.key.as_bytes());
+        let (key, key_base64) = typed(lock.key.as_bytes());
         Lock {
             key,
             key_base64,
@@ -88,7 +88,7 @@ impl<'a> Lock<'a> {
             contention: Contention::of(lock),
             fencing_token: lock.fencing_token,
             nodes: None,
-            related: lock.related.as_ref().map(|key| textual(key.as_bytes()).0),
+            related: lock.related.as_ref().map(|key| typed(key.as_bytes()).0),
             usual: lock.usual.as_ref().map(Usual::of),
             value: Stored::of(&lock.value),
             source: lock.source.name(),
@@ -203,7 +203,7 @@ impl<'a> Holder<'a> {
     fn of(holder: &'a model::Holder, lock: &'a LockView) -> Holder<'a> {
         // It is known only of a lock that one alone holds.
         let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
-        let (token, token_base64) = textual(holder.token.as_bytes());
+        let (token, token_base64) = typed(holder.token.as_bytes());
         Holder {
             token,
             token_base64,
@@ -272,7 +272,7 @@ pub(super) struct Change<'a> {
 
 impl<'a> Change<'a> {
     pub(super) fn of(change: &'a Transition, place: &'a Place) -> Change<'a> {
-        let (key, key_base64) = textual(change.key.as_bytes());
+        let (key, key_base64) = typed(change.key.as_bytes());
         let (holder, holder_base64) = token(change.holder.as_ref());
         let (previous, previous_base64) = token(change.previous.as_ref());
         Change {
@@ -294,7 +294,7 @@ impl<'a> Change<'a> {
 }
 
 fn token(token: Option<&Token>) -> (Option<Cow<'_, str>>, Option<String>) {
-    match token.map(|token| textual(token.as_bytes())) {
+    match token.map(|token| typed(token.as_bytes())) {
         Some((text, base64)) => (Some(text), base64),
         None => (None, None),
     }

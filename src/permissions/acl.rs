@@ -3,7 +3,7 @@
 //!
 //! PSUBSCRIBE patterns are compared with channel rules letter by letter, so the rules are exactly the subscriptions.
 
-use super::needs::{Party, SAMPLING, WAKE_CHANNELS};
+use super::needs::{Party, SAMPLING, SAMPLING_ENDS_WITH, WAKE_CHANNELS};
 use super::pattern::{acl_safe, sample_key};
 use crate::glob::{Glob, Globs};
 use crate::notify;
@@ -22,7 +22,7 @@ const OBSERVER: &str = "lockscope-observer";
 
 /// What lets the observer sample attempts as well.
 pub fn sampling_line() -> String {
-    format!("ACL SETUSER {OBSERVER} +{}", SAMPLING.command)
+    format!("ACL SETUSER {OBSERVER} +{} +{SAMPLING_ENDS_WITH}", SAMPLING.command)
 }
 
 /// A lock of a library, a key that goes with it, and the pattern of all of them.
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn old_servers_get_rules_they_understand() {
         let line = scope(&["lock:*"]).acl_line(Party::Operator, Some(&redis(6, 2)));
-        assert!(line.contains(" ~lock:* ") && !line.contains('%') && !line.contains("pexpiretime"), "{line}");
+        assert!(line.contains(" ~lock:* ") && !line.contains('%') && !line.contains("spublish"), "{line}");
         assert_eq!(line, scope(&["lock:*"]).acl_line(Party::Operator, None), "unknown is taken for old");
     }
 

@@ -52,7 +52,7 @@ pub struct Permissions {
     pub operator: Vec<Granted>,
     /// Whether attempts may be sampled, by MONITOR.
     pub sampling: Permission,
-    /// For each pattern, whether keys under it may be read, as far as GET tells.
+    /// For each pattern, whether keys under it may be read, as far as GETRANGE tells.
     pub readable: Vec<(String, Permission)>,
     /// For each pattern, whether keys under it may be written, as far as SET tells.
     pub writable: Vec<(String, Permission)>,
@@ -171,7 +171,7 @@ fn put(pipe: &mut Pipeline, question: &Question<'_>, scope: &Scope) {
             pipe.arg(SAMPLING.command);
         }
         Question::Key(Party::Observer, _, key) => {
-            pipe.arg("get").arg(key);
+            pipe.arg("getrange").arg(key).arg(0).arg(0);
         }
         Question::Key(Party::Operator, _, key) => {
             pipe.arg("set").arg(key).arg("v");
@@ -188,7 +188,6 @@ fn put(pipe: &mut Pipeline, question: &Question<'_>, scope: &Scope) {
                     Arg::Key => pipe.arg(&key),
                     Arg::Prefix => pipe.arg(first.map(|glob| glob.literal_prefix()).unwrap_or_default()),
                     Arg::Events => pipe.arg(&scope.subscriptions),
-                    Arg::Event => pipe.arg([format!("__keyspace@{}__:", scope.db).into_bytes(), key.clone()].concat()),
                     Arg::Wake => pipe.arg("redisson_lock__channel:{x}"),
                 };
             }
@@ -253,6 +252,8 @@ mod tests {
         let user = Fact::Unknown("this user may not run ACL WHOAMI".into());
         let permissions = Permissions::unknown(user, &scope, "not known");
         assert!(permissions.observer.len() > 30 && permissions.readable.len() == 1);
-        assert!(!permissions.allows("get") && permissions.of("get").is_some() && permissions.of("keys").is_none());
+        assert!(
+            !permissions.allows("getrange") && permissions.of("getrange").is_some() && permissions.of("keys").is_none()
+        );
     }
 }

@@ -39,8 +39,6 @@ pub enum Arg {
     Prefix,
     /// The patterns that keyspace events are subscribed with.
     Events,
-    /// The event channel of one key.
-    Event,
     /// A channel on which a library wakes its waiters.
     Wake,
 }
@@ -65,7 +63,7 @@ const fn may(command: &'static str, example: &'static [Arg], purpose: &'static s
     Need { command, example, purpose, essential: false, since: Version(0, 0, 0) }
 }
 
-use Arg::{Db, Event, Events, Key, Prefix, Wake, Word};
+use Arg::{Db, Events, Key, Prefix, Wake, Word};
 
 const HASHES: &str = "reading locks kept in hashes";
 const ZSETS: &str = "reading locks kept in sorted sets";
@@ -77,20 +75,16 @@ const SELF: &str = "saying who we are in CLIENT LIST";
 
 /// What looking takes.
 pub static OBSERVER: &[Need] = &[
-    must("ping", &[], "keeping the connection"),
     must("select", &[Db], "choosing the database"),
     must("scan", &[Word("0")], "finding locks"),
     must("type", &[Key], "telling locks from other keys"),
     must("pttl", &[Key], "reading TTLs"),
-    must("get", &[Key], "reading string locks"),
     must("strlen", &[Key], "leaving large values where they are"),
     must("getrange", &[Key, Word("0"), Word("9")], "reading the head of large values"),
     must("hlen", &[Key], HASHES),
     must("hgetall", &[Key], HASHES),
     may("hscan", &[Key, Word("0")], HASHES),
-    may("hget", &[Key, Word("f")], HASHES),
     may("hmget", &[Key, Word("f")], "attempts that our scripts count"),
-    may("hexists", &[Key, Word("f")], HASHES),
     may("zcard", &[Key], ZSETS),
     may("zrange", &[Key, Word("0"), Word("9")], ZSETS),
     may("zrangebyscore", &[Key, Word("0"), Word("9")], "attempts that sidekiq-unique-jobs publishes"),
@@ -99,22 +93,15 @@ pub static OBSERVER: &[Need] = &[
     may("smembers", &[Key], SETS),
     may("sscan", &[Key, Word("0")], SETS),
     may("llen", &[Key], LISTS),
-    may("lindex", &[Key, Word("0")], LISTS),
     may("lrange", &[Key, Word("0"), Word("9")], LISTS),
     may("exists", &[Key], "finding out which locks have counted attempts"),
-    may("ttl", &[Key], "reading TTLs"),
-    may("pexpiretime", &[Key], "reading TTLs").since(7, 0),
     may("memory|usage", &[Key], "the size of a lock"),
-    may("object|encoding", &[Key], "how a lock is stored"),
     may("object|idletime", &[Key], "seeing that somebody tries to take a lock"),
     may("dbsize", &[], "the progress of a scan"),
     may("info", &[], "knowing the server's version, memory and replicas"),
     may("time", &[], "comparing clocks"),
     may("config|get", &[Word("notify-keyspace-events")], "knowing which events the server sends"),
     may("psubscribe", &[Events], LIVE),
-    may("punsubscribe", &[], LIVE),
-    may("subscribe", &[Event], LIVE),
-    may("unsubscribe", &[], LIVE),
     may(
         "client|tracking",
         &[Word("on"), Word("bcast"), Word("prefix"), Prefix],
@@ -123,9 +110,7 @@ pub static OBSERVER: &[Need] = &[
     may("client|no-touch", &[Word("on")], "leaving the idle time of locks alone").since(7, 2),
     may("client|setname", &[Word("lockscope")], SELF),
     may("client|setinfo", &[Word("lib-name"), Word("lockscope")], SELF).since(7, 2),
-    may("client|id", &[], SELF),
     may("client|list", &[], "telling whether a holder is still connected"),
-    may("pubsub|channels", &[], WAITERS),
     may("pubsub|numsub", &[], WAITERS),
     may("pubsub|shardnumsub", &[], WAITERS).since(7, 0),
     may("acl|whoami", &[], "knowing which user we are"),
@@ -134,6 +119,9 @@ pub static OBSERVER: &[Need] = &[
 
 /// What sampling adds to looking, by consent: it is no part of the lines above, since it shows more than locks.
 pub static SAMPLING: Need = may("monitor", &[], "sampling attempts to take locks");
+
+/// The answer to it comes after all that a burst is to see.
+pub const SAMPLING_ENDS_WITH: &str = "ping";
 
 const WAKE: &str = "waking waiters after a release";
 const PARTS: &str = "freeing one holder of several";
@@ -146,13 +134,14 @@ pub static OPERATOR: &[Need] = &[
         &[Word("e0e1f9fabfc9d4800c877a703b823ac0578ff8db"), Word("1"), Key],
         "the same, by the script's hash",
     ),
-    must("script|load", &[Word("return 1")], "loading the scripts"),
-    may("script|exists", &[Word("e0e1f9fabfc9d4800c877a703b823ac0578ff8db")], "loading the scripts"),
+    may("get", &[Key], "comparing the holder"),
+    may("hget", &[Key, Word("f")], "comparing the holder"),
+    may("hexists", &[Key, Word("f")], "comparing the holder"),
+    may("lindex", &[Key, Word("0")], WAKE),
+    may("ping", &[], "keeping what is freed, so that it can be put back"),
     must("set", &[Key, Word("v")], "taking a lock, and undoing a release"),
     must("del", &[Key], "freeing a lock"),
-    may("unlink", &[Key], "freeing a lock"),
     must("pexpire", &[Key, Word("1")], "extending a lock"),
-    may("persist", &[Key], "undoing the release of a lock without a TTL"),
     may("hset", &[Key, Word("f"), Word("v")], "taking reentrant locks"),
     may("hincrby", &[Key, Word("f"), Word("1")], "taking reentrant locks"),
     may("hdel", &[Key, Word("f")], PARTS),
@@ -161,7 +150,6 @@ pub static OPERATOR: &[Need] = &[
     may("sadd", &[Key, Word("m")], "undoing a release in a set"),
     may("srem", &[Key, Word("m")], PARTS),
     may("lpush", &[Key, Word("v")], WAKE),
-    may("rpush", &[Key, Word("v")], "giving a token back to a pool"),
     may("lpop", &[Key], "dropping dead waiters from a queue"),
     may("lrem", &[Key, Word("0"), Word("v")], "dropping dead waiters from a queue"),
     may("incrby", &[Key, Word("1")], "giving a permit back"),
@@ -172,7 +160,6 @@ pub static OPERATOR: &[Need] = &[
     may("hstrlen", &[Key, Word("f")], "keeping what is freed, so that it can be put back"),
     may("lpos", &[Key, Word("v")], "undoing the return of a token"),
     may("sismember", &[Key, Word("m")], PARTS),
-    may("incr", &[Key], "fencing tokens of test locks"),
     may("publish", &[Wake, Word("0")], WAKE),
     may("spublish", &[Wake, Word("0")], WAKE).since(7, 0),
 ];

@@ -7,8 +7,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, cmd};
+
+use crate::topology::ServerConnection;
 
 /// A walk may always go over so many keys, by COUNT: a table that has held a hundred million takes fewer when it is empty.
 const ALWAYS: u64 = 1 << 24;
@@ -60,12 +61,7 @@ impl Limit {
     }
 
     /// Whether the walk goes on. The number of keys is asked for only by walks that have come far.
-    pub async fn permits(
-        &self,
-        course: &mut Course,
-        walked: u64,
-        conn: &mut MultiplexedConnection,
-    ) -> RedisResult<bool> {
+    pub async fn permits(&self, course: &mut Course, walked: u64, conn: &mut ServerConnection) -> RedisResult<bool> {
         if course.circles() {
             let _ = self.exceeded.set(Shortfall::Circling { cursor: course.kept });
         } else if walked > course.may_walk.max(ALWAYS) {

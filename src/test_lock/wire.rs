@@ -5,19 +5,18 @@ use std::future::Future;
 use std::io;
 use std::time::{Duration, Instant};
 
-use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult, Value};
 
 use super::Request;
 use crate::model::{Token, Ttl};
 use crate::scripts::Script;
 use crate::text;
-use crate::topology::Node;
+use crate::topology::{Node, ServerConnection};
 
 /// One lock's own connection.
 pub struct Wire {
     node: Node,
-    conn: Option<MultiplexedConnection>,
+    conn: Option<ServerConnection>,
     /// How often it could not be made.
     failed: u64,
 }

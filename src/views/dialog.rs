@@ -102,6 +102,11 @@ fn about_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mut 
     for hazard in &plan.hazards {
         put("beware", hazard, theme.warning());
     }
+    match &plan.undo {
+        Some(Ok(())) => put("undo", "possible, while nobody takes the lock and its lease would run", theme.dim()),
+        Some(Err(why)) => put("undo", &format!("not possible: {why}"), theme.warning()),
+        None => {}
+    }
 }
 
 fn about_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
@@ -125,6 +130,11 @@ fn about_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'sta
     }
     for (hazard, count) in hazards {
         say(app, &format!("beware {count}"), hazard, app.theme.warning(), width, lines);
+    }
+    let for_good = plans.iter().filter_map(|plan| Some((plan, plan.undo.as_ref()?.as_ref().err()?)));
+    for (plan, why) in for_good.take(HAZARDS) {
+        let text = format!("{}: {why}", part::key(&plan.key, app.theme));
+        say(app, "no undo", &text, app.theme.warning(), width, lines);
     }
 }
 

@@ -1,5 +1,8 @@
 //! A program in a terminal of its own: a pty, and an emulator that understands what is written to it.
 
+// Each test binary compiles this module for itself and uses a part of it.
+#![allow(dead_code)]
+
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
@@ -104,6 +107,11 @@ impl Terminal {
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| wait_until(what, PATIENCE, &mut look)));
         assert!(found.is_ok(), "waited in vain: {what}\n{last}");
         last
+    }
+
+    /// How the program ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child of ours")
     }
 
     /// Waits until the program has ended.

@@ -330,6 +330,19 @@ pub static ALL: &[Subject] = &[
         Box::new(Slots { key: "semaphore:lockingResource", limit: 2, score: Score::Taken(10_000), token: uuid4 })
     })
     .lasting(TEN_SECONDS),
+    Subject::other("redis-semaphore of npm, a name for each machine", "redis-semaphore-npm", || {
+        Box::new(Slots { key: "semaphore:lockingResource", limit: 2, score: Score::Taken(10_000), token: machine })
+    })
+    .told()
+    .proves(Proof::Nothing)
+    .lasting(TEN_SECONDS),
+    Subject::other("redis-semaphore of npm, ids of its own", "redis-semaphore-npm", || {
+        let token = |process, _, _| format!("worker-{}", process % 2).into_bytes();
+        Box::new(Slots { key: "semaphore:reports", limit: 2, score: Score::Taken(10_000), token })
+    })
+    .told()
+    .proves(Proof::Nothing)
+    .lasting(TEN_SECONDS),
     Subject::string("RedLock.net", "redlock-net", || Strings {
         renew: Renew::OrCreate,
         ..plain("redlock:the-thing", uuid4)
@@ -364,7 +377,8 @@ pub static ALL: &[Subject] = &[
         take: Take::LookAndSet,
         renew: Renew::SetAgain,
         ..plain("locks:account:322456", |_, serial, _| node_redlock(serial).into_bytes())
-    }),
+    })
+    .lasting(&[Some(28_000), Some(30_000), Some(3_000)]),
     Subject::string("spring", "spring", || Strings {
         take: Take::OrRenew,
         free: Free::Publish("order-service-channel:order-service:payment-lock-9"),

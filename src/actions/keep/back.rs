@@ -10,7 +10,7 @@ use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Write;
 use crate::dialects::{by_name, dialect};
 use crate::model::{Key, NodeId, Time, Token, Ttl};
-use crate::text::short_duration;
+use crate::text::{self, short_duration};
 
 /// Tells the score of a permit that never ends from a moment, and keeps sums within bounds.
 const NEVER: i64 = 100_000_000_000_000;
@@ -70,6 +70,15 @@ impl Kept {
         self.state = State::Confirmed;
         self.about.keyspace = here;
         self
+    }
+
+    /// When it was freed, by whom and why, in a clause.
+    pub fn freed_when(&self, now: Time) -> String {
+        let about = &self.about;
+        let safe = |text: &String| text::visible(text.as_bytes());
+        let ago = short_duration(now.since(Time(about.at)).as_millis() as u64);
+        let why = about.reason.as_ref().map(|why| format!(", because {}", safe(why))).unwrap_or_default();
+        format!("{} was freed {ago} ago by {}{why}", self.lock(), safe(&about.by))
     }
 
     /// What to say where the release is known not to have happened.

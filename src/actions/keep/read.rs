@@ -234,21 +234,21 @@ fn ask(pipe: &mut redis::Pipeline, step: &Step) {
 
 fn what(step: &Step, value: Value) -> Option<What> {
     let blob = |bytes: &Vec<u8>| Blob(bytes.clone());
-    let text = |value: Value| match value {
+    let bytes = |value: Value| match value {
         Value::BulkString(bytes) => Some(bytes),
         Value::Double(score) => Some(score.to_string().into_bytes()),
         _ => None,
     };
     Some(match step {
-        Step::Delete(key) => What::Whole { key: blob(key), dump: Blob(text(value)?) },
+        Step::Delete(key) => What::Whole { key: blob(key), dump: Blob(bytes(value)?) },
         Step::DeleteField { key, field } => {
-            What::Field { key: blob(key), field: blob(field), value: Blob(text(value)?) }
+            What::Field { key: blob(key), field: blob(field), value: Blob(bytes(value)?) }
         }
         Step::WhenEmptied { key, besides: Some(field), .. } => {
-            What::Base { key: blob(key), field: blob(field), value: Blob(text(value)?) }
+            What::Base { key: blob(key), field: blob(field), value: Blob(bytes(value)?) }
         }
         Step::RemoveScored { key, member } => {
-            What::Scored { key: blob(key), member: blob(member), score: String::from_utf8(text(value)?).ok()? }
+            What::Scored { key: blob(key), member: blob(member), score: String::from_utf8(bytes(value)?).ok()? }
         }
         Step::RemoveMember { key, member } if value == Value::Int(1) => {
             What::Member { key: blob(key), member: blob(member) }
@@ -262,7 +262,7 @@ fn what(step: &Step, value: Value) -> Option<What> {
 /// The obstacles of the plan, with how many hold it now: as many may hold it again. One more than that may be one more
 /// than the library allows, whose limit is not stored. A fencing counter tells whether somebody held it since.
 async fn barriers(conn: &mut impl ConnectionLike, plan: &Plan, now: i64) -> RedisResult<Vec<Barrier>> {
-    let fencing = by_name(&plan.dialect).and_then(|id| dialect(id).fencing_key(plan.key.as_bytes()));
+    let fencing = by_name(plan.dialect).and_then(|id| dialect(id).fencing_key(plan.key.as_bytes()));
     let counts = plan.obstacles.iter().map(|obstacle| match obstacle {
         Obstacle::Fields { key, limit: None } => cmd("HLEN").arg(key).take(),
         Obstacle::Members { key, lease_ms: None } => cmd("ZCARD").arg(key).take(),

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
+use url::Url;
 
 use super::watcher::{Charge, Watcher};
 use crate::cli::OnLost;
+use crate::fault::shown;
 use crate::text;
 
 /// The exit code that tells of a signal, as shells have it.
@@ -37,6 +39,22 @@ enum Place {
     Apart,
 }
 
+/// What takes the place of LOCKSCOPE_URL: the same server and user, so that a lockscope under the lock asks no other one.
+fn url_without_password() -> Option<String> {
+    let text = std::env::var("LOCKSCOPE_URL").ok().filter(|text| !text.is_empty())?;
+    let Ok(mut url) = Url::parse(text.trim()) else { return Some(shown(&text)) };
+    if url.password().is_some() && url.set_password(None).is_err() {
+        return Some(shown(&text));
+    }
+    let is_told = |(name, _): &(String, String)| ["db", "user", "username"].contains(&name.as_str());
+    let pairs: Vec<(String, String)> = url.query_pairs().into_owned().filter(is_told).collect();
+    url.set_query(None);
+    if !pairs.is_empty() {
+        url.query_pairs_mut().extend_pairs(pairs);
+    }
+    Some(url.into())
+}
+
 impl Child {
     /// `grace`: how long what is left of it may take to end, should we be killed.
     pub fn start(
@@ -49,6 +67,11 @@ impl Child {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).kill_on_drop(true);
         let mut marker = Vec::new();
+        // Ours alone: whoever runs under the lock has no business with our password.
+        command.env_remove("LOCKSCOPE_PASSWORD");
+        if let Some(url) = url_without_password() {
+            command.env("LOCKSCOPE_URL", url);
+        }
         for (name, value) in environment {
             // No variable can hold a nought; the value is written there as everywhere it is shown.
             let value = if value.contains(&0) { text::visible(value).into_bytes() } else { value.to_vec() };

@@ -134,7 +134,7 @@ pub fn looking(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) ->
         sentences.push(format!("user {user} may not run {}", listed(denied.iter().map(|granted| missing(granted)))));
     }
     let refused_keys =
-        !unreadable.is_empty() && permissions.of("get").is_some_and(|get| !is_denied_as(get, Denial::Command));
+        !unreadable.is_empty() && permissions.of("getrange").is_some_and(|read| !is_denied_as(read, Denial::Command));
     if refused_keys {
         sentences.push(format!(
             "keys under {} may not be read",

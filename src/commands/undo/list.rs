@@ -9,7 +9,8 @@ use crate::clock::Clock;
 use crate::commands::print;
 use crate::fault::Fault;
 use crate::model::{Time, Token};
-use crate::output::{self, textual};
+use crate::output::{self, typed};
+use crate::talk;
 use crate::text::{self, short_duration};
 
 pub fn run(as_json: bool) -> Result<u8, Fault> {
@@ -28,7 +29,7 @@ pub fn run(as_json: bool) -> Result<u8, Fault> {
         return Ok(0);
     }
     if records.is_empty() {
-        eprintln!("nothing was freed on this machine that could be put back");
+        talk::say("nothing was freed on this machine that could be put back");
     }
     let mut rows = vec![["ID", "FREED", "KEY", "HOLDER", "ENDS", "STATE", "WHERE"].map(String::from)];
     rows.extend(records.iter().map(|kept| row(kept, now)));
@@ -68,7 +69,7 @@ fn row(kept: &Kept, now: Time) -> [String; 7] {
 }
 
 fn document(kept: &Kept) -> Value {
-    let (key, key_base64) = textual(&kept.key.0);
+    let (key, key_base64) = typed(&kept.key.0);
     let about = &kept.about;
     let mut document = json!({
         "id": about.id,

@@ -84,6 +84,8 @@ impl PrivateServer {
         command.current_dir(directory.path()).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--daemonize", "no", "--loglevel", "notice"]);
         command.args(["--save", "", "--appendonly", "no"]);
+        // Nothing of the user's is meant for it.
+        command.env_remove("LOCKSCOPE_PASSWORD").env_remove("LOCKSCOPE_URL").env_remove("REDIS_URL");
         let child = process::spawn(command)?;
         let mut server = PrivateServer { child, port, log };
         // The server stands in it and needs no name for it: now nothing can be left behind, however we end.

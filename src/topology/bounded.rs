@@ -1,0 +1,373 @@
+//! A limit on what a server may send at once: the client crate keeps whatever comes until an answer is whole.
+//!
+//! [`Bounded`] stands between a connection and its stream, follows the framing of RESP without keeping any of it, and ends
+//! the connection when an answer is larger than anything that lockscope asks for, deeper, or no answer at all.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+
+use memchr::memchr;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The most that one answer may weigh: its bytes, and for each value in it what a value takes beside its bytes. The
+/// largest that is asked for is the list of clients, with less than 1 KiB for each.
+const ANSWER: u64 = 64 << 20;
+const VALUE: u64 = 32;
+/// The most that the answers to all commands sent together may weigh.
+const ANSWERS: u64 = 4 * ANSWER;
+/// The longest line: an error, a simple string. Strings of any length have another form.
+const LINE: u64 = 1 << 20;
+/// The longest number that tells a size.
+const SIZE: u8 = 20;
+/// Answers within answers.
+const DEPTH: usize = 16;
+
+/// What no server sends that means well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Excess {
+    #[error("sent an answer of more than 64 MiB")]
+    Large,
+    #[error("sent more than 256 MiB in answer to one question")]
+    Many,
+    #[error("sent a line of more than 1 MiB")]
+    Long,
+    #[error("sent an answer that is nested more than 16 times")]
+    Deep,
+    #[error("sent an answer with a size that is none")]
+    Sizeless,
+    #[error("answered a question that was not asked")]
+    Unasked,
+}
+
+/// A stream with the limit on what is read from it.
+pub(super) struct Bounded<S> {
+    stream: S,
+    frames: Frames,
+    /// What was sent, where each command has one answer; `None` where messages come that nobody asked for.
+    questions: Option<Frames>,
+    excess: Arc<OnceLock<Excess>>,
+}
+
+impl<S> Bounded<S> {
+    /// A stream of questions and answers. `excess` is filled in when a limit ends the connection: whoever waits for an
+    /// answer may hear only that it is closed.
+    pub fn of_answers(stream: S, excess: Arc<OnceLock<Excess>>) -> Bounded<S> {
+        Bounded { stream, frames: Frames::default(), questions: Some(Frames::default()), excess }
+    }
+
+    /// A stream of messages.
+    pub fn of_messages(stream: S) -> Bounded<S> {
+        Bounded { stream, frames: Frames::default(), questions: None, excess: Arc::default() }
+    }
+
+    fn received(&mut self, bytes: &[u8]) -> Result<(), Excess> {
+        self.frames.take(bytes)?;
+        match &self.questions {
+            // One answer too many, and each that follows would be taken for that of another question.
+            Some(questions) if self.frames.whole > questions.whole => Err(Excess::Unasked),
+            _ => Ok(()),
+        }
+    }
+
+    fn wrote(&mut self, bytes: &[u8]) {
+        self.frames.since_asked = 0;
+        if let Some(questions) = &mut self.questions {
+            questions.since_asked = 0;
+            // What we send has no limit; where it can't be followed, answers are not counted.
+            if questions.take(bytes).is_err() {
+                self.questions = None;
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        Poll::Ready(self.received(&buf.filled()[before..]).map_err(|excess| {
+            let _ = self.excess.set(excess);
+            io::Error::new(io::ErrorKind::InvalidData, excess)
+        }))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
+        self.wrote(&bytes[..written]);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Where in its answers a server is.
+#[derive(Debug, Default)]
+struct Frames {
+    at: At,
+    /// What the answer under way weighs so far, and all answers since something was asked.
+    weight: u64,
+    since_asked: u64,
+    /// The answer under way was not asked for.
+    is_push: bool,
+    /// How many values are missing in each answer within which we are, the outermost first.
+    missing: [u64; DEPTH],
+    depth: usize,
+    /// Answers that were whole.
+    whole: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum At {
+    /// Before the first byte of a value.
+    #[default]
+    Start,
+    /// In the size of a string or of a list, with what it has come to so far.
+    Size { kind: u8, size: u64, negative: bool, length: u8 },
+    /// In a line, with its length so far.
+    Line(u64),
+    /// Before the end of a string, with so many bytes missing, its line end among them.
+    Text(u64),
+}
+
+impl Frames {
+    fn take(&mut self, mut bytes: &[u8]) -> Result<(), Excess> {
+        while let Some(first) = bytes.first() {
+            if let (At::Start, Some(length)) = (self.at, whole_string(bytes)) {
+                self.begin(*first);
+                self.weight += length as u64 - 1;
+                if self.weight > ANSWER {
+                    return Err(Excess::Large);
+                }
+                self.one_done()?;
+                bytes = &bytes[length..];
+                continue;
+            }
+            let taken = match self.at {
+                At::Start | At::Size { .. } => 1,
+                At::Line(_) => memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1),
+                At::Text(left) => left.min(bytes.len() as u64) as usize,
+            };
+            self.weight += taken as u64;
+            if self.weight > ANSWER {
+                return Err(Excess::Large);
+            }
+            match self.at {
+                At::Start => self.begin(*first),
+                At::Size { length: SIZE, .. } if *first != b'\n' => return Err(Excess::Sizeless),
+                At::Size { kind, size, negative, length } => match first {
+                    b'0'..=b'9' => {
+                        let size = size.saturating_mul(10).saturating_add(u64::from(first - b'0'));
+                        self.at = At::Size { kind, size, negative, length: length + 1 };
+                    }
+                    b'\n' => self.sized(kind, size, negative)?,
+                    // Of anything but a line end and a minus the client crate complains by itself.
+                    _ => self.at = At::Size { kind, size, negative: negative || *first == b'-', length: length + 1 },
+                },
+                At::Line(length) => {
+                    if length + taken as u64 > LINE {
+                        return Err(Excess::Long);
+                    }
+                    self.at = At::Line(length + taken as u64);
+                    if bytes[taken - 1] == b'\n' {
+                        self.one_done()?;
+                    }
+                }
+                At::Text(left) => {
+                    self.at = At::Text(left - taken as u64);
+                    if taken as u64 == left {
+                        self.one_done()?;
+                    }
+                }
+            }
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, kind: u8) {
+        if self.depth == 0 {
+            (self.weight, self.is_push) = (1, kind == b'>');
+        }
+        self.weight += VALUE;
+        self.at = match kind {
+            b'$' | b'=' | b'!' | b'*' | b'~' | b'>' | b'%' | b'|' => {
+                At::Size { kind, size: 0, negative: false, length: 0 }
+            }
+            _ => At::Line(0),
+        };
+    }
+
+    /// The size of a string or of a list is known.
+    fn sized(&mut self, kind: u8, size: u64, negative: bool) -> Result<(), Excess> {
+        if negative {
+            // Nothing: a string or a list that is not there. The others have no such form.
+            return if matches!(kind, b'$' | b'*' | b'~' | b'>') { self.one_done() } else { Err(Excess::Sizeless) };
+        }
+        let values = match kind {
+            b'$' | b'=' | b'!' => {
+                if size > ANSWER {
+                    return Err(Excess::Large);
+                }
+                self.at = At::Text(size + 2);
+                return Ok(());
+            }
+            b'%' => size.saturating_mul(2),
+            b'|' => size.saturating_mul(2).saturating_add(1),
+            _ => size,
+        };
+        if values.saturating_mul(VALUE) > ANSWER {
+            return Err(Excess::Large);
+        }
+        if values == 0 {
+            return self.one_done();
+        }
+        if self.depth == DEPTH {
+            return Err(Excess::Deep);
+        }
+        self.missing[self.depth] = values;
+        self.depth += 1;
+        self.at = At::Start;
+        Ok(())
+    }
+
+    /// A value is complete; so may be the ones around it.
+    fn one_done(&mut self) -> Result<(), Excess> {
+        self.at = At::Start;
+        while self.depth > 0 {
+            let missing = &mut self.missing[self.depth - 1];
+            *missing -= 1;
+            if *missing > 0 {
+                return Ok(());
+            }
+            self.depth -= 1;
+        }
+        if !self.is_push {
+            self.since_asked += self.weight;
+            self.whole += 1;
+        }
+        if self.since_asked > ANSWERS { Err(Excess::Many) } else { Ok(()) }
+    }
+}
+
+/// The length of the string that the bytes begin with, where all of it is there: most of what comes is that, and it is
+/// read over in one go.
+#[inline]
+fn whole_string(bytes: &[u8]) -> Option<usize> {
+    let (b'$', rest) = bytes.split_first()? else { return None };
+    let mut size = 0;
+    for (at, byte) in rest.iter().take(8).enumerate() {
+        match byte {
+            b'0'..=b'9' => size = size * 10 + usize::from(byte - b'0'),
+            b'\r' if at > 0 => {
+                // The kind, the digits, and two line ends.
+                let length = 1 + at + 2 + size + 2;
+                return (rest.get(at + 1) == Some(&b'\n') && length <= bytes.len()).then_some(length);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fed(parts: &[&[u8]]) -> Result<Frames, Excess> {
+        let mut frames = Frames::default();
+        parts.iter().try_for_each(|part| frames.take(part))?;
+        Ok(frames)
+    }
+
+    #[test]
+    fn whole_answers_leave_it_at_the_start_however_they_are_cut() {
+        let stream: &[u8] = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n+modules\r\n*1\r\n%1\r\n$1\r\na\r\n_\r\n-ERR no\r\n\
+            >3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n$4\r\n\r\n:1\r\n*-1\r\n$-1\r\n*0\r\n|1\r\n+a\r\n+b\r\n:1\r\n=6\r\ntxt:hi\r\n";
+        for piece in 1..=stream.len() {
+            let frames = fed(&stream.chunks(piece).collect::<Vec<_>>()).unwrap();
+            assert!(matches!(frames.at, At::Start) && frames.depth == 0, "in pieces of {piece}: {frames:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused_as_soon_as_that_is_known() {
+        for (first, again, why) in [
+            (&b"$67108865\r\n"[..], &b""[..], Excess::Large),
+            (b"$1844674407370955161\r\n", b"", Excess::Large),
+            (b"$", b"1", Excess::Sizeless),
+            (b"*", b"0", Excess::Sizeless),
+            (b"*1000000000\r\n", b"", Excess::Large),
+            (b"%1000000000\r\n", b"", Excess::Large),
+            (b"*2000000\r\n", b"*1\r\n:1\r\n", Excess::Large),
+            (b"*2000000\r\n", b"$6\r\nlock:a\r\n", Excess::Large),
+            (b"*2\r\n$67108000\r\n", b"xxxxxxxxxxxxxxxx", Excess::Large),
+            (b"", b"*1\r\n", Excess::Deep),
+            (b"+", b"xxxxxxxxxxxxxxxx", Excess::Long),
+            (b"=-3\r\n", b"", Excess::Sizeless),
+            (b"%-1\r\n", b"", Excess::Sizeless),
+        ] {
+            let mut frames = Frames::default();
+            let text = String::from_utf8_lossy(first);
+            let mut found = frames.take(first);
+            let again = again.repeat(4096);
+            for _ in 0..4096 {
+                found = found.and_then(|()| frames.take(&again));
+            }
+            assert_eq!(found, Err(why), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn many_answers_are_too_many_only_until_something_is_asked() {
+        let answer = [&b"$1048576\r\n"[..], &[b'x'; 1 << 20], b"\r\n"].concat();
+        let mut frames = Frames::default();
+        let fit = (0..1_000).take_while(|_| frames.take(&answer).is_ok()).count();
+        assert!((200..256).contains(&fit), "{fit}");
+        let mut frames = Frames::default();
+        for _ in 0..1_000 {
+            frames.take(&answer).unwrap();
+            frames.since_asked = 0;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_asked_for_ends_the_connection() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let (ours, mut theirs) = tokio::io::duplex(1 << 10);
+        let excess = Arc::default();
+        let mut ours = Bounded::of_answers(ours, Arc::clone(&excess));
+        let mut buffer = [0; 100];
+        ours.write_all(b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPI").await.unwrap();
+        theirs.write_all(b">1\r\n+push\r\n+PONG\r\n").await.unwrap();
+        assert_eq!(ours.read(&mut buffer).await.unwrap(), 18);
+        ours.write_all(b"NG\r\n").await.unwrap();
+        theirs.write_all(b"+PONG\r\n").await.unwrap();
+        assert_eq!(ours.read(&mut buffer).await.unwrap(), 7);
+        theirs.write_all(b"+PONG\r\n").await.unwrap();
+        assert_eq!(ours.read(&mut buffer).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(excess.get(), Some(&Excess::Unasked));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1usize..50) {
+            let _ = fed(&bytes.chunks(piece).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn nor_do_bytes_that_look_like_answers(text in "[-+$*>%|:_\r\n0-9a]{0,200}", piece in 1usize..50) {
+            let _ = fed(&text.as_bytes().chunks(piece).collect::<Vec<_>>());
+        }
+    }
+}
