@@ -336,13 +336,6 @@ pub static ALL: &[Subject] = &[
     .told()
     .proves(Proof::Nothing)
     .lasting(TEN_SECONDS),
-    Subject::other("redis-semaphore of npm, ids of its own", "redis-semaphore-npm", || {
-        let token = |process, _, _| format!("worker-{}", process % 2).into_bytes();
-        Box::new(Slots { key: "semaphore:reports", limit: 2, score: Score::Taken(10_000), token })
-    })
-    .told()
-    .proves(Proof::Nothing)
-    .lasting(TEN_SECONDS),
     Subject::string("RedLock.net", "redlock-net", || Strings {
         renew: Renew::OrCreate,
         ..plain("redlock:the-thing", uuid4)
