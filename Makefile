@@ -39,7 +39,7 @@ bench: ## the figures of the README, measured on private servers (about a quarte
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## 110,000 hand-overs, the fleet, cut walks, hostile servers, 10,000 sequences of every dialect (an hour)
+soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, cut walks, hostile servers (an hour)
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet

@@ -271,6 +271,9 @@ impl App {
             Event::Resize(width, height) => self.size = (width, height),
             Event::Changes(changes, left_out) => {
                 let effects = self.check_tests(&changes);
+                if let Overlay::Dialog(dialog) = &mut self.overlay {
+                    dialog.watch(&changes);
+                }
                 self.take_changes(changes, left_out);
                 return effects;
             }

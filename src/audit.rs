@@ -87,7 +87,7 @@ pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
     Ok((entries, broken))
 }
 
-/// Takes the records in the state directory from everybody but their owner, and says which of them were open to others.
+/// Takes the state directory from everybody but its owner, and says which records in it were open to others.
 /// What can't be narrowed is an error: what was done is nobody else's business.
 pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut narrowed = Vec::new();
@@ -116,7 +116,9 @@ fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Re
                 format!("others can read {path}, and that can't be changed ({why}): chmod go= {path}"),
             )
         })?;
-        narrowed.push(path.to_path_buf());
+        if about.is_file() && about.len() > 0 {
+            narrowed.push(path.to_path_buf());
+        }
     }
     if about.is_dir() && depth < 2 {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
@@ -128,7 +130,7 @@ fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Re
 
 /// One sentence on what was narrowed, where something was.
 pub fn narrowed_sentence(narrowed: &[PathBuf]) -> Option<String> {
-    let (first, more) = (narrowed.iter().find(|path| path.is_file()).or(narrowed.first())?, narrowed.len() - 1);
+    let (first, more) = (narrowed.first()?, narrowed.len() - 1);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Some(format!("others could read {}{more} until now; only you can from now on", first.display()))
 }
@@ -232,7 +234,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
         symlink(&socket, state.join("audit.jsonl")).unwrap();
-        assert_eq!(narrow(&state).unwrap(), [state.clone()]);
+        assert_eq!(narrow(&state).unwrap(), [""; 0].map(PathBuf::from), "nothing was there to be read");
         assert_eq!((mode(&state), mode(&other), mode(&socket)), (0o700, 0o755, 0o666));
         assert_eq!(narrow(&other.join("file")).unwrap(), [""; 0].map(PathBuf::from), "no directory, no records");
     }

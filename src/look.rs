@@ -18,6 +18,8 @@ pub const ITEMS: u64 = 64;
 const ITEMS_BYTES: f64 = 65_536.0;
 /// How many times a hash is asked for its next fields that look like locks.
 const FIELD_PAGES: usize = 64;
+/// How the reason begins why a key was not fetched that no lock can be. Any other reason is a refusal of the server.
+pub const TOO_LARGE: &str = "too large for a lock";
 
 /// A key to look at. `hint`: it is a hash of other things too, in which only fields like this matter.
 #[derive(Clone, Copy, Debug)]
@@ -225,7 +227,7 @@ impl Size {
             return First::Ask(second(self.len, self.len <= ITEMS));
         }
         let why = match self.bytes {
-            Ok(bytes) => format!("too large for a lock: {} items in {bytes} bytes", self.len),
+            Ok(bytes) => format!("{TOO_LARGE}: {} items in {bytes} bytes", self.len),
             Err(why) => why,
         };
         First::Seen(ttl_of(&self.ttl).map(|ttl| unread(of, &why, ttl)))

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::clock::Clock;
 use crate::dialects::Recogniser;
 use crate::glob::Glob;
-use crate::look::{Wanted, look};
+use crate::look::{TOO_LARGE, Wanted, look};
 use crate::model::{Key, NodeId, Observation, RawValue, Seen, Source, Time};
 use crate::pace::{Budget, Pace};
 use crate::servers::InfoText;
@@ -72,11 +72,13 @@ pub struct Progress {
     pub count: AtomicU64,
     /// Keys that were there but could not be read.
     pub unread: AtomicU64,
+    /// Those of them that the server refused.
+    pub denied: AtomicU64,
 }
 
 impl Progress {
     fn reset(&self) {
-        for counter in [&self.walked, &self.matched, &self.calls, &self.count, &self.unread] {
+        for counter in [&self.walked, &self.matched, &self.calls, &self.count, &self.unread, &self.denied] {
             counter.store(0, Ordering::Relaxed);
         }
     }
@@ -328,8 +330,9 @@ impl Pass {
                     // It changed while we looked.
                     None => again.push(*want),
                     Some(seen) => {
-                        if is_unread(&seen) {
+                        if let Some(why) = unread(&seen) {
                             self.progress.unread.fetch_add(1, Ordering::Relaxed);
+                            self.progress.denied.fetch_add(u64::from(!why.starts_with(TOO_LARGE)), Ordering::Relaxed);
                         }
                         observations.push(read(walk.node.id, want.key, asked, answered, seen));
                     }
@@ -345,8 +348,12 @@ impl Pass {
     }
 }
 
-fn is_unread(seen: &Seen) -> bool {
-    matches!(seen, Seen::Present { value: RawValue::Unread { .. }, .. })
+/// Why the value was not read, where it was not.
+fn unread(seen: &Seen) -> Option<&str> {
+    match seen {
+        Seen::Present { value: RawValue::Unread { why, .. }, .. } => Some(why),
+        _ => None,
+    }
 }
 
 fn read(node: NodeId, name: &[u8], asked: Time, answered: Time, seen: Seen) -> Observation {

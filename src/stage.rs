@@ -122,6 +122,7 @@ impl Stage {
             calls: 2,
             count: 100,
             unread: 0,
+            denied: 0,
             shortfall: None,
             failed: None,
         });
@@ -350,6 +351,7 @@ fn press(key: &str) -> Press {
     let code = match key {
         "enter" => KeyCode::Enter,
         "esc" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
         "space" => KeyCode::Char(' '),
         "backspace" => KeyCode::Backspace,
         "up" => KeyCode::Up,

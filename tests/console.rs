@@ -639,3 +639,52 @@ async fn a_test_lock_is_told_from_others_and_is_gone_with_the_console() {
     .await;
     assert!(!exists(&server, "lock:test") && exists(&server, "lock:theirs"));
 }
+
+#[tokio::test]
+async fn many_long_values_are_compared_whole() {
+    let server = Server::with(&EVENTS);
+    let value = |last: u8| [&vec![b'x'; 2_000][..], &[last]].concat();
+    for key in ["lock:one", "lock:two"] {
+        server.cli(&[b"SET", key.as_bytes(), &value(b'a'), b"PX", b"600000"]);
+    }
+    let settings = common::acting::settings(&server.url(), |global| global.patterns = vec!["lock:*".into()]);
+    with_settings(&server.url(), settings, common::process::scratch("records"), async |operator| {
+        operator.wait_for("the locks", |screen| screen.contains("lock:two") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('*'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("free 2 locks")).await;
+        server.cli(&[&b"SET"[..], b"lock:two", &value(b'b'), b"KEEPTTL"]);
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let told = |screen: &str| screen.contains("done: release") && screen.contains("refused: lock:two");
+        let screen = operator.wait_for("the results", told).await;
+        assert!(screen.contains("it has another holder now"), "{screen}");
+        assert!(!exists(&server, "lock:one") && exists(&server, "lock:two"));
+        operator.press(KeyCode::Esc);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_number_that_may_count_is_named_and_one_that_counts_gets_a_permit() {
+    let server = Server::with(&EVENTS);
+    server.cli(&["SET", "lock:import", "3"]);
+    let settings = common::acting::settings(&server.url(), |_| {});
+    with_settings(&server.url(), settings, common::process::scratch("records"), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:import") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("may count the permits")).await;
+        operator.press(KeyCode::Esc);
+        server.cli(&["DECR", "lock:import"]);
+        operator.wait_for("a semaphore", |screen| screen.contains("redisson")).await;
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("INCRBY lock:import 1")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("the result", |screen| screen.contains("done: ")).await;
+        assert_eq!(server.ask::<String, _>(&["GET", "lock:import"]), "3");
+    })
+    .await;
+}

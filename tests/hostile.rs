@@ -157,7 +157,8 @@ fn run(home: &Path, url: &str, arguments: &[&str]) -> Ended {
     command.args(["-u", url, "-p", "lock:*"]).args(arguments);
     command.stdout(File::create(&out).expect("a file")).stderr(File::create(&err).expect("a file"));
     let began = Instant::now();
-    let child = command.spawn().expect("lockscope starts");
+    // Waited for below, by the call that tells its memory too.
+    let child = common::process::spawn(command).expect("lockscope starts");
     let pid = child.id() as libc::pid_t;
     let mut killed = false;
     let (code, memory) = loop {
@@ -337,6 +338,26 @@ fn no_answer_takes_memory_without_end() {
     });
 }
 
+#[test]
+fn a_flood_of_messages_takes_no_memory_without_end() {
+    const MESSAGE: &[u8] =
+        b"*4\r\n$8\r\npmessage\r\n$21\r\n__keyspace@0__:lock:*\r\n$21\r\n__keyspace@0__:lock:a\r\n$3\r\nset\r\n";
+    const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\nlock:a\r\n";
+    const STANDS: &[u8] = b"*3\r\n$10\r\npsubscribe\r\n$21\r\n__keyspace@0__:lock:*\r\n:1\r\n";
+    for (events, command, first, again) in
+        [(common::feed::EVENTS, "PSUBSCRIBE", STANDS, MESSAGE), ("", "CLIENT TRACKING", b"+OK\r\n", PUSH)]
+    {
+        let mut scene = Scene { server: Server::with(&["--notify-keyspace-events", events]), ..Scene::new() };
+        scene.reset();
+        let hostile = Hostile::before(scene.server.port(), move |_, asked| {
+            asked.starts_with(command).then_some(Mischief::Endless(first, again))
+        });
+        let ended = run(scene.home.path(), &hostile.url(), &["watch", "--for", "4s", "--json"]);
+        check(&ended, command);
+        assert!(hostile.mischiefs.load(Ordering::Relaxed) > 0, "{command}: {ended:?}");
+    }
+}
+
 /// A page of SCAN.
 fn page(cursor: &str, names: &[String]) -> Vec<u8> {
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
@@ -442,7 +463,7 @@ fn the_console_lives_on_or_says_why_and_gives_the_terminal_back() {
                         _ => dice.quick(),
                     };
                     // Once, or from then on.
-                    let (at, once) = (dice.below(120) as u64, seed % 3 > 0);
+                    let (at, once) = (dice.below(120) as u64, !seed.is_multiple_of(3));
                     console(&mut scene, at, once, &mischief);
                 }
             });

@@ -28,7 +28,6 @@ const WHERE: &[(&str, &[&str])] = &[
     ("field_value", &["sidekiq-unique-jobs, two at once", "redis-semaphore of ruby"]),
     ("fields", &["redisson read-write lock"]),
     ("member", &["medallion semaphore", "symfony"]),
-    ("score", &["redis-semaphore of npm, a name for each machine"]),
     ("members", &["symfony"]),
     ("element", &["medallion read-write lock"]),
     ("elements", &["medallion read-write lock"]),

@@ -180,6 +180,7 @@ fn what_can_not_be_read_is_counted_and_said() {
         let document = document(&ls);
         assert_eq!(document["server"]["nodes"][0]["scan"]["unread"], unread, "{missing}: {document}");
         assert_eq!(held(&document).len(), 3 - unread, "{missing}: {document}");
+        assert_eq!(document["complete"], false, "{missing}: {document}");
         assert!(
             ls.err.contains(&format!("{unread} key")) && ls.err.contains("could not be read"),
             "{missing}: {}",
@@ -190,7 +191,7 @@ fn what_can_not_be_read_is_counted_and_said() {
     paste(&server, "ACL SETUSER half reset on >x %R~lock:a &* +@all");
     let ls = run(&server, "half", &["ls", "--json", "-p", "lock:*"]);
     assert_eq!(held(&document(&ls)), [("lock:a".to_string(), vec!["t".to_string()])], "{}", ls.err);
-    assert!(ls.err.contains("2 keys could not be read"), "{}", ls.err);
+    assert!(ls.err.contains("the list is incomplete: 2 keys could not be read"), "{}", ls.err);
 }
 
 #[test]

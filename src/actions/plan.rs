@@ -104,6 +104,11 @@ impl Plan {
         self
     }
 
+    /// Whether nothing on the server would tell the hold from the next one by the same token: only whoever watches can.
+    pub fn is_traceless(&self) -> bool {
+        self.checks.iter().any(|check| matches!(check, Check::Lease(lease) if lease.never_ends()))
+    }
+
     /// How many permits it gives back to a counter, where that is all it does.
     pub fn permits(&self) -> Option<u64> {
         match self.writes.as_slice() {

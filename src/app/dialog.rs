@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::actions::Plan;
+use crate::model::{Change, Key, Transition};
 use crate::prompt::Prompt;
 use crate::text;
 
@@ -30,6 +31,8 @@ pub struct Dialog {
     production: bool,
     pub prompt: Prompt,
     pub scroll: usize,
+    /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
+    ended: Vec<Key>,
 }
 
 /// What a key came to.
@@ -47,7 +50,7 @@ pub enum Answer {
 impl Dialog {
     /// There is one choice at least.
     pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
-        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0 }
+        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
     }
 
     pub fn choice(&self) -> &Choice {
@@ -93,6 +96,17 @@ impl Dialog {
         Answer::Open
     }
 
+    /// Takes in what happens to the locks while the question stands. What the server compares it refuses by itself.
+    pub fn watch(&mut self, changes: &[Transition]) {
+        let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_traceless());
+        let ends = |change: &&Transition| {
+            matches!(change.change, Change::Ended(_) | Change::Taken)
+                && plans().any(|plan| (plan.node, &plan.key) == (change.node, &change.key))
+        };
+        let ended: Vec<Key> = changes.iter().filter(ends).map(|change| change.key.clone()).collect();
+        self.ended.extend(ended);
+    }
+
     fn turn(&mut self, by: usize) {
         self.at = (self.at + by) % self.choices.len();
         (self.scroll, self.prompt) = (0, Prompt::new(""));
@@ -102,6 +116,11 @@ impl Dialog {
     fn enter(&mut self) -> Answer {
         let (word, typed) = (self.word(), self.prompt.text().trim().to_string());
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        let over = self.choice().plans.iter().find(|plan| self.ended.contains(&plan.key));
+        if let (Some(_), Some(plan)) = (rest, over) {
+            self.prompt.refuse(format!("{} was freed since you were asked: esc, and look again", plan.key), 1);
+            return Answer::Open;
+        }
         match rest.map(|rest| rest.trim().to_string()) {
             Some(reason) => {
                 let plans = self.choice().plans.clone();

@@ -127,11 +127,9 @@ fn tell_gaps(session: &Session, monitor: &Monitor, snapshot: &Snapshot) {
         session.say(&format!("the list is incomplete: {why}"));
     }
     for node in monitor.nodes() {
-        let unread = node.scan.as_ref().map_or(0, |scan| scan.unread);
-        if unread > 0 {
-            session.say(&format!(
-                "{unread} keys could not be read, by permission or size; 'lockscope doctor' says what is missing"
-            ));
+        let too_large = node.scan.as_ref().map_or(0, |scan| scan.unread - scan.denied);
+        if too_large > 0 {
+            session.say(&format!("{too_large} keys were not read: no lock is so large"));
         }
         if let Some(note) = &node.note
             && session.settings.talk > Talk::Normal

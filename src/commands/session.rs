@@ -167,7 +167,7 @@ fn node_json(node: &crate::monitor::NodeStatus) -> Value {
             "walked": scan.walked,
             "matched": scan.matched,
             "unread": scan.unread,
-            "incomplete": scan.shortfall.as_ref().map(ToString::to_string),
+            "incomplete": node.shortfall(),
             "calls": scan.calls,
             "count": scan.count,
         })),

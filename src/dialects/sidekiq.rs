@@ -80,16 +80,11 @@ impl Dialect for UniqueJobs {
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         let key = sight.key.to_vec();
-        let release = Release::default()
+        Release::default()
             .and(Step::DeleteField { key: key.clone(), field: token.to_vec() })
             .and(Step::WhenEmptied { key: key.clone(), besides: None, then: cleanup(sight) })
             .warn(RUNS_TWICE)
-            .unless(Obstacle::Fields { key, limit: limit(sight.value, token) });
-        if is_version_9(sight.value) {
-            return release;
-        }
-        // A job that is primed has the place already, and is about to lock it.
-        release.unless(Obstacle::Key(companion(sight.key, b":PRIMED")))
+            .unless(Obstacle::Fields { key, limit: limit(sight.value, token) })
     }
 
     fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {

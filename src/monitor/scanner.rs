@@ -31,6 +31,8 @@ pub struct ScanReport {
     /// COUNT of the last call.
     pub count: u64,
     pub unread: u64,
+    /// Those of them that the server refused.
+    pub denied: u64,
     /// Why not everything was seen, though the walk did not fail.
     pub shortfall: Option<Shortfall>,
     pub failed: Option<RedisError>,
@@ -108,6 +110,7 @@ impl Scanner {
             calls: progress.calls.load(Ordering::Relaxed),
             count: progress.count.load(Ordering::Relaxed),
             unread: progress.unread.load(Ordering::Relaxed),
+            denied: progress.denied.load(Ordering::Relaxed),
             shortfall: pass.shortfall(),
             failed,
         }

@@ -45,7 +45,9 @@ impl NodeStatus {
 
     /// Why the last walk has not seen every lock, where it came to an end.
     pub fn shortfall(&self) -> Option<String> {
-        self.scan.as_ref()?.shortfall.as_ref().map(Shortfall::to_string)
+        let scan = self.scan.as_ref()?;
+        let denied = (scan.denied > 0).then_some(Shortfall::Denied { keys: scan.denied });
+        scan.shortfall.clone().or(denied).map(|shortfall| shortfall.to_string())
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Shortfall {
     Circling { cursor: u64 },
     /// So many keys could not be looked at.
     Unseen { keys: u64, why: String },
+    /// So many keys may not be read by this user.
+    Denied { keys: u64 },
 }
 
 impl fmt::Display for Shortfall {
@@ -42,6 +44,10 @@ impl fmt::Display for Shortfall {
             }
             Shortfall::Circling { cursor } => {
                 write!(f, "SCAN goes round in circles: cursor {cursor} came again and again; the walk was given up")
+            }
+            Shortfall::Denied { keys } => {
+                let things = if *keys == 1 { "key" } else { "keys" };
+                write!(f, "{keys} {things} could not be read by this user; 'lockscope doctor' says what is missing")
             }
             Shortfall::Unseen { keys: 1, why } => write!(f, "1 key could not be looked at: {why}"),
             Shortfall::Unseen { keys, why } => write!(f, "{keys} keys could not be looked at: {why}"),

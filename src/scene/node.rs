@@ -27,7 +27,8 @@ pub struct NodeScene {
     pub scan_took: Option<Duration>,
     /// How far the walk under way has come, 0 to 1.
     pub scanning: Option<f64>,
-    pub unread: u64,
+    /// Keys that were not read because no lock is so large.
+    pub too_large: u64,
     /// Why the last walk has not seen everything.
     pub shortfall: Option<String>,
     sampled: (Time, u64, Duration),
@@ -70,7 +71,7 @@ impl NodeScene {
             scanned_ago: scan.map(|scan| now.since(scan.finished)),
             scan_took: scan.map(|scan| scan.finished.since(scan.started)),
             scanning: node.scanning(),
-            unread: scan.map_or(0, |scan| scan.unread),
+            too_large: scan.map_or(0, |scan| scan.unread - scan.denied),
             shortfall: node.shortfall(),
             sampled,
         }

@@ -67,9 +67,9 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
     if let Some(why) = &node.shortfall {
         say("", (format!("incomplete: {why}"), theme.bad()));
     }
-    if node.unread > 0 {
-        let text = format!("{} keys could not be read; 'lockscope doctor' says what is missing", node.unread);
-        say("", (text, theme.warning()));
+    if node.too_large > 0 {
+        let text = format!("{} keys were not read: no lock is so large", node.too_large);
+        say("", (text, plain));
     }
     let cost = node.cost.map_or("not known yet".into(), |cost| {
         format!("at most {:.2}% of its time over the last second", cost * 100.0)

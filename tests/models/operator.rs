@@ -30,10 +30,8 @@ impl Operator {
     }
 
     pub fn free(&self, lock: &LockView, holder: Option<&[u8]>) -> Result<Plan, Refusal> {
-        let asked = Freeing { holder, dead_waiters: &[], force: false };
-        let now = self.acting.clock.now();
-        without_doubt(plan::free(lock, asked, now)?)?;
-        plan::free(lock, Freeing { force: true, ..asked }, now)
+        let asked = Freeing { holder, dead_waiters: &[], force: true };
+        plan::free(lock, asked, self.acting.clock.now())
     }
 
     /// One permit back to a semaphore that counts them.
@@ -42,7 +40,7 @@ impl Operator {
     }
 
     pub fn extend(&self, lock: &LockView, holder: Option<&[u8]>, by: Duration) -> Result<Plan, Refusal> {
-        without_doubt(plan::extend(lock, holder, by, self.acting.clock.now())?)
+        plan::extend(lock, holder, by, self.acting.clock.now())
     }
 
     /// `unwatched`: the operator consents although nobody watched the lock since it was freed; without that the command
@@ -108,13 +106,5 @@ fn records(number: usize) -> PathBuf {
 impl Drop for Operator {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.place);
-    }
-}
-
-/// Who is asked whether a number may count says no.
-fn without_doubt(plan: Plan) -> Result<Plan, Refusal> {
-    match &plan.doubt {
-        Some(doubt) => Err(Refusal::NotSo(doubt.clone())),
-        None => Ok(plan),
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use lockscope::actions::{Action, Outcome, Plan};
-use lockscope::dialects::unique;
 use lockscope::model::LockView;
 
 use super::invariants::{self, Freed};

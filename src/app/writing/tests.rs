@@ -189,3 +189,31 @@ fn a_private_screen_hides_whose_lock_it_is() {
     let screen = stage.screen();
     assert!(screen.contains("(hidden)") && !screen.contains("2f1c6e9a"), "{screen}");
 }
+
+#[test]
+fn a_hold_without_an_end_that_was_given_back_under_the_question_is_not_freed() {
+    let mut stage = writing();
+    stage.acquire("lock:a", "1", None);
+    stage.filter("lock:a");
+    stage.compose();
+    stage.press("x tab");
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
+    assert_eq!(
+        (dialog.choice().plans[0].key.to_string().as_str(), dialog.choice().label.as_str()),
+        ("lock:a", "free it")
+    );
+    // Taken again by the same word: on the server it looks the same.
+    stage.pass(1_000);
+    stage.release("lock:a");
+    stage.pass(1_000);
+    stage.acquire("lock:a", "1", None);
+    stage.compose();
+    stage.write("y");
+    assert_eq!(stage.press("enter"), []);
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
+    let (why, _) = dialog.prompt.refused.clone().expect("a reason");
+    assert!(why.contains("lock:a was freed since you were asked"), "{why}");
+    stage.press("ctrl-u esc x tab");
+    stage.write("y");
+    assert_eq!(plans(&stage.press("enter")).len(), 1, "looked at again");
+}
