@@ -24,6 +24,7 @@ const WHERE: &[(&str, &[&str])] = &[
     ("value", &["plain", "plain, a constant token"]),
     ("digest", &["plain, a long token"]),
     ("lease", &["plain, a constant token"]),
+    ("score", &["redis-semaphore of npm, a name for each machine"]),
     ("field", &["redisson lock", "redisson read-write lock"]),
     ("field_value", &["sidekiq-unique-jobs, two at once", "redis-semaphore of ruby"]),
     ("fields", &["redisson read-write lock"]),
