@@ -38,6 +38,11 @@ thread_local! {
     static DRIVERS: RefCell<HashMap<(Language, u16), Driver>> = RefCell::default();
 }
 
+/// Ends the processes that this thread has started: their server is about to go.
+pub fn dismiss() {
+    DRIVERS.with_borrow_mut(HashMap::clear);
+}
+
 impl Driven {
     fn start(
         server: &Server,

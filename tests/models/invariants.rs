@@ -168,7 +168,7 @@ impl Scene<'_> {
         if self.library.is_counted() {
             return self.library.is_reachable(self.after);
         }
-        if let Some(by) = freed.taken.filter(|_| !consents) {
+        if let Some(by) = freed.taken.filter(|_| !consents || self.library.leaves_a_trace()) {
             return Err(format!("put back, although {by} came in between"));
         }
         let after = self.library.held(self.after);

@@ -162,6 +162,11 @@ pub trait Library {
         Wake::Never
     }
 
+    /// Whoever held the lock left a trace of it on the server, so that no consent is needed to know it.
+    fn leaves_a_trace(&self) -> bool {
+        false
+    }
+
     /// How many clients sleep until somebody wakes them.
     fn waiting(&self) -> usize {
         0

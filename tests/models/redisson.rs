@@ -151,6 +151,11 @@ impl Library for Redisson {
         Wake::Message { channel: channel.into_bytes(), body: Some(b"0".to_vec()) }
     }
 
+    /// A fencing counter goes up with each hold.
+    fn leaves_a_trace(&self) -> bool {
+        matches!(self.kind, Kind::Fenced)
+    }
+
     fn owns(&self, key: &[u8]) -> bool {
         // The fencing counter only ever grows, and only the library's own hand moves it.
         key == self.key.as_bytes() || key == self.queue() || key == self.deadlines()

@@ -169,7 +169,8 @@ impl Play<'_> {
         };
         let after = self.stage.wire.snapshot();
         let changed = !before.is_same(&after);
-        let renewed = matches!(step, Step::Renew { .. }) && took.is_none();
+        // Where what is over stays in the key, a renewal clears that away too.
+        let renewed = matches!(step, Step::Renew { .. }) && took.is_none() && !self.library.keeps_the_dead();
         let harmless = renewed && self.subject.proof == Proof::EachHold && !self.subject.looks_common;
         for preview in self.slots.iter_mut().flatten() {
             preview.only_renewed &= !changed || harmless;

@@ -33,8 +33,7 @@ impl Wire {
 
     /// Everything at this moment.
     pub fn snapshot(&mut self) -> Snapshot {
-        let answer: (i64, Vec<(Vec<u8>, String, Value, i64)>) = self.run(&[b"EVAL", EVERYTHING.as_bytes(), b"0"]);
-        let (now, keys) = answer;
+        let (now, keys): (i64, Vec<Row>) = self.run(&[b"EVAL", EVERYTHING.as_bytes(), b"0"]);
         let keys = keys.into_iter().map(|(key, kind, value, left)| {
             let until = (left >= 0).then_some(now + left);
             (key, Entry { content: Content::read(&kind, value), until })
@@ -42,6 +41,9 @@ impl Wire {
         Snapshot { now, keys: keys.collect() }
     }
 }
+
+/// A key, its type, what it holds, and how long it lives.
+type Row = (Vec<u8>, String, Value, i64);
 
 const EVERYTHING: &str = "
 local time = redis.call('TIME')

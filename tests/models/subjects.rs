@@ -361,6 +361,8 @@ pub static ALL: &[Subject] = &[
         take: Take::SetThenExpire,
         ..plain("packing-lock", |_, serial, _| format!("{}packer@depot-2", redislock(serial)).into_bytes())
     })
+    // The words behind the random part may hide it.
+    .common()
     .lasting(&[Some(60_000), Some(50_000)]),
     Subject::string("redlock-py", "redlock-py", || Strings {
         renew: Renew::Never,
@@ -370,7 +372,8 @@ pub static ALL: &[Subject] = &[
         take: Take::LookAndSet,
         renew: Renew::SetAgain,
         ..plain("locks:account:322456", |_, serial, _| node_redlock(serial).into_bytes())
-    }),
+    })
+    .lasting(&[Some(28_000), Some(30_000), Some(3_000)]),
     Subject::string("spring", "spring", || Strings {
         take: Take::OrRenew,
         free: Free::Publish("order-service-channel:order-service:payment-lock-9"),
