@@ -368,8 +368,7 @@ fn refusal(of: &str, refused: Value, ttl: Value) -> Option<Seen> {
 /// `None`: the key was gone by the time its TTL was asked for.
 fn ttl_of(answer: &Value) -> Option<Ttl> {
     match answer {
-        Value::Int(-1) => Some(Ttl::Never),
-        Value::Int(ms) if *ms >= 0 => Some(Ttl::In(std::time::Duration::from_millis(*ms as u64))),
+        Value::Int(ms) => Ttl::of_pttl(*ms),
         _ => None,
     }
 }

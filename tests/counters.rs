@@ -55,10 +55,10 @@ fn permits_are_given_back_aloud_and_can_be_taken_back() {
     let id = ran.json()["id"].as_str().unwrap().to_string();
     // One of them is in use by now: two can't be taken back.
     server.cli(&["DECR", "uploads-lock"]);
-    assert_eq!(desk.run(&["undo", &id, "--yes"]).code, 1);
+    assert_eq!(desk.run(&["undo", &id, "--yes", "--unwatched"]).code, 1);
     assert_eq!(server.ask::<String, _>(&["GET", "uploads-lock"]), "1");
     server.cli(&["INCR", "uploads-lock"]);
-    assert_eq!(desk.run(&["undo", &id, "--yes"]).code, 0);
+    assert_eq!(desk.run(&["undo", &id, "--yes", "--unwatched"]).code, 0);
     assert_eq!(server.ask::<String, _>(&["GET", "uploads-lock"]), "0");
     let ran = desk.run(&["release", "uploads-lock", "--permits", "1", "--yes"]);
     assert!(ran.code == 0 && ran.out.contains("gave 1 permit back to uploads-lock"), "{ran:?}");

@@ -46,7 +46,7 @@ const COMMANDS: &[&[&str]] = &[
     &["release", "--filter", PIPE],
     &["release", "--filter", PIPE, "--yes", "--json"],
     &["extend", "lock:a", "--holder", "worker-1", "--ttl", "900s", "--yes", "--json"],
-    &["undo", "--yes", "--json"],
+    &["undo", "--yes", "--unwatched", "--json"],
     &["acquire", "lock:new", "--ttl", "60s", "--json"],
     &["acquire", "lock:new", "--ttl", "60s", "--hold", "300ms", "--json"],
     &["acquire", "lock:new", "--ttl", "60s", "--", "true"],

@@ -178,10 +178,10 @@ fn a_key_copied_from_the_records_names_the_same_key() {
         named(&desk.run(&extended).json(), "extend");
         let freed = desk.run(&["release", &typed, "--holder", &holder, "--yes", "--json"]).json();
         named(&freed, "release");
-        named(&desk.run(&["undo", freed["id"].as_str().unwrap(), "--yes", "--json"]).json(), "undo");
+        named(&desk.run(&["undo", freed["id"].as_str().unwrap(), "--yes", "--unwatched", "--json"]).json(), "undo");
         let freed = desk.run(&["release", &typed, "--holder", &holder, "--yes"]).out;
         assert!(freed.starts_with(&format!("freed {typed};")), "{freed}");
-        let again = desk.run(&["undo", "--yes"]).out;
+        let again = desk.run(&["undo", "--yes", "--unwatched"]).out;
         assert!(again.starts_with(&format!("{typed} is held again")), "{again}");
         let entries = desk.run(&["audit", "--json"]).lines();
         let last = entries.last().expect("an entry");

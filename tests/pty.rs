@@ -327,7 +327,8 @@ fn the_command_tells_of_a_renewal_that_came_while_somebody_typed() {
     assert!(code == 1 && screen.contains("--if-renewed"), "{screen}");
     assert!(server.ask::<bool, _>(&["EXISTS", "lock:a"]));
 
-    let (code, screen) = answered(&server, "worker-7", &["--if-renewed"], again);
+    let later = || take(&server, "worker-7", "180000");
+    let (code, screen) = answered(&server, "worker-7", &["--if-renewed"], later);
     assert!(code == 0 && screen.contains("while you decided"), "{screen}");
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
 }

@@ -113,7 +113,7 @@ const COMMANDS: [&[&str]; 24] = [
     &["release", "lock:a", "--holder", TOKEN, "--dry-run", "--json"],
     &["extend", "lock:a", "--holder", TOKEN, "--ttl", "1h", "--yes", "--json"],
     &["release", "lock:a", "--holder", TOKEN, "--yes"],
-    &["undo", "--yes", "--json"],
+    &["undo", "--yes", "--unwatched", "--json"],
     &["acquire", "lock:mine", "--ttl", "5s", "--hold", "10ms", "--json"],
     &[
         "acquire",

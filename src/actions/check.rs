@@ -14,6 +14,8 @@ use crate::text::{self, short_duration};
 pub enum Check {
     Absent(Vec<u8>),
     Present(Vec<u8>),
+    /// A key that others held too when one hold of it was freed.
+    Rest(Vec<u8>),
     /// A string with this value.
     Value {
         key: Vec<u8>,
@@ -145,7 +147,7 @@ impl Check {
         };
         match self {
             Check::Absent(key) => make("absent", key, &[]),
-            Check::Present(key) => make("present", key, &[]),
+            Check::Present(key) | Check::Rest(key) => make("present", key, &[]),
             Check::Value { key, value } => make("value", key, &[value]),
             Check::Count { key, count } => make("value", key, &[count]),
             Check::Digest { key, len, sha1 } => make("digest", key, &[len.to_string().as_bytes(), sha1.as_bytes()]),
@@ -183,7 +185,7 @@ impl Check {
     pub fn describe(&self) -> String {
         match self {
             Check::Absent(key) => format!("{} is not there", word(key)),
-            Check::Present(key) => format!("{} is there", word(key)),
+            Check::Present(key) | Check::Rest(key) => format!("{} is there", word(key)),
             Check::Value { key, value } => format!("GET {} is {}", word(key), word(value)),
             Check::Count { key, count } => format!("GET {} is {}", word(key), word(count)),
             Check::Digest { key, len, sha1 } => format!("the {len} bytes of {} have the SHA-1 {sha1}", word(key)),
@@ -232,7 +234,7 @@ impl Check {
         };
         match self {
             Check::Absent(key) => format!("somebody has taken {} since", Key::from(&key[..])),
-            Check::Present(_) => self.moved_away(),
+            Check::Present(_) | Check::Rest(_) => self.moved_away(),
             Check::Value { .. } => match now {
                 Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
                 _ => gone(),
@@ -312,6 +314,7 @@ impl Check {
                 format!("{} does not hold it any more: the lock is gone", text::visible(holder))
             }
             Check::Present(key) | Check::AtLeast { key, .. } => format!("{} is not there", Key::from(&key[..])),
+            Check::Rest(_) => "the others that held it have let go of it since: it is a free lock now".into(),
             Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
             _ => gone(),
         }

@@ -188,6 +188,8 @@ enum Barrier {
     },
     /// All of these keys have run out.
     Leases(Vec<Blob>),
+    /// The others that held it are gone, and with them what belongs to all of them.
+    NoRest(Blob),
     /// A counter that each hold moves is not what it was.
     Counter {
         key: Blob,
@@ -262,6 +264,10 @@ impl Kept {
     /// What really was taken away, once it is known whether the last holder was.
     pub(super) fn settle(&mut self, emptied: bool) {
         self.state = State::Confirmed;
+        // What the others still held then can't be put back by halves once they are gone too.
+        if !emptied && self.things.iter().any(|keep| keep.when_emptied) {
+            self.obstacles.push(Barrier::NoRest(self.key.clone()));
+        }
         self.things.retain(|keep| emptied || !keep.when_emptied);
     }
 }

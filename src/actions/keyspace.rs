@@ -8,6 +8,7 @@ use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::model::Time;
 use crate::servers::InfoText;
 use crate::text;
 
@@ -44,7 +45,7 @@ impl Keyspace {
         let time = answers.next().and_then(|answer| redis::from_redis_value::<(i64, i64)>(answer).ok());
         let sections = answers.filter_map(|answer| redis::from_redis_value::<String>(answer).ok()).collect::<Vec<_>>();
         let told =
-            time.and_then(|(seconds, micros)| Keyspace::of(&sections.join("\n"), seconds * 1000 + micros / 1000));
+            time.and_then(|(seconds, micros)| Keyspace::of(&sections.join("\n"), Time::of_server(seconds, micros)?.0));
         Ok(told.ok_or_else(|| "the server does not tell its replication id".to_string()))
     }
 
@@ -55,7 +56,7 @@ impl Keyspace {
             run_id: info.text("run_id").unwrap_or_default().to_string(),
             replid: info.text("master_replid")?.to_string(),
             replid2: info.text("master_replid2").filter(|id| *id != NO_ID).map(String::from),
-            started: (asked / 1000 - uptime) * 1000,
+            started: (asked / 1000).saturating_sub(uptime).saturating_mul(1000),
             asked,
         })
     }

@@ -41,7 +41,7 @@ async fn count_part(
     }
     let mut answers = Answers::to(conn, pipe).await?;
     // Deadlines are the waiters' own times; the server's clock is nearer to theirs than ours.
-    let now = answers.read::<(i64, i64)>().map_or(now, |(s, us)| Time(s * 1_000 + us / 1_000));
+    let now = answers.read::<(i64, i64)>().and_then(|(s, us)| Time::of_server(s, us)).unwrap_or(now);
     let heads: Vec<(usize, &Queue, Vec<Vec<u8>>)> = queues
         .iter()
         .filter_map(|(index, queue)| Some((*index, *queue, answers.read().filter(|ids: &Vec<_>| !ids.is_empty())?)))

@@ -49,7 +49,7 @@ impl Fair<'_> {
         ask_listeners(&mut pipe, &[self.channel]);
         let mut answers = Answers::to(conn, pipe).await?;
         // Deadlines are the waiters' own times; the server's clock is nearer to theirs than ours.
-        let now = answers.read::<(i64, i64)>().map_or(now, |(s, us)| Time(s * 1_000 + us / 1_000));
+        let now = answers.read::<(i64, i64)>().ok().and_then(|(s, us)| Time::of_server(s, us)).unwrap_or(now);
         let length = Fact::answered(answers.read::<u64>(), "LLEN");
         let ids = answers.read::<Vec<Vec<u8>>>();
         let unfair = Waiters::of_channel(self.channel, &answers.listeners(scattered));

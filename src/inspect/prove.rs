@@ -3,8 +3,6 @@
 //!
 //! Nothing is judged here, and nothing written. Every answer is bounded: no more of a value is fetched than is compared.
 
-use std::time::Duration;
-
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
@@ -13,7 +11,7 @@ use super::blocked::Clients;
 use super::{Count, Listeners};
 use crate::dialects::{counter, guesses};
 use crate::model::proof::LARGEST;
-use crate::model::{End, LockView, RawValue, Ttl, Whole};
+use crate::model::{End, LockView, RawValue, Time, Ttl, Whole};
 
 /// As many locks as are asked about at once.
 const BATCH: usize = 100;
@@ -52,19 +50,19 @@ async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> Re
     }
     pipe.cmd("TIME");
     let mut answers = Answers::to(conn, pipe).await?;
-    let time = |(seconds, micros): (i64, i64)| seconds * 1_000 + micros / 1_000;
-    let before = answers.read().map(time);
+    let time = |answer: RedisResult<(i64, i64)>| answer.ok().and_then(|(s, micros)| Time::of_server(s, micros));
+    let before = time(answers.read());
     let left: Vec<RedisResult<i64>> = locks.iter().map(|_| answers.read()).collect();
-    let (Ok(before), Ok(after)) = (before, answers.read().map(time)) else { return Ok(()) };
+    let (Some(before), Some(after)) = (before, time(answers.read())) else { return Ok(()) };
     for (lock, left) in locks.iter_mut().zip(left) {
         // What is shown is what is compared.
-        (lock.proof.end, lock.ttl) = match left {
-            Ok(-1) => (Some(End::Never), Ttl::Never),
-            Ok(left @ 0..) => {
-                let end = End::At { ms: before + left, within: after - before + GRAIN_MS };
-                (Some(end), Ttl::In(Duration::from_millis(left as u64)))
+        (lock.proof.end, lock.ttl) = match left.ok().and_then(Ttl::of_pttl) {
+            Some(Ttl::Never) => (Some(End::Never), Ttl::Never),
+            Some(Ttl::In(left)) => {
+                let within = after.since(before).as_millis() as i64 + GRAIN_MS;
+                (Some(End::At { ms: (before + left).0, within }), Ttl::In(left))
             }
-            _ => (None, lock.ttl),
+            None => (None, lock.ttl),
         };
     }
     Ok(())

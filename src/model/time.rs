@@ -16,6 +16,12 @@ impl Time {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }
 
+    /// As a server's TIME tells it. `None` after the year 9999: no clock, and nothing to calculate with.
+    pub fn of_server(seconds: i64, micros: i64) -> Option<Time> {
+        const LAST: i64 = 253_402_300_799;
+        (0..=LAST).contains(&seconds).then(|| Time(seconds * 1_000 + micros.clamp(0, 999_999) / 1_000))
+    }
+
     /// RFC 3339 in UTC with milliseconds, as the JSON output writes it.
     pub fn rfc3339(self) -> String {
         DateTime::<Utc>::from_timestamp_millis(self.0)
@@ -47,6 +53,17 @@ pub enum Ttl {
 }
 
 impl Ttl {
+    /// Of the milliseconds that PTTL answers: nothing longer than a thousand years, so that sums with it stay numbers.
+    /// `None` where there is no key.
+    pub fn of_pttl(ms: i64) -> Option<Ttl> {
+        const LONGEST: i64 = 1_000 * 366 * 86_400_000;
+        match ms {
+            -1 => Some(Ttl::Never),
+            0.. => Some(Ttl::In(Duration::from_millis(ms.min(LONGEST) as u64))),
+            _ => None,
+        }
+    }
+
     pub fn remaining(self) -> Option<Duration> {
         match self {
             Ttl::Never => None,

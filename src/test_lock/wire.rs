@@ -151,7 +151,7 @@ fn read(value: Value) -> RedisResult<Answer> {
                 Some(Value::BulkString(bytes)) => Some(Token::from(&bytes[..])),
                 _ => None,
             };
-            let left = u64::try_from(left).map_or(Ttl::Never, |left| Ttl::In(Duration::from_millis(left)));
+            let left = Ttl::of_pttl(left).unwrap_or(Ttl::Never);
             Some(Answer::Other(Other { holder, left, kind: None }))
         }
         _ => None,

@@ -169,6 +169,7 @@ impl Barrier {
         };
         Some(match self {
             Barrier::Key(key) => Check::Absent(key.0.clone()),
+            Barrier::NoRest(key) => Check::Rest(key.0.clone()),
             Barrier::Scored { key, member } => Check::NoMember { key: key.0.clone(), member: member.0.clone() },
             Barrier::Mode { key, field, value } => {
                 Check::HeldAs { key: key.0.clone(), field: field.0.clone(), value: value.0.clone() }

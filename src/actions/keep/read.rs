@@ -8,6 +8,7 @@ use super::{About, Barrier, Blob, Deed, Keep, Kept, What};
 use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Write;
 use crate::dialects::{Obstacle, Step, by_name, dialect, word};
+use crate::model::{Time, Ttl};
 use crate::permissions::{self, Permission};
 use crate::text;
 
@@ -67,7 +68,7 @@ pub(in crate::actions) async fn read(
         return Ok(Err("the server does not tell its time".into()));
     };
     let until = |left: Option<Value>| match left {
-        Some(Value::Int(left)) if left >= 0 => Some(server_now + left),
+        Some(Value::Int(left)) => Ttl::of_pttl(left)?.remaining().map(|left| (Time(server_now) + left).0),
         _ => None,
     };
     let mut kept = Kept::nothing(about, plan, Deed::Freed);
@@ -98,7 +99,7 @@ fn refuses(answer: &Value) -> bool {
 
 fn server_time(answer: Value) -> Option<i64> {
     let (seconds, micros): (i64, i64) = redis::from_redis_value(answer).ok()?;
-    Some(seconds * 1000 + micros / 1000)
+    Time::of_server(seconds, micros).map(|time| time.0)
 }
 
 /// Steps that take something away which somebody could want back. What wakes waiters is not.
