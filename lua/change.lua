@@ -108,6 +108,11 @@ function compare.nobody_blocked()
   local blocked = type(clients) == 'string' and tonumber(string.match(clients, 'blocked_clients:(%d+)')) or 0
   return blocked == 0, blocked
 end
+function compare.nobody_listens(_, channel)
+  local told = redis.pcall('PUBSUB', 'NUMSUB', channel)
+  local listeners = type(told) == 'table' and tonumber(told[2]) or 0
+  return listeners == 0, listeners
+end
 function compare.before(_, moment) return now < tonumber(moment), now end
 function compare.dump(key, dump) local now_is = redis.call('DUMP', key); return now_is == dump, false end
 function compare.fields_at_most(key, count)
@@ -245,7 +250,9 @@ local function refusal(name, operands)
 end
 
 -- How many operands of an instruction name keys; the others are taken as they are.
-local keys_of = { head = 2, drop = 2, publish = 0, tell = 0, before = 0, nobody_blocked = 0, nothing = 0 }
+local keys_of = {
+  head = 2, drop = 2, publish = 0, tell = 0, before = 0, nobody_blocked = 0, nobody_listens = 0, nothing = 0,
+}
 
 -- All comparisons, then a look at what the writes take, then the writes.
 local at, number, writes = 1, 0, {}

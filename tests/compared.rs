@@ -86,8 +86,9 @@ fn the_commands_compare_long_values_whole() {
     set();
     let ran = desk.run(&["release", "lock:long", "--holder", &holder, "--dry-run"]);
     assert!(ran.code == 0 && ran.out.contains("SHA-1"), "{ran:?}");
-    assert_eq!(desk.run(&["extend", "lock:long", "--holder", &holder, "--ttl", "1h", "--yes"]).code, 0);
-    assert_eq!(desk.run(&["release", "lock:long", "--holder", &holder, "--yes"]).code, 0);
+    let whole = String::from_utf8(value.clone()).unwrap();
+    assert_eq!(desk.run(&["extend", "lock:long", "--holder", &whole, "--ttl", "1h", "--yes"]).code, 0);
+    assert_eq!(desk.run(&["release", "lock:long", "--holder", &whole, "--yes"]).code, 0);
     set();
     let ran = desk.run(&["release", "-p", "lock:*", "--filter", "lock:long", "--yes"]);
     assert_eq!(ran.code, 0, "{ran:?}");

@@ -55,6 +55,17 @@ async fn each_single_comparison_matters() {
                 let kept = acting.kept(&id);
                 with_and_without(&mut acting, &kept, comparison).await
             }
+            "nobody_listens" => {
+                server.cli(&["SET", "lock:n", "3"]);
+                let lock = acting.see(b"lock:n", None).await.expect("a lock");
+                let _listener = common::Listener::on(&server, "SUBSCRIBE", "redisson_sc:{lock:n}");
+                let plan = acting.plan_free(&lock, None);
+                let with = acting.perform(&plan).await;
+                comparisons::switch_off(Some(comparison));
+                let without = acting.perform(&plan).await;
+                comparisons::switch_off(None);
+                [with, without].map(|performed| matches!(performed.outcome, Outcome::Done { .. })).into()
+            }
             "counter" => {
                 server.cli(&["HSET", "lock:f", "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57", "1"]);
                 let id = freed(&mut acting, "lock:f").await.id;

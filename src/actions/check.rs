@@ -114,6 +114,8 @@ pub enum Check {
     },
     /// No client is blocked, on whatever list: nobody sleeps who would have to be woken.
     NobodyBlocked,
+    /// Nobody listens on this channel, by which permits are told.
+    NobodyListens(Vec<u8>),
     /// By the server's clock, in milliseconds of Unix time.
     Before(i64),
     /// Exactly what was kept for undoing.
@@ -170,6 +172,7 @@ impl Check {
             Check::Lease(lease) => lease.instruction(),
             Check::TtlAtMost { key, ms } => make("ttl_at_most", key, &[ms.to_string().as_bytes()]),
             Check::NobodyBlocked => Instruction::new("nobody_blocked", Vec::new(), Vec::new()),
+            Check::NobodyListens(channel) => Instruction::new("nobody_listens", Vec::new(), vec![channel.clone()]),
             Check::Before(moment) => Instruction::new("before", Vec::new(), vec![moment.to_string().into_bytes()]),
             Check::Dump { key, dump } => make("dump", key, &[dump]),
             Check::FieldsAtMost { key, count } => make("fields_at_most", key, &[count.to_string().as_bytes()]),
@@ -211,6 +214,7 @@ impl Check {
             Check::Lease(lease) => lease.describe(),
             Check::TtlAtMost { key, ms } => format!("PTTL {} is {ms} at most", word(key)),
             Check::NobodyBlocked => "no client is blocked on the server".into(),
+            Check::NobodyListens(channel) => format!("nobody listens on {}", word(channel)),
             Check::Before(_) => "its lease has not run out".into(),
             Check::Dump { key, .. } => format!("{} is exactly what was kept for undoing", word(key)),
             Check::FieldsAtMost { key, count } => format!("HLEN {} is {count} at most", word(key)),
@@ -281,8 +285,15 @@ impl Check {
             Check::NoTtl(_) | Check::TtlAtMost { .. } => match count {
                 None | Some(-2) => gone(),
                 Some(-1) => "it has no TTL now".into(),
-                Some(left) => format!("it has {} left now: more than asked for", short_duration(left.max(0) as u64)),
+                Some(left) => {
+                    let left = short_duration(left.max(0) as u64);
+                    match self {
+                        Check::NoTtl(_) => format!("it has {left} left now, and had no TTL when you looked"),
+                        _ => format!("it has {left} left now: more than asked for"),
+                    }
+                }
             },
+            Check::NobodyListens(_) => "somebody listens for its permits now: it counts those of a semaphore".into(),
             Check::NobodyBlocked => {
                 "clients are blocked on the server now, and none was when you looked: one may wait for this lock; look \
                  again, so that it is woken"

@@ -145,6 +145,18 @@ impl Journal {
         Ok(same.into_iter().chain(others.into_iter().filter(|kept| kept.about.target == target)).collect())
     }
 
+    /// A later release of the same lock in the same data: whoever lost it then had held it since.
+    pub fn freed_since(&self, kept: &Kept) -> io::Result<Option<Kept>> {
+        let (about, state) = (&kept.about, super::keep::State::Confirmed);
+        let same = |other: &Kept| other.key == kept.key && other.about.db == about.db && other.deed == Deed::Freed;
+        let here = |other: &Kept| match (&other.about.keyspace, &about.keyspace) {
+            (Some(later), Some(then)) => later.continues(then).is_ok(),
+            _ => other.about.target == about.target,
+        };
+        let later = |other: &Kept| other.about.at > about.at && other.state == state;
+        Ok(self.records()?.into_iter().find(|other| later(other) && same(other) && here(other)))
+    }
+
     /// Forgets what can't be put back any more because its lease has ended. The last of each target stays: `undo` must
     /// not reach back beyond it in silence.
     pub fn purge(&self, now: Time) {
@@ -191,13 +203,14 @@ pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
         return Ok(Some(last));
     }
     let ago = crate::text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
-    let before = done.find(|kept| kept.deed == Deed::Freed).map_or(String::new(), |kept| {
+    let before = done.find(|kept| kept.deed == Deed::Freed && !kept.is_over(now)).map_or(String::new(), |kept| {
         format!("; before that {} was freed: 'lockscope undo {}' puts it back", kept.lock(), kept.id())
     });
-    Err(format!(
-        "the last thing that you did here, {ago} ago, gave {} more time: that has no undo{before}",
-        last.lock()
-    ))
+    let what = match last.deed {
+        Deed::Undone => format!("put {} back", last.lock()),
+        Deed::Extended | Deed::Freed => format!("gave {} more time", last.lock()),
+    };
+    Err(format!("the last thing that you did here, {ago} ago, {what}: that has no undo{before}"))
 }
 
 #[cfg(test)]

@@ -115,6 +115,8 @@ pub enum Deed {
     Freed,
     /// There is nothing to put back of it: the record says only that it came last.
     Extended,
+    /// Likewise: it was put back.
+    Undone,
 }
 
 /// Under which number, by whom, where, when and why.
@@ -249,7 +251,7 @@ impl Kept {
 
     /// It can't be put back any more, or never could.
     pub(super) fn is_over(&self, now: Time) -> bool {
-        self.deed == Deed::Extended || self.ends().is_some_and(|end| end <= now)
+        self.deed != Deed::Freed || self.ends().is_some_and(|end| end <= now)
     }
 
     /// That what is taken away is exactly what is kept.

@@ -5,7 +5,7 @@
 
 use super::check::{Check, gone};
 use super::program::Instruction;
-use crate::dialects::{unique, word};
+use crate::dialects::{self, unique};
 use crate::model::{End, Hold, LockView, Mode, RawValue, Token, Ttl};
 use crate::text::short_duration;
 
@@ -44,13 +44,11 @@ impl Lease {
     }
 
     pub(super) fn describe(&self) -> String {
-        let key = word(&self.key);
         match (self.end, self.renewed_to) {
-            (End::Never, _) => format!("{key} still has no TTL"),
-            (End::At { .. }, None) => format!("the lease of {key} still ends when it did"),
+            (End::Never, _) => "it still has no TTL".into(),
+            (End::At { .. }, None) => "its lease ends when it did".into(),
             (End::At { .. }, Some(lease)) => {
-                let lease = short_duration(lease);
-                format!("the lease of {key} still ends when it did, or was renewed to no more than {lease}")
+                format!("its lease ends when it did, or within {}", short_duration(lease))
             }
         }
     }
@@ -81,8 +79,14 @@ pub(super) fn of(lock: &LockView) -> Option<Check> {
         key: lock.key.as_bytes().to_vec(),
         end: end(lock),
         left: lock.ttl,
-        renewed_to: renewals.and(lock.lease_ms),
+        renewed_to: renewals.and(lock.lease_ms).or_else(|| watchdog_lease(lock)),
     }))
+}
+
+/// What a watchdog that nobody saw at work may have renewed it to.
+fn watchdog_lease(lock: &LockView) -> Option<u64> {
+    let id = dialects::by_name(lock.dialect)?;
+    dialects::dialect(id).watchdog_lease().map(|lease| lease.as_millis() as u64)
 }
 
 /// By the server's clock; where that was not asked, by ours.
@@ -97,5 +101,6 @@ fn end(lock: &LockView) -> End {
 /// Whether another hold may have the same token, or one was seen to.
 pub(super) fn comes_again(lock: &LockView, token: &[u8]) -> bool {
     let before = |hold: &Hold| hold.holder.as_ref().is_some_and(|holder| holder.as_bytes() == token);
-    !unique::is_unique(token) || lock.past.iter().any(before)
+    let by_design = dialects::by_name(lock.dialect).is_some_and(|id| dialects::dialect(id).tokens_come_again());
+    by_design || !unique::is_unique(token) || lock.past.iter().any(before)
 }

@@ -155,7 +155,7 @@ fn renewed(plan: &Plan, found: i64) -> Option<String> {
         End::Never => found >= 0,
         End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
     };
-    later.then(|| "it was renewed while you decided".into())
+    later.then(|| "it was renewed, or taken anew by the same token, while you decided".into())
 }
 
 fn moved(what: String) -> Outcome {
@@ -213,7 +213,7 @@ impl Attempt<'_> {
                 self.kept = kept.map_err(lost)?;
             }
             Action::Extend(_) => self.trace = Some(Kept::nothing(about, self.plan, Deed::Extended)),
-            Action::Undo(_) => {}
+            Action::Undo(_) => self.trace = Some(Kept::nothing(about, self.plan, Deed::Undone)),
         }
         Ok(conn)
     }

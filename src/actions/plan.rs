@@ -165,6 +165,7 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
         wake_by_guess(lock, &mut writes, &mut checks);
     }
+    checks.extend(semaphore::unheard(lock));
     let plan = Plan { action: Action::Free, writes, obstacles, only_by_force, ..about(lock, holders, checks, hazards) }
         .doubting(semaphore::doubt(lock));
     Ok(if asked.force { plan.beyond_doubt() } else { plan })
@@ -254,7 +255,7 @@ pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refus
     let checks = compared(lock, &release)?;
     let hazards = release.hazards.into_iter().map(String::from).collect();
     let writes = release.steps.into_iter().map(Write::Step).collect();
-    Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) })
+    Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) }.doubting(semaphore::token_doubt(lock)))
 }
 
 /// One permit given back, where the lock is known to be a counter of them.

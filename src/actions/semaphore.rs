@@ -48,6 +48,19 @@ pub(super) fn doubt(lock: &LockView) -> Option<String> {
     })
 }
 
+/// That a number in doubt is still one that nobody is heard to count on.
+pub(super) fn unheard(lock: &LockView) -> Option<Check> {
+    doubt(lock).map(|_| Check::NobodyListens(counter::channel(lock.key.as_bytes())))
+}
+
+/// What is to be asked before permits go to a number of which nothing tells that it counts them.
+pub(super) fn token_doubt(lock: &LockView) -> Option<String> {
+    (lock.dialect != SEMAPHORE && counts(lock).is_none()).then(|| {
+        "Nothing on the server shows that this number counts permits: if it is the token of a lock, its holder loses it."
+            .to_string()
+    })
+}
+
 /// What giving permits back takes.
 pub(super) fn give_back(lock: &LockView, permits: u64) -> Result<Release, Refusal> {
     let is_number = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|text| text.parse::<i64>().is_ok());
@@ -58,15 +71,9 @@ pub(super) fn give_back(lock: &LockView, permits: u64) -> Result<Release, Refusa
         )));
     }
     let (counter, channel) = (lock.key.as_bytes().to_vec(), counter::channel(lock.key.as_bytes()));
-    let release = Release::default()
+    Ok(Release::default()
         .and(Step::ReturnPermits { counter, channel, permits })
-        .warn("The semaphore does not store who has its permits: returning one that is in use lets one too many in.");
-    if lock.dialect == SEMAPHORE || counts(lock).is_some() {
-        return Ok(release);
-    }
-    Ok(release.warn(
-        "Nothing on the server shows that this number counts permits: if it is the token of a lock, its holder loses it.",
-    ))
+        .warn("The semaphore does not store who has its permits: returning one that is in use lets one too many in."))
 }
 
 /// That the counter is what was seen.

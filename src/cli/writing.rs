@@ -16,7 +16,7 @@ pub struct Release {
     #[arg(short, long, value_name = "FILTER", conflicts_with_all = ["key", "holder"])]
     pub filter: Option<String>,
     /// Free exactly what the dry run with this id showed, or refuse
-    #[arg(long, value_name = "ID", conflicts_with_all = ["key", "holder", "filter", "force"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["key", "holder", "filter", "limit", "observe", "permits"])]
     pub plan: Option<String>,
     /// The holder that you saw, as ls shows it; nobody else's lock is freed
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
@@ -40,10 +40,10 @@ pub struct Release {
     #[arg(long)]
     pub if_renewed: bool,
     /// With --filter: free no more than so many
-    #[arg(short = 'n', long, value_name = "N", requires = "filter")]
+    #[arg(short = 'n', long, value_name = "N", requires = "filter", conflicts_with = "key")]
     pub limit: Option<usize>,
     /// With --filter: watch that long first, so that renewals and states are known
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "filter")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "filter", conflicts_with = "key")]
     pub observe: Option<Duration>,
     /// One JSON object for each lock
     #[arg(long)]

@@ -71,6 +71,16 @@ impl<'a> Operator<'a> {
         kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
     }
 
+    /// Refuses plans that were made for other data, before anything of them is used up.
+    pub async fn is_in_data_of(&self, plans: &[Plan]) -> Result<(), Fault> {
+        let here = self.keyspace().await?;
+        let moved = plans.iter().filter_map(|plan| plan.keyspace.as_ref()).find_map(|then| match &here {
+            Some(here) => here.continues(then).err(),
+            None => Some("the server does not tell which one it is".into()),
+        });
+        moved.map_or(Ok(()), |why| Err(Fault::finding(format!("{why}; nothing was changed, and the plan is kept"))))
+    }
+
     /// Which data is here; `None` where the server does not tell.
     async fn keyspace(&self) -> Result<Option<Keyspace>, Fault> {
         let asking = async {
@@ -193,8 +203,12 @@ impl<'a> Operator<'a> {
             return in_doubt(plan).map_or(Ok(true), |why| Err(Fault::finding(why)));
         }
         if !io::stdin().is_terminal() {
+            let look = match plan.action {
+                Action::Undo(_) => "'lockscope undo --list'",
+                Action::Free | Action::Extend(_) => "--dry-run",
+            };
             return Err(Fault::usage(format!(
-                "{} asks before it writes, and there is no terminal to ask on; add --yes, or look first with --dry-run",
+                "{} asks before it writes, and there is no terminal to ask on; add --yes, or look first with {look}",
                 plan.action.name()
             )));
         }
@@ -285,7 +299,8 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
 /// Why nobody but a person can say yes to it, and what a script has to say.
 pub fn in_doubt(plan: &Plan) -> Option<String> {
     let doubt = plan.doubt.as_ref()?;
-    Some(format!("{}: {doubt} Add --force if you know that it is a lock", plan.key))
+    let known = if plan.permits().is_some() { "counts permits" } else { "is a lock" };
+    Some(format!("{}: {doubt} Add --force if you know that it {known}", plan.key))
 }
 
 fn undo_json(undo: &Result<(), String>) -> Value {

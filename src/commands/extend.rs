@@ -24,6 +24,9 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
         return Err(say_which(&lock, "extend", &more));
     }
     one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
+    let looks = options.dry_run || !options.yes;
+    let whole = options.holder.as_deref().map(|typed| one_lock::whole_token(&lock, typed, looks)).transpose()?;
+    let holder = whole.flatten().or(holder);
     let plan = plan::extend(&lock, holder.as_deref(), options.ttl, monitor.clock.now());
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::session::Session;
 use crate::fault::Fault;
 use crate::inspect::{Inspection, Subject, inspect, prove as prove_locks};
-use crate::model::{Key, LockView, NodeId};
+use crate::model::{Key, LockView, NodeId, Whole};
 use crate::monitor::Monitor;
 use crate::text;
 
@@ -52,6 +52,32 @@ pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Faul
         Err(error) => Err(error),
     };
     proven.map_err(|error| session.fault(&error))
+}
+
+/// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for
+/// whoever looks at a preview: others may begin alike.
+pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<Vec<u8>>, Fault> {
+    let Whole::Sha1(sha1) = &lock.proof.value else { return Ok(None) };
+    let head = lock.holders.first().map(|holder| holder.token.as_bytes().to_vec()).unwrap_or_default();
+    let is_all = |bytes: &[u8]| sha1_smol::Sha1::from(bytes).digest().to_string() == *sha1;
+    let unescaped = text::unescape(typed).unwrap_or_default();
+    if is_all(typed.as_bytes()) || is_all(&unescaped) {
+        return Ok(Some(head));
+    }
+    if unescaped == head && !looks {
+        return Err(Fault::finding(format!(
+            "only the first {} bytes of the holder of {} are shown, and others may begin alike; give the whole token, or \
+             make a dry run and perform its plan",
+            head.len(),
+            lock.key
+        )));
+    }
+    Ok(None)
+}
+
+/// A token that ls shortened is no other holder.
+pub fn is_shortened(typed: &str) -> bool {
+    typed.contains('…')
 }
 
 /// Why there is nothing to show.

@@ -32,6 +32,9 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
         return Err(say_which(&lock, "release", ""));
     }
     one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
+    let looks = options.dry_run || !options.yes;
+    let whole = options.holder.as_deref().map(|typed| one_lock::whole_token(&lock, typed, looks)).transpose()?;
+    let holder = whole.flatten().or(holder);
     let found = one_lock::look_closer(session, &lock, &monitor).await;
     let (dead, now) = (dead_waiters(&found), monitor.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
@@ -40,12 +43,13 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
         None => plan::free(&lock, asked, now),
     };
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
+    let plan = if options.force { plan.beyond_doubt() } else { plan };
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(&session.topology.nodes()[0], [&mut plan]).await;
     if options.dry_run {
         let kept = operator.keep_plans(&[&plan]).await;
         operator.show(&plan, kept.as_deref().ok())?;
-        session.say(&how_to_perform(&kept));
+        session.say(&how_to_perform(session, &kept, usize::from(plan.doubt.is_some())));
         return Ok(0);
     }
     if !operator.asks(&plan, options.yes)? {
@@ -60,6 +64,10 @@ pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
     match text::unescape(typed) {
         Ok(token) if is_one(&token) => Ok(token),
         _ if is_one(typed.as_bytes()) => Ok(typed.as_bytes().to_vec()),
+        _ if one_lock::is_shortened(typed) => Err(Fault::usage(format!(
+            "the token {typed:?} is shortened, as a terminal shows it; 'lockscope show {}' prints the whole of it",
+            quoted(&lock.key.to_string())
+        ))),
         Ok(token) => Ok(token),
         Err(bad) => Err(Fault::usage(format!("the holder {typed:?}: {bad}"))),
     }
@@ -109,7 +117,8 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();
         let refusals = if refused > 0 { format!(", {refused} refused") } else { String::new() };
         let freed = count(plans.len() - refused);
-        session.say(&format!("{freed} would be freed{refusals}; {}", how_to_perform(&kept)));
+        let doubted = plans.iter().filter(|(_, plan)| plan.doubt.is_some()).count();
+        session.say(&format!("{freed} would be freed{refusals}; {}", how_to_perform(session, &kept, doubted)));
         return Ok(0);
     }
     session.say("freeing the locks that match as they are now; 'release --plan ID --yes' frees what a dry run showed");
@@ -142,9 +151,7 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(dry_run.plans.len())));
         return Ok(0);
     }
-    if let Some(why) = dry_run.plans.iter().filter(|_| !options.force).find_map(in_doubt) {
-        return Err(Fault::finding(why));
-    }
+    operator.is_in_data_of(&dry_run.plans).await?;
     // First of all, so that nobody else performs it too.
     runs.spend(&dry_run).map_err(unreadable)?;
     perform_certain(session, &mut operator, dry_run.plans, options).await
@@ -158,6 +165,7 @@ async fn perform_certain(
     options: &Release,
 ) -> Result<u8, Fault> {
     let plans = plans.into_iter().map(|plan| if options.force { plan.beyond_doubt() } else { plan });
+    let plans = plans.map(|plan| if options.if_renewed { plan.even_if_renewed() } else { plan });
     let (plans, doubted): (Vec<Plan>, Vec<Plan>) = plans.partition(|plan| plan.doubt.is_none());
     doubted.iter().filter_map(in_doubt).for_each(|why| session.say(&format!("left out: {why}")));
     let code = operator.perform_all(&plans.iter().collect::<Vec<_>>()).await?;
@@ -165,10 +173,21 @@ async fn perform_certain(
 }
 
 /// How a dry run is performed, or why it can't be.
-fn how_to_perform(kept: &Result<String, Fault>) -> String {
+fn how_to_perform(session: &Session, kept: &Result<String, Fault>, doubted: usize) -> String {
+    let force = match doubted {
+        0 => String::new(),
+        _ => format!("; {} of it only with --force, since a number may count permits", count(doubted)),
+    };
+    // A password is not repeated; the variables say it again.
+    let at = match &session.settings.target {
+        Some(target) => format!(" -t {}", quoted(target)),
+        None => format!(" -u {}", quoted(&session.shown)),
+    };
     let minutes = dry_run::LIFE.as_secs() / 60;
     match kept {
-        Ok(id) => format!("within {minutes} minutes, 'lockscope release --plan {id} --yes' does exactly that"),
+        Ok(id) => {
+            format!("within {minutes} minutes, 'lockscope release --plan {id} --yes{at}' does exactly that{force}")
+        }
         Err(why) => format!("there is no plan to perform: {why}"),
     }
 }

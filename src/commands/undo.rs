@@ -5,8 +5,6 @@ mod list;
 
 use std::io::IsTerminal;
 
-use crate::topology::ServerConnection;
-
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use crate::actions::{Deed, Happened, Journal, Kept, Keyspace, last_done};
@@ -14,6 +12,8 @@ use crate::cli::{Global, Undo};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::model::{NodeId, Time};
+use crate::text::{self, short_duration};
+use crate::topology::ServerConnection;
 
 pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
     if options.list {
@@ -42,6 +42,15 @@ async fn undo(session: &Session, options: &Undo) -> Result<u8, Fault> {
         doubts.push((doubt, options.force, "--force"));
     }
     let told = kept.freed_when(now);
+    if let Some(later) = operator.journal().freed_since(&kept).map_err(unreadable)?.filter(|_| kept.is_whole()) {
+        let holders: Vec<String> = later.holders.iter().map(|token| text::visible(&token.0)).collect();
+        let since = short_duration(now.since(Time(later.about.at)).as_millis() as u64);
+        return Err(Fault::finding(format!(
+            "{told}; {} held it since, and was freed {since} ago ({}): the one before is not put back",
+            holders.join(", "),
+            later.id()
+        )));
+    }
     doubts.push((
         format!("{told}; nobody watched it since, so that others may have held it in between"),
         options.unwatched,

@@ -33,7 +33,9 @@ fn others(lock: &LockView) -> impl Iterator<Item = &'static dyn Dialect> {
     let sight = untold(lock);
     let guessed = lock.dialect_confidence < Claim::SURE;
     let may_be = move |dialect: &&dyn Dialect| dialect.name() != lock.dialect && dialect.read(&sight).is_some();
-    all().iter().copied().filter(move |_| guessed).filter(may_be)
+    // Whoever is blocked on a list sleeps on however sure we were: an id of its own can look like any token.
+    let sleeps = move |dialect: &&dyn Dialect| matches!(dialect.waiting(&sight), Waiting::BlockedOn(_));
+    all().iter().copied().filter(move |dialect| guessed || sleeps(dialect)).filter(may_be)
 }
 
 /// The lock as it was before anybody said what it is.

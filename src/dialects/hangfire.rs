@@ -28,6 +28,14 @@ impl Dialect for Hangfire {
         Some(Claim::exclusive(confidence, token))
     }
 
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
+    fn watchdog_lease(&self) -> Option<std::time::Duration> {
+        Some(std::time::Duration::from_secs(30))
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.5 }
     }

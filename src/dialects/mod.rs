@@ -50,6 +50,8 @@ pub mod unique;
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 
+use std::time::Duration;
+
 use crate::model::{Holder, Kind, Mode, RawValue, Time, Ttl};
 
 /// Index of a dialect in [`all`]. Small, since each lock carries one.
@@ -111,6 +113,16 @@ pub trait Dialect: Send + Sync {
 
     /// Reads the key as a lock of this library, if it can be one.
     fn read(&self, sight: &Sight<'_>) -> Option<Claim>;
+
+    /// Whether a holder has one token for all its holds: a process's or a thread's, not one of each hold.
+    fn tokens_come_again(&self) -> bool {
+        false
+    }
+
+    /// What its watchdog renews a lock to, unless the application set something else.
+    fn watchdog_lease(&self) -> Option<Duration> {
+        None
+    }
 
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal;

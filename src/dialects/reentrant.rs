@@ -33,6 +33,10 @@ impl Dialect for Reentrant {
         Some(Claim::lock(confidence, Mode::Exclusive, holders))
     }
 
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 1.0 / 3.0 }
     }

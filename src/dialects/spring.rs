@@ -53,6 +53,10 @@ impl Dialect for Spring {
         Some(Claim::exclusive(confidence, token))
     }
 
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 1.0 / 3.0 }
     }

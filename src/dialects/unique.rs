@@ -16,7 +16,13 @@ const UUID: usize = 36;
 /// Random enough that no other hold has it.
 pub fn is_unique(token: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(token) else { return token.len() >= LONG && different(token) >= DIFFERENT };
-    has_uuid(token) || has_time(text) || parts(token).any(is_random)
+    has_uuid(token) || has_time(text) || !is_machine(token) && parts(token).any(is_random)
+}
+
+/// The id that a cloud gives a virtual machine: `i-0abcd1234ef567890`.
+fn is_machine(token: &[u8]) -> bool {
+    let id = token.strip_prefix(b"i-").unwrap_or_default();
+    [8, 17].contains(&id.len()) && id.iter().all(u8::is_ascii_hexdigit)
 }
 
 fn has_uuid(token: &[u8]) -> bool {
@@ -39,9 +45,11 @@ fn parts(token: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.into_iter().chain(token.split(|byte| !byte.is_ascii_alphanumeric()))
 }
 
-/// Parts with separators between them, as names of hosts and pods have: `web-7d9f-x2x4z`.
+/// Parts with separators between them, as names of hosts, pods and machines have: `web-7d9f-x2x4z`, `i-0abc1234`. Those
+/// have no capitals; random letters of that length do.
 fn is_words(text: &[u8]) -> bool {
-    text.iter().filter(|byte| b"_-".contains(byte)).count() * 8 > text.len()
+    let separators = text.iter().filter(|byte| b"_-".contains(byte)).count();
+    separators * 8 > text.len() || separators > 0 && !text.iter().any(u8::is_ascii_uppercase)
 }
 
 fn is_random(part: &[u8]) -> bool {

@@ -159,7 +159,8 @@ pub fn places(addresses: &[&Address]) -> Vec<BTreeSet<String>> {
 /// One way to write it: this machine has many names for itself.
 fn place(host: &str, port: u16) -> String {
     match host.parse::<IpAddr>().map(|address| address.to_canonical()) {
-        Ok(address) if address.is_loopback() => format!("localhost:{port}"),
+        // A connection to nobody's address ends at this machine too.
+        Ok(address) if address.is_loopback() || address.is_unspecified() => format!("localhost:{port}"),
         Ok(address) => format!("{address}:{port}"),
         Err(_) => format!("{host}:{port}"),
     }

@@ -1,6 +1,7 @@
 //! lockscope's side of a sequence: the one place where the models touch its interface.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockscope::actions::{Context, Freeing, Gate, Journal, Performed, Plan, Refusal, perform, plan};
@@ -94,8 +95,11 @@ impl Operator {
 
 /// In memory where there is such a place: each line of the audit file waits for the disk.
 fn records(number: usize) -> PathBuf {
+    // Tests of one process do not share records.
+    static PLACES: AtomicUsize = AtomicUsize::new(0);
+    let unique = PLACES.fetch_add(1, Ordering::Relaxed);
     let memory = PathBuf::from("/dev/shm");
-    let name = format!("lockscope-sequences-{}-{number}", std::process::id());
+    let name = format!("lockscope-sequences-{}-{number}-{unique}", std::process::id());
     let place = memory.join(&name);
     match std::fs::create_dir_all(&place) {
         Ok(()) => place,

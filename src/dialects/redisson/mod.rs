@@ -62,6 +62,14 @@ impl Dialect for Redisson {
     }
 
     /// The watchdog is there unless the application gave a lease of its own, which nothing on the server tells.
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
+    fn watchdog_lease(&self) -> Option<std::time::Duration> {
+        Some(std::time::Duration::from_secs(30))
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 1.0 / 3.0 }
     }
