@@ -4,8 +4,6 @@
 mod common;
 #[path = "common/escapes.rs"]
 mod escapes;
-// Only a part of it is used here.
-#[allow(dead_code)]
 #[path = "common/terminal.rs"]
 mod terminal;
 

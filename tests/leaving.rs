@@ -2,8 +2,6 @@
 
 mod common;
 #[path = "common/terminal.rs"]
-// Only a part of it is used here.
-#[allow(dead_code)]
 mod terminal;
 
 use std::io::{BufRead, BufReader, Read};

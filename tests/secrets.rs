@@ -2,8 +2,6 @@
 //! entry of /proc is searched for the password; the private console is searched for the token.
 
 mod common;
-// Only a part of it is used here.
-#[allow(dead_code)]
 #[path = "common/terminal.rs"]
 mod terminal;
 

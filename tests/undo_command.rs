@@ -120,7 +120,8 @@ fn a_promoted_replica_is_the_same_keyspace() {
     };
     wait_until("the replica follows", SOON, || info(&replica, "replication", "master_link_status") == "up");
     // Its start is told to a second only.
-    wait_until("it has run for a while", SOON, || info(&replica, "server", "uptime_in_seconds") >= "2".to_string());
+    let uptime = || info(&replica, "server", "uptime_in_seconds").parse::<u64>().expect("a number");
+    wait_until("it has run for a while", SOON, || uptime() >= 2);
     held(&master, "lock:a");
     let desk = Desk::at(&master);
     let id = desk.free("lock:a", "t");
