@@ -39,12 +39,11 @@ pub(super) fn counts(lock: &LockView) -> Option<String> {
 
 /// What is to be asked about a number of which nothing tells whether it counts.
 pub(super) fn doubt(lock: &LockView) -> Option<String> {
-    let number = counter::number(&lock.value)?;
+    counter::number(&lock.value)?;
     (lock.dialect_confidence < Claim::SURE && lock.dialect != SEMAPHORE).then(|| {
-        format!(
-            "Its value is {number}, which may count the permits of a semaphore: then they would be gone for good, and \
-             --permits is what gives some back."
-        )
+        "Its value is a small number, which may count the permits of a semaphore: then they would be gone for good, and \
+         --permits is what gives some back."
+            .to_string()
     })
 }
 

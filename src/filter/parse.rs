@@ -205,7 +205,8 @@ fn bare(at: usize, word: &str) -> Result<Expr, Wrong> {
 /// Whether `name:value` is a field with a slip in its name rather than part of a key: `sate:held` is, since `held` is a
 /// state; `order:7` and `folder:x` are keys, near as they are to `holder`.
 fn mistyped(name: &str, value: &str) -> bool {
-    let Some(near) = nearly(name, FIELDS.iter().map(|(known, _)| *known)) else { return false };
+    let near = column(name).or_else(|| nearly(name, FIELDS.iter().map(|(known, _)| *known)));
+    let Some(near) = near else { return false };
     match field(near) {
         Some(Field::Topic(topic)) => topic.words().is_some_and(|words| words.contains(&value.to_lowercase().as_str())),
         Some(Field::Measure(_)) => value.eq_ignore_ascii_case("none"),
@@ -213,8 +214,13 @@ fn mistyped(name: &str, value: &str) -> bool {
     }
 }
 
+/// The field that a column of the tables is asked by, where the column has another name.
+fn column(name: &str) -> Option<&'static str> {
+    ["library", "dialect"].iter().any(|title| title.eq_ignore_ascii_case(name)).then_some("lib")
+}
+
 pub(super) fn no_field(name: &str) -> String {
-    let near = nearest(name, FIELDS.iter().map(|(known, _)| *known));
+    let near = column(name).unwrap_or_else(|| nearest(name, FIELDS.iter().map(|(known, _)| *known)));
     format!("there is no field {name:?}; did you mean {near:?}?")
 }
 

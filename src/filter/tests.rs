@@ -136,6 +136,8 @@ fn a_wrong_filter_says_where_and_what_was_expected() {
         ("sate:orphan", 1, "did you mean \"state\"?"),
         ("a tll<5s", 3, "did you mean \"ttl\"?"),
         ("tll:none", 1, "did you mean \"ttl\"?"),
+        ("not library:redisson", 5, "did you mean \"lib\"?"),
+        ("dialect:huey", 1, "did you mean \"lib\"?"),
         ("lib:rediss0n-x", 5, "there is no library"),
         ("mode:reed", 6, "\"read\""),
         ("ttl<5", 5, "a duration such as 5s"),
