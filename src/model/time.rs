@@ -53,10 +53,10 @@ pub enum Ttl {
 }
 
 impl Ttl {
-    /// Of the milliseconds that PTTL answers: nothing longer than a thousand years, so that sums with it stay numbers.
-    /// `None` where there is no key.
+    /// Of the milliseconds that PTTL answers, cut where sums with it would be no numbers any more. `None` where there is
+    /// no key.
     pub fn of_pttl(ms: i64) -> Option<Ttl> {
-        const LONGEST: i64 = 1_000 * 366 * 86_400_000;
+        const LONGEST: i64 = i64::MAX / 4;
         match ms {
             -1 => Some(Ttl::Never),
             0.. => Some(Ttl::In(Duration::from_millis(ms.min(LONGEST) as u64))),
