@@ -48,6 +48,10 @@ impl Dialect for Huey {
         }
     }
 
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::NoLease
     }
