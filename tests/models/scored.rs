@@ -241,6 +241,16 @@ impl Library for Slots {
 pub struct Permits {
     pub name: &'static str,
     pub permits: usize,
+    pub counter: Counter,
+}
+
+/// What became of the counter. Once the library has begun one anew, its sums mean nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counter {
+    #[default]
+    Kept,
+    Dropped,
+    BegunAnew,
 }
 
 /// KEYS: counter, permits.
@@ -288,6 +298,7 @@ impl Library for Permits {
     }
 
     fn set_up(&mut self, wire: &mut Wire) {
+        self.counter = Counter::Kept;
         wire.run::<String>(&[b"SET", self.name.as_bytes(), self.permits.to_string().as_bytes()]);
     }
 
@@ -315,12 +326,17 @@ impl Library for Permits {
     }
 
     fn release(&mut self, wire: &mut Wire, hold: &Hold) -> bool {
-        self.script(wire, PERMIT_FREE, &[&hold.token, &self.channel()])
+        let freed = self.script(wire, PERMIT_FREE, &[&hold.token, &self.channel()]);
+        if freed && self.counter == Counter::Dropped {
+            self.counter = Counter::BegunAnew;
+        }
+        freed
     }
 
     /// The server needs memory and drops the counter, which nobody was promised to keep.
     fn promote(&mut self, wire: &mut Wire, _hold: &Hold) -> Option<(Mode, Vec<u8>)> {
         wire.run::<i64>(&[b"DEL", self.name.as_bytes()]);
+        self.counter = Counter::Dropped;
         None
     }
 
@@ -341,6 +357,9 @@ impl Library for Permits {
     }
 
     fn is_reachable(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if self.counter == Counter::BegunAnew {
+            return Ok(());
+        }
         let left =
             snapshot.string(self.name.as_bytes()).and_then(|left| String::from_utf8_lossy(left).parse::<i64>().ok());
         let out = snapshot.zset(&self.timeouts()).len() as i64;

@@ -213,8 +213,10 @@ pub static ALL: &[Subject] = &[
         .proves(Proof::EachProcess),
     Subject::other("redisson group lock", "redisson", || Box::new(Group { key: "seats-lock-group" }))
         .proves(Proof::EachProcess),
-    Subject::other("redisson permits", "redisson-permits", || Box::new(Permits { name: "downloads", permits: 2 }))
-        .lasting(&[Some(30_000), None, Some(9_000)]),
+    Subject::other("redisson permits", "redisson-permits", || {
+        Box::new(Permits { name: "downloads", permits: 2, counter: Default::default() })
+    })
+    .lasting(&[Some(30_000), None, Some(9_000)]),
     Subject::other("redisson semaphore", "redisson-semaphore", || {
         Box::new(Counter { key: "uploads-semaphore", permits: 3 })
     })
