@@ -25,10 +25,10 @@ pub use rate::WINDOW;
 pub use wanted::{BadLine, USUAL, Wanted};
 
 use crate::actions::{Gate, Refusal};
-use crate::model::{Key, Token};
+use crate::base::text::short_duration;
+use crate::lock::{Key, Token};
 use crate::settings::Settings;
 use crate::test_lock::{Form, Request};
-use crate::text::short_duration;
 use crate::topology::{Node, Topology};
 use bench::Bench;
 use record::Record;
@@ -279,9 +279,9 @@ fn left_behind(report: &Report, unfinished: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Global;
-    use crate::config::Config;
     use crate::settings::Outside;
+    use crate::settings::cli::Global;
+    use crate::settings::config::Config;
     use crate::topology::Endpoint;
 
     async fn lab() -> Lab {

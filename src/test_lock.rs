@@ -27,10 +27,10 @@ pub use take::{Taken, take, take_on};
 pub use wire::{Other, Wire};
 
 use crate::actions::Admission;
-use crate::audit;
+use crate::actions::audit;
+use crate::actions::scripts::{self, Script};
 use crate::dialects::own;
-use crate::model::{Key, Token};
-use crate::scripts::{self, Script};
+use crate::lock::{Key, Token};
 
 /// How a test lock is kept on the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

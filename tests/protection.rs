@@ -8,7 +8,7 @@ use common::acting::{Acting, settings};
 use common::samples::ALL;
 use common::{Desk, Ran, Server};
 use lockscope::actions::{Gate, Outcome, plan};
-use lockscope::glob::{Glob, escape};
+use lockscope::base::glob::{Glob, escape};
 
 #[test]
 fn a_lock_that_writes_a_protected_key_is_not_freed() {

@@ -289,7 +289,7 @@ fn whatever_bytes_a_lock_is_made_of_it_is_compared_freed_and_put_back() {
     ] {
         server.cli(&[b"SET", key, token]);
         server.cli(&["SET", "lock:bystander", "t"]);
-        let (shown_key, shown) = (lockscope::text::visible(key), lockscope::text::visible(token));
+        let (shown_key, shown) = (lockscope::base::text::visible(key), lockscope::base::text::visible(token));
         let before = server.everything();
         let holder = |token: &str| format!("--holder={token}");
         let wrong = desk.run(&["release", &holder(&format!("{shown}!")), "--yes", "--", &shown_key]);

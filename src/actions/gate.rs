@@ -7,9 +7,9 @@ use redis::{ErrorKind, RedisResult, ServerErrorKind, Value};
 
 use super::plan::Plan;
 use super::program::Write;
-use crate::glob::Globs;
-use crate::model::Key;
-use crate::scripts::Script;
+use crate::actions::scripts::Script;
+use crate::base::glob::Globs;
+use crate::lock::Key;
 use crate::settings::{ReadOnly, Settings};
 
 /// Whether writing is allowed at all, and which locks are out of reach.
@@ -179,7 +179,7 @@ impl std::error::Error for Refusal {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glob::Glob;
+    use crate::base::glob::Glob;
 
     fn gate(closed: Option<Refusal>, protected: &[&str]) -> Gate {
         Gate { closed, protected: Globs::new(protected.iter().map(|text| Glob::new(text).unwrap()).collect()) }

@@ -10,10 +10,12 @@ use super::keyspace::Keyspace;
 use super::lease;
 use super::program::Write;
 use super::semaphore;
+use crate::base::text::short_duration;
+use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step, guesses};
+use crate::lock::{Key, Kind, NodeId, RawValue, Token};
 use crate::model::proof::LARGEST;
-use crate::model::{End, Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl, Whole};
-use crate::text::short_duration;
+use crate::model::{End, LockView, Whole};
 
 /// What is done to a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

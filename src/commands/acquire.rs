@@ -18,11 +18,12 @@ use super::on_record;
 use super::session::Session;
 use super::signals::Signals;
 use crate::actions::Gate;
-use crate::cli::{Acquire, LockKind, OnLost};
-use crate::fault::Fault;
-use crate::model::{Key, Ttl};
+use crate::base::fault::Fault;
+use crate::base::text;
+use crate::base::time::Ttl;
+use crate::lock::Key;
+use crate::settings::cli::{Acquire, LockKind, OnLost};
 use crate::test_lock::{Form, Held, Loss, Released, Request, Taken, Turn, take};
-use crate::text;
 use child::Child;
 use record::Record;
 

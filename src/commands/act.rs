@@ -11,14 +11,16 @@ use super::signals::{self, Signals};
 use crate::actions::{
     Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
 };
-use crate::cli::Environment;
-use crate::clock::Clock;
-use crate::fault::{Exit, Fault};
-use crate::model::{LockView, Token, Ttl};
+use crate::base::clock::Clock;
+use crate::base::fault::{Exit, Fault};
+use crate::base::talk;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Ttl;
+use crate::lock::Token;
+use crate::model::LockView;
 use crate::output;
-use crate::talk;
+use crate::settings::cli::Environment;
 use crate::test_lock::{joined, put, put_all};
-use crate::text::{self, short_duration};
 
 /// Between two of many.
 const BREATHER: Duration = Duration::from_millis(20);

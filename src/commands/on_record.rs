@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use crate::actions::Refusal;
-use crate::audit::Audit;
-use crate::clock::Clock;
-use crate::fault::Fault;
-use crate::model::Key;
+use crate::actions::audit::Audit;
+use crate::base::clock::Clock;
+use crate::base::fault::Fault;
+use crate::lock::Key;
 use crate::output::json::{SCHEMA, write_value};
 use crate::test_lock::{Request, about, joined, put};
 

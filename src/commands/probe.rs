@@ -14,12 +14,12 @@ use super::on_record::{self, OnRecord};
 use super::session::Session;
 use super::signals::Signals;
 use crate::actions::Gate;
-use crate::audit;
-use crate::cli::Probe;
-use crate::fault::Fault;
-use crate::model::Key;
+use crate::actions::audit;
+use crate::base::fault::Fault;
+use crate::base::text;
+use crate::lock::Key;
+use crate::settings::cli::Probe;
 use crate::test_lock::{Form, Request};
-use crate::text;
 use crate::watchdog_probe::canary::{self, End, Report};
 
 /// Shorter, and the network alone makes renewals late; longer, and hardly any are seen.

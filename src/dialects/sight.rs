@@ -6,8 +6,10 @@
 use std::time::Duration;
 
 use super::{Sight, shape};
-use crate::model::{Lock, LockView, RawValue, Time, Ttl};
-use crate::text;
+use crate::base::text;
+use crate::base::time::{Time, Ttl};
+use crate::lock::RawValue;
+use crate::model::{Lock, LockView};
 
 impl<'a> Sight<'a> {
     /// A lock that was read before: what it was then, it is still.

@@ -1,10 +1,9 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
-use super::{
-    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, Proof, RawValue, Source, Strain,
-    Time, Tries, Ttl, Usual, Verdict, Waits,
-};
-use crate::text::short_duration;
+use crate::base::text::short_duration;
+use crate::base::time::{Time, Ttl};
+use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
+use crate::model::{Connection, Contender, Finding, Hold, Notice, Proof, Source, Strain, Tries, Usual, Verdict, Waits};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

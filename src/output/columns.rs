@@ -5,9 +5,11 @@ use std::cmp::{Ordering, Reverse};
 use clap::ValueEnum;
 
 use super::Look;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Ttl;
 use crate::dialects::Claim;
-use crate::model::{HeldIs, Holder, Kind, LockView, State, Ttl};
-use crate::text::{self, short_duration};
+use crate::lock::{Holder, Kind};
+use crate::model::{HeldIs, LockView, State};
 
 /// A column of `ls`, also a choice of `--sort`.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -240,7 +242,7 @@ fn coarse(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testkit::sample;
 
     #[test]
     fn ages_say_how_well_they_are_known() {

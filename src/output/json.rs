@@ -14,9 +14,9 @@ use super::Place;
 use super::closer::{Belonging, Waiting};
 use super::page::Notes;
 use super::shape::{Document, Lock, Past};
-use crate::inspect::Inspection;
+use crate::base::text;
 use crate::model::{LockView, Snapshot, Transition};
-use crate::text;
+use crate::sources::waiters::Inspection;
 
 pub const SCHEMA: &str = "lockscope/1";
 
@@ -113,9 +113,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inspect::Count;
+    use crate::base::time::*;
+    use crate::lock::*;
     use crate::model::*;
-    use crate::sample;
+    use crate::sources::waiters::Count;
+    use crate::testkit::sample;
 
     fn place() -> Place {
         Place { nodes: vec!["127.0.0.1:6379".into()], db: 2 }

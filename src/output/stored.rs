@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
-use crate::model::{Bytes, Pair, RawValue};
-use crate::text;
+use crate::base::text;
+use crate::lock::{Bytes, Pair, RawValue};
 
 /// What is stored under the key, as far as it was read.
 #[derive(Serialize)]

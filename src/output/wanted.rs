@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::Look;
 use super::columns::{holders, library, wait, worst_first};
+use crate::base::text::fit_marked;
 use crate::model::{Contender, LockView, State};
-use crate::text::fit_marked;
 
 const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
 /// What a column may be cut down to on a narrow terminal, in this order.
@@ -106,9 +106,11 @@ mod tests {
 
     use super::super::columns::fail;
     use super::*;
+    use crate::base::time::Time;
     use crate::filter::{Filter, Subject};
-    use crate::model::{Address, Time, Token, Tries, TriesFrom, Waits, WaitsAt};
-    use crate::sample;
+    use crate::lock::Token;
+    use crate::model::{Address, Tries, TriesFrom, Waits, WaitsAt};
+    use crate::testkit::sample;
 
     fn tries(failures: u64, unjudged: u64) -> Tries {
         Tries {

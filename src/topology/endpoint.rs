@@ -6,9 +6,9 @@ use redis::{
     ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, TlsCertificates,
 };
 
-use crate::fault::Fault;
-use crate::server_url::Address;
+use crate::base::fault::Fault;
 use crate::settings::{Login, Settings, Tls};
+use crate::topology::url::Address;
 
 /// Where a target is, with everything needed to connect. Debug output never shows it: it carries the password.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::App;
-use crate::keys::Command;
+use crate::app::keys::Command;
 use crate::model::LockView;
 use crate::output::{Column, columns};
 

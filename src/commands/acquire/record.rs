@@ -5,13 +5,13 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use crate::actions::Refusal;
-use crate::cli::Acquire;
+use crate::base::fault::Fault;
+use crate::base::text;
 use crate::commands::on_record::OnRecord;
 use crate::commands::session::Session;
-use crate::fault::Fault;
-use crate::model::Token;
+use crate::lock::Token;
+use crate::settings::cli::Acquire;
 use crate::test_lock::{Held, Request, put};
-use crate::text;
 
 pub struct Record {
     entries: OnRecord,

@@ -7,10 +7,10 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::judge::Verdict;
+use crate::base::text::{self, fit_marked, short_duration, wrap};
 use crate::dialects::Claim;
-use crate::model::Key;
+use crate::lock::Key;
 use crate::output::{Look, json};
-use crate::text::{self, fit_marked, short_duration, wrap};
 
 /// A keyspace that looks like locks.
 #[derive(Clone, PartialEq, Debug)]

@@ -5,11 +5,13 @@ use std::time::Duration;
 use ratatui::style::Style;
 
 use crate::app::App;
+use crate::app::keys::Command;
+use crate::base::text::{harmless, short_duration, visible};
+use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Sight};
-use crate::inspect::{Belonging, Count, Health};
-use crate::keys::Command;
-use crate::model::{Hold, Holder, Kind, LockView, RawValue, State, Time, Ttl};
-use crate::text::{harmless, short_duration, visible};
+use crate::lock::{Holder, Kind, RawValue};
+use crate::model::{Hold, LockView, State};
+use crate::sources::waiters::{Belonging, Count, Health};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
