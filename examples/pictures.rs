@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use lockscope::app::keys::Keys;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Effect, Event, LockId, Title};
 use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{self, Engine, Inventory};
 use lockscope::model::Limits;
+use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::Topology;
 use lockscope::views::{self, picture};

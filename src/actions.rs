@@ -16,7 +16,6 @@ mod lease;
 mod perform;
 pub mod plan;
 mod program;
-pub mod scripts;
 mod semaphore;
 mod tally;
 

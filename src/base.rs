@@ -4,6 +4,7 @@ pub mod clock;
 pub mod fault;
 pub mod glob;
 pub mod histogram;
+pub mod json;
 pub mod nearest;
 pub mod secret;
 pub mod talk;

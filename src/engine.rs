@@ -29,9 +29,9 @@ use crate::lock::{Key, NodeId, Token};
 use crate::model::{Hazards, Limits, Observation, Seen, Snapshot, Source, Table, Ticket, Transition, Tuning};
 use crate::scan::Progress;
 use crate::server::{self, Flavor, Mode, ServerFacts};
+use crate::sources::inspect::{self, Inspection, Subject};
 use crate::sources::notify::{self, Follower, Prefixes, Signal};
 use crate::sources::pace::{Budget, Pace};
-use crate::sources::waiters::{self, Inspection, Subject};
 use crate::topology::{Node, Topology};
 
 pub use sampler::{Duty, Sampled, Sampling};
@@ -188,7 +188,7 @@ impl Engine {
         let inspector = inspector::Inspector { node: node.clone(), budget: budget.clone(), clock: self.clock };
         self.running.spawn(inspector.run(to_inspect, out.clone()));
         let (counts, to_count) = mpsc::channel(1);
-        let scattered = waiters::is_scattered(&facts);
+        let scattered = inspect::is_scattered(&facts);
         let counter = counter::Counter { node: node.clone(), budget: budget.clone(), clock: self.clock, scattered };
         self.running.spawn(counter.run(to_count, out.clone()));
         let (lists, to_list) = mpsc::channel(1);

@@ -4,9 +4,11 @@
 //! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
 
 mod event;
+pub mod guesses;
 mod history;
 mod lock;
 mod observation;
+pub mod order;
 pub mod proof;
 mod snapshot;
 mod table;
@@ -24,6 +26,7 @@ pub use history::holds::{Ends, Holds, Usual};
 pub use history::{Beats, Hold};
 pub use lock::Lock;
 pub use observation::{Observation, Seen, Source};
+pub use order::Column;
 pub use proof::{End, Proof, Whole};
 pub use table::slots::LockRef;
 pub use table::{Limits, Table, Ticket};

@@ -15,9 +15,7 @@ pub mod table;
 pub mod wanted;
 pub mod watch;
 
-pub use columns::{Column, worst_first};
 pub use page::Notes;
-pub(crate) use stored::typed;
 
 use std::borrow::Cow;
 

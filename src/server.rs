@@ -3,6 +3,7 @@
 //! Every fact is asked for on its own terms: a command that is not permitted leaves its facts unknown and says why; it
 //! never fails the rest. Only a lost connection does. What to make of the facts is judged elsewhere (`doctor`).
 
+pub mod channels;
 pub mod client_list;
 mod clock;
 mod fact;

@@ -3,8 +3,10 @@
 //! [`Settings::resolve`] is the only place where they meet. It is pure: whatever comes from outside is in
 //! [`Outside`], so that tests can hand it in.
 
+mod access;
 pub mod cli;
 pub mod config;
+pub mod keys;
 mod login;
 mod protection;
 

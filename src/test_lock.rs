@@ -18,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-pub use account::{about, joined, put, put_all};
+pub use account::{about, joined};
 pub use backoff::Backoff;
 pub use contender::{Attempt, Contender};
 pub use held::{Held, Loss, Released, Turn};
@@ -28,8 +28,8 @@ pub use wire::{Other, Wire};
 
 use crate::actions::Admission;
 use crate::actions::audit;
-use crate::actions::scripts::{self, Script};
 use crate::dialects::own;
+use crate::dialects::scripts::{self, Script};
 use crate::lock::{Key, Token};
 
 /// How a test lock is kept on the server.

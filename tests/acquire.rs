@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use common::process::{is_alive, signal, temporary_directory};
 use common::{Server, lockscope_at, lockscope_process, wait_until};
-use lockscope::actions::Gate;
-use lockscope::actions::scripts::{self, Script};
 use lockscope::dialects::own;
+use lockscope::dialects::scripts::{self, Script};
 use lockscope::lock::Key;
 use lockscope::settings::cli::Global;
 use lockscope::settings::config::Config;
@@ -205,7 +204,7 @@ fn request(key: &str, form: Form, ttl: Duration) -> Request {
         stdout_is_terminal: false,
     };
     let settings = Settings::resolve(&Global::default(), &outside, &Config::default()).unwrap();
-    let admission = Gate::of_command(&settings).admit(&Key::from(key)).unwrap();
+    let admission = settings.gate().admit(&Key::from(key)).unwrap();
     Request::new(&admission, form, ttl).unwrap()
 }
 

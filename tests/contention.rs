@@ -261,7 +261,7 @@ async fn counted_attempts_make_an_exact_rate() {
     server.cli(&["SET", "lock:counted", "worker-1", "PX", "600000"]);
     server.cli(&["SET", "lock:plain", "worker-1", "PX", "600000"]);
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    let script = redis::Script::new(lockscope::actions::scripts::COUNTED_ACQUIRE.text);
+    let script = redis::Script::new(lockscope::dialects::scripts::COUNTED_ACQUIRE.text);
     let counts = "lockscope:{lock:counted}:counts";
     let attempts = Again::start(&server, Duration::from_millis(50), move |client| {
         let mut call = script.prepare_invoke();

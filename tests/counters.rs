@@ -119,7 +119,7 @@ async fn a_number_that_was_seen_going_up_and_down_is_a_counter() {
     let server = Server::with(&EVENTS);
     server.cli(&["SET", "uploads-lock", "5"]);
     let session = settings(&server.url(), |_| {});
-    let endpoint = lockscope::topology::Endpoint::of(&session).unwrap();
+    let endpoint = session.endpoint().unwrap();
     let topology = lockscope::topology::Topology::open(&endpoint).await.unwrap();
     let recogniser = lockscope::dialects::Recogniser::new(Vec::new(), Vec::new(), Vec::new());
     let options = Options {

@@ -239,7 +239,7 @@ fn the_links_between_the_pages_lead_somewhere() {
 
 #[test]
 fn the_readme_lists_the_keys_as_they_are() {
-    let keys = lockscope::app::keys::markdown();
+    let keys = lockscope::settings::keys::markdown();
     assert!(text_of("README.md").contains(&keys), "put this into the README:\n{keys}");
 }
 
@@ -251,7 +251,7 @@ fn words_of(picture: &str) -> String {
 
 #[test]
 fn the_pictures_show_the_screens_as_they_are() {
-    let keys = lockscope::app::keys::Keys::default();
+    let keys = lockscope::settings::keys::Keys::default();
     for picture in ["locks", "detail", "events", "servers"] {
         let words = words_of(picture);
         for (_, command, tab) in lockscope::app::Screen::TABS {
@@ -265,11 +265,11 @@ fn the_pictures_show_the_screens_as_they_are() {
         }
     }
     let locks = words_of("locks");
-    let reading = lockscope::app::keys::BINDINGS.iter().filter(|binding| !binding.command.writes());
+    let reading = lockscope::settings::keys::BINDINGS.iter().filter(|binding| !binding.command.writes());
     for word in reading.filter_map(|binding| binding.footer) {
         assert!(locks.contains(word), "the footer of locks.svg has no {word}; run 'make docs'");
     }
-    let shown = lockscope::output::Column::ALL.iter().map(|column| column.title()).filter(|title| *title != "LEASE");
+    let shown = lockscope::model::Column::ALL.iter().map(|column| column.title()).filter(|title| *title != "LEASE");
     for title in shown.chain(["NO-TTL", "HELD", "redisson", "READ-ONLY"]) {
         assert!(locks.contains(title), "locks.svg does not show {title}; run 'make docs'");
     }

@@ -40,7 +40,7 @@ impl Worker {
         let info = url.as_str().into_connection_info().unwrap();
         let topology = Topology::open(&Endpoint { shown: url.clone(), info, tls: None }).await.unwrap();
         let place = common::process::temporary_directory();
-        let lab = Lab::new(&settings, &topology, &url, Some(place.path().to_path_buf()));
+        let lab = Lab::new(settings.gate(), &topology, &url, Some(place.path().to_path_buf()));
         Worker { lab, place, reports: Vec::new(), numbered: 0 }
     }
 

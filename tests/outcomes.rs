@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use common::burst::{monitors, node, recogniser};
 use common::{Server, wait_until};
-use lockscope::actions::scripts;
 use lockscope::base::clock::Clock;
+use lockscope::dialects::scripts;
 use lockscope::lock::Key;
 use lockscope::sources::sampling::Scripts;
 use lockscope::sources::sampling::burst::{self, Bounds, Burst};

@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
-use lockscope::app::keys::Keys;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
 use lockscope::console::operator::Operator;
@@ -17,6 +16,7 @@ use lockscope::console::run::{Tty, run};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{Engine, Inventory, Options};
 use lockscope::model::Limits;
+use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use serde_json::{Value, json};
 
+use crate::base::json::write_value;
 use crate::base::time::Time;
-use crate::output::json::write_value;
 
 /// Where the files of this machine's user are kept; `None` without a home directory.
 pub fn state_directory() -> Option<PathBuf> {

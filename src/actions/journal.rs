@@ -11,9 +11,9 @@ use super::keyspace::Keyspace;
 use super::plan::Plan;
 use super::tally::Tally;
 use crate::actions::audit::{self, Audit};
+use crate::base::json::{put, put_all};
 use crate::base::time::Time;
 use crate::lock::Token;
-use crate::test_lock::{put, put_all};
 
 /// As many releases as can be undone, beside those of the batch under way.
 const KEPT: usize = 1_000;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{App, Effect, LockId};
 use crate::base::time::Time;
-use crate::sources::waiters::Inspection;
+use crate::sources::inspect::Inspection;
 
 /// Between two closer looks.
 const LOOK_CLOSER: Duration = Duration::from_secs(2);

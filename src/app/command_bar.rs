@@ -2,12 +2,12 @@
 
 use super::{App, Effect, Order, Wish};
 use crate::actions::plan;
-use crate::app::keys;
 use crate::base::time::Time;
+use crate::base::time::duration;
 use crate::filter::{BadFilter, Filter};
 use crate::lab::Wanted;
-use crate::output::Column;
-use crate::settings::cli::duration;
+use crate::model::Column;
+use crate::settings::keys;
 
 /// What a typed command does.
 pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;

@@ -11,7 +11,7 @@ use crate::base::time::{Time, Ttl};
 use crate::lock::{NodeId, Token};
 use crate::model::LockView;
 use crate::server::Fact;
-use crate::sources::waiters::Inspection;
+use crate::sources::inspect::Inspection;
 
 /// Writing is off again after so long without a key.
 pub const IDLE: Duration = Duration::from_secs(300);

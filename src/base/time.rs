@@ -71,3 +71,15 @@ impl Ttl {
         }
     }
 }
+
+/// What is longer is a slip, and no clock can be relied on to count that far.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// A duration such as `500ms`, `30s`, `5m` or `2h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration > LONGEST => Err("a duration is 100 years at most".into()),
+        Ok(duration) => Ok(duration),
+        Err(_) => Err("a duration is written 500ms, 30s, 5m or 2h".into()),
+    }
+}

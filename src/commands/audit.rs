@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::actions::audit::{read, state_directory};
 use crate::base::fault::Fault;
+use crate::base::json::write_value;
 use crate::base::talk;
 use crate::base::text;
-use crate::output::json::write_value;
 use crate::settings::cli::Audit;
 
 pub fn run(options: &Audit) -> Result<u8, Fault> {

@@ -19,13 +19,13 @@ use ratatui::backend::CrosstermBackend;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
-use crate::app::keys::Keys;
 use crate::app::theme::Theme;
 use crate::app::{App, Consent, Title, Writing};
 use crate::base::fault::Fault;
 use crate::console::operator::Operator;
 use crate::console::run::{Tty, run as run_loop};
 use crate::engine::Duty;
+use crate::settings::keys::Keys;
 use crate::sources::pace::Pace;
 
 /// Refuses what is no terminal, before anything is started.

@@ -16,6 +16,7 @@ use crate::base::text::short_duration;
 use crate::engine::{Duty, Engine, Sampled, Sampling};
 use crate::filter::Filter;
 use crate::lock::{Kind, NodeId};
+use crate::model::order;
 use crate::model::{LockView, Snapshot};
 use crate::output::{self, wanted};
 use crate::settings::cli::Contention;
@@ -50,14 +51,14 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     let place = session.place();
     waiters::fill(session, &mut locks, engine.clock.now()).await?;
     ls::keep_matching(&mut locks, filter.as_ref(), &place);
-    locks.sort_by(wanted::hardest_first);
+    locks.sort_by(order::hardest_first);
     let server = session.describe(&engine);
     if options.json {
         super::print(|out| output::json::write_list(out, &snapshot, &locks, &place, &server))?;
     } else {
         // People look for those that are wanted; programs take them all.
         let all = locks.len();
-        locks.retain(wanted::is_wanted);
+        locks.retain(order::is_wanted);
         super::print(|out| wanted::write(out, &locks, &session.look()))?;
         if let others @ 1.. = all - locks.len() {
             let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };

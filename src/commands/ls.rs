@@ -10,8 +10,9 @@ use crate::base::fault::Fault;
 use crate::base::talk;
 use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
+use crate::model::order;
 use crate::model::{LockView, Snapshot, findings};
-use crate::output::{self, Place, columns};
+use crate::output::{self, Place};
 use crate::settings::Talk;
 use crate::settings::cli::Ls;
 use crate::sources::pace::Pace;
@@ -26,7 +27,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let found = locks.len();
     waiters::fill(session, &mut locks, engine.clock.now()).await?;
     keep_matching(&mut locks, filter.as_ref(), &place);
-    columns::sort(&mut locks, options.sort);
+    order::sort(&mut locks, options.sort);
     let matched = locks.len();
     locks.truncate(options.limit.unwrap_or(usize::MAX));
     fencing::fill(session, &mut locks).await?;
@@ -64,7 +65,7 @@ pub async fn matching(
     let mut locks = engine.snapshot().locks;
     waiters::fill(session, &mut locks, engine.clock.now()).await?;
     keep_matching(&mut locks, Some(&filter), &session.place());
-    columns::sort(&mut locks, None);
+    order::sort(&mut locks, None);
     Ok(locks)
 }
 

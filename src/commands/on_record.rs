@@ -9,9 +9,11 @@ use crate::actions::Refusal;
 use crate::actions::audit::Audit;
 use crate::base::clock::Clock;
 use crate::base::fault::Fault;
+use crate::base::json::put;
+use crate::base::json::write_value;
 use crate::lock::Key;
-use crate::output::json::{SCHEMA, write_value};
-use crate::test_lock::{Request, about, joined, put};
+use crate::output::json::SCHEMA;
+use crate::test_lock::{Request, about, joined};
 
 pub struct OnRecord {
     audit: Audit,

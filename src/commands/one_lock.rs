@@ -8,7 +8,7 @@ use crate::base::text;
 use crate::engine::Engine;
 use crate::lock::{Key, NodeId};
 use crate::model::{LockView, Whole};
-use crate::sources::waiters::{Inspection, Subject, inspect, prove as prove_locks};
+use crate::sources::inspect::{Inspection, Subject, inspect, prove as prove_locks};
 
 /// A key as it was typed.
 pub fn key(typed: &str) -> Result<Key, Fault> {

@@ -13,7 +13,6 @@ use serde_json::json;
 use super::on_record::{self, OnRecord};
 use super::session::Session;
 use super::signals::Signals;
-use crate::actions::Gate;
 use crate::actions::audit;
 use crate::base::fault::Fault;
 use crate::base::text;
@@ -41,7 +40,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
     };
     let key = Key::from(key);
     let turned_away = |refusal| on_record::turned_away("probe", &key, &refusal, options.json);
-    let admission = match Gate::of_command(&session.settings).admit(&key) {
+    let admission = match session.settings.gate().admit(&key) {
         Ok(admission) => admission,
         Err(refusal) => return Err(turned_away(refusal)?),
     };

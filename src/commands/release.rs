@@ -13,8 +13,8 @@ use crate::base::time::Time;
 use crate::model::LockView;
 use crate::server::Fact;
 use crate::settings::cli::Release;
+use crate::sources::inspect::Inspection;
 use crate::sources::pace::Pace;
-use crate::sources::waiters::Inspection;
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     match (&options.key, &options.plan) {

@@ -4,10 +4,11 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::actions::scripts::{ALL, Script};
 use crate::base::fault::Fault;
+use crate::base::json::write_value;
 use crate::base::nearest::nearest;
-use crate::output::json::{SCHEMA, write_value};
+use crate::dialects::scripts::{ALL, Script};
+use crate::output::json::SCHEMA;
 use crate::settings::cli::Scripts;
 
 pub fn run(options: &Scripts) -> Result<u8, Fault> {

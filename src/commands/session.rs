@@ -19,7 +19,7 @@ use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
 use crate::settings::{Outside, Settings, Talk};
 use crate::sources::pace::Pace;
-use crate::topology::{Endpoint, Topology};
+use crate::topology::Topology;
 
 /// A target, ready to be asked.
 pub struct Session {
@@ -59,7 +59,7 @@ impl Session {
     }
 
     async fn with(settings: Settings) -> Result<Session, Fault> {
-        let endpoint = Endpoint::of(&settings)?;
+        let endpoint = settings.endpoint()?;
         let shown = endpoint.shown.clone();
         let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;
         Ok(Session { settings, topology, shown })

@@ -3,7 +3,7 @@
 use super::session::Session;
 use super::{fencing, one_lock};
 use crate::base::fault::Fault;
-use crate::dialects::{self, Sight};
+use crate::dialects::{self};
 use crate::engine::Engine;
 use crate::model::LockView;
 use crate::output::{self, Notes};
@@ -28,7 +28,7 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
 fn notes(lock: &LockView, engine: &Engine) -> Notes {
     let Some(id) = dialects::by_name(lock.dialect) else { return Notes::default() };
     let dialect = dialects::dialect(id);
-    let sight = Sight::of(lock, engine.clock.now());
+    let sight = lock.sight(engine.clock.now());
     let release = dialect.release(&sight);
     let mut freeing = vec!["What freeing it takes, in one step, after comparing the holder:".to_string()];
     freeing.extend(release.describe().into_iter().map(|step| format!("  {step}")));

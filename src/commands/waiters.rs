@@ -8,8 +8,8 @@ use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::{LockView, State, Waits};
 use crate::server;
+use crate::sources::inspect::is_scattered;
 use crate::sources::sampling::{self, BATCH, Question};
-use crate::sources::waiters::is_scattered;
 
 /// Counts those who wait, where the server shows them and nobody has counted them yet.
 pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Result<(), Fault> {

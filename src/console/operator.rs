@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::actions::{
-    Context, Gate, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, foresee, last_done, perform,
+    Context, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, foresee, last_done, perform,
 };
 use crate::app::{Event, Wish};
 use crate::base::clock::Clock;
@@ -18,7 +18,7 @@ use crate::lab::Lab;
 use crate::model::LockView;
 use crate::settings::Settings;
 use crate::settings::cli::Environment;
-use crate::sources::waiters::prove;
+use crate::sources::inspect::prove;
 use crate::topology::{Node, Topology};
 
 /// Between two releases of many.
@@ -45,7 +45,7 @@ pub struct Operator {
 impl Operator {
     pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
         let node = topology.nodes()[0].clone();
-        let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings, topology, shown, place.clone()));
+        let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings.gate(), topology, shown, place.clone()));
         let (settings, stopped) = (settings.clone(), Arc::default());
         Operator { settings, node, shown: shown.into(), place, news, stopped, running: None, lab }
     }
@@ -61,7 +61,7 @@ impl Operator {
         };
         // One flag for each task: an old stop must not stop a new one.
         self.stopped = Arc::default();
-        let (gate, node) = (Gate::of_console(&self.settings, write), self.node.clone());
+        let (gate, node) = (self.settings.gate().for_console(write), self.node.clone());
         let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
         let Some(first) = plans.first() else { return };
         let mut tally = Tally::of(plans.len(), &first.action);

@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, watch};
 use super::Incoming;
 use crate::base::clock::Clock;
 use crate::base::fault::Fault;
+use crate::sources::inspect::{Inspection, Subject, inspect};
 use crate::sources::pace::Budget;
-use crate::sources::waiters::{Inspection, Subject, inspect};
 use crate::topology::{Node, ServerConnection};
 
 pub(super) struct Inspector {

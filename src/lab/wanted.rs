@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::base::text;
+use crate::base::time::duration;
 use crate::lock::{Key, Token};
-use crate::settings::cli::duration;
 use crate::test_lock::Form;
 
 /// What is offered first.

@@ -1,7 +1,7 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
 use crate::base::time::Time;
-use crate::dialects::{self, DialectId, Renewal};
+use crate::dialects::{self, DialectId, Renewal, Sight};
 use crate::lock::{Key, Kind, Mode, NodeId, RawValue};
 use crate::model::history::cadence::{self, Cadence, Rhythm};
 use crate::model::history::holds::GroupId;
@@ -156,6 +156,11 @@ impl Lock {
 
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Held
+    }
+
+    /// What a dialect gets to see of it: what it was when it was read, it is still.
+    pub fn sight(&self, now: Time) -> Sight<'_> {
+        Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl(now), now, given: true, told: true }
     }
 
     pub fn value(&self) -> &RawValue {

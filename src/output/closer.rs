@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use super::stored::typed;
+use crate::base::json::typed;
 use crate::base::time::{Time, Ttl};
 use crate::model::{Connection, LockView};
-use crate::sources::waiters::{self, Count, Inspection};
+use crate::sources::inspect::{self, Count, Inspection};
 
 /// How hard the lock is wanted: what is known of it.
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ impl Contention {
 
     /// The same after a closer look. Only what is beyond doubt; bounds are told under `waiting`.
     pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
-        let counted = found.waiters.exact().zip(found.waiters.counted.map(waiters::Counted::name));
+        let counted = found.waiters.exact().zip(found.waiters.counted.map(inspect::Counted::name));
         Contention::with(lock, counted)
     }
 
@@ -118,7 +118,7 @@ struct Waiter {
 }
 
 impl Waiting {
-    pub(super) fn of(found: &waiters::Waiters) -> Waiting {
+    pub(super) fn of(found: &inspect::Waiters) -> Waiting {
         let (count, count_is, why) = match &found.count {
             Count::Exactly(count) => (Some(*count), "exact", found.note.clone()),
             Count::AtLeast(count) => (Some(*count), "at-least", found.note.clone()),
@@ -132,7 +132,7 @@ impl Waiting {
         Waiting {
             count,
             count_is,
-            source: found.counted.map(waiters::Counted::name),
+            source: found.counted.map(inspect::Counted::name),
             on: found.on.as_ref().map(|on| typed(on).0.into_owned()),
             why,
             queue: queue.collect(),
@@ -158,7 +158,7 @@ pub(super) struct Belonging {
 }
 
 impl Belonging {
-    pub(super) fn of(found: &waiters::Belonging) -> Belonging {
+    pub(super) fn of(found: &inspect::Belonging) -> Belonging {
         let (key, key_base64) = typed(found.key.as_bytes());
         Belonging {
             key: key.into_owned(),

@@ -11,7 +11,7 @@ use crate::base::time::{Time, Ttl};
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind, RawValue, Token};
 use crate::model::{HeldIs, Hold, LockView};
-use crate::sources::waiters::{Belonging, Health, Inspection, Waiter};
+use crate::sources::inspect::{Belonging, Health, Inspection, Waiter};
 
 /// What the lock's library says about waiting for it, renewing it and freeing it, as sentences.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]

@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::closer::{Belonging, Connected, Contention, Waiting};
 use super::json::SCHEMA;
-use super::stored::{Stored, typed};
+use super::stored::Stored;
 use super::{Notes, Place};
+use crate::base::json::typed;
 use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::{self, Hold, LockView, Transition};
-use crate::sources::waiters::Inspection;
+use crate::sources::inspect::Inspection;
 
 #[derive(Serialize)]
 pub(super) struct Document<'a> {

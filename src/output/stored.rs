@@ -93,14 +93,6 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// A name as it is typed on the command line, with its base64 where that differs from its bytes: keys, tokens, channels.
-pub(crate) fn typed(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if text::visible(bytes) == text => (text.into(), None),
-        _ => (text::visible(bytes).into(), Some(BASE64_STANDARD.encode(bytes))),
-    }
-}
-
 /// A value: text as it is, or escaped with its base64.
 fn textual(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
     match std::str::from_utf8(bytes) {

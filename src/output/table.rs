@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::Look;
-use super::columns::{Column, paint};
+use super::columns::paint;
 use crate::base::text::fit_marked;
+use crate::model::Column;
 use crate::model::LockView;
 
 const GAP: usize = 2;

@@ -14,8 +14,8 @@ pub use needs::{Need, Party};
 pub use pattern::{acl_safe, sample_key};
 
 use crate::base::text;
+use crate::server::channels;
 use crate::server::{Fact, Product, refusal};
-use crate::sources::notify;
 use needs::{Arg, SAMPLING};
 
 /// Whether something is allowed.
@@ -157,7 +157,7 @@ fn questions<'a>(scope: &'a Scope, product: Option<&Product>) -> Vec<Question<'a
         questions.extend(keys.map(|glob| Question::Key(party, glob.as_str(), sample_key(glob))));
     }
     questions.push(Question::Sampling);
-    questions.extend(notify::wider_channels(scope.db).map(Question::Wider));
+    questions.extend(channels::wider_channels(scope.db).map(Question::Wider));
     questions
 }
 

@@ -18,8 +18,9 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use crate::base::fault::{Fault, quiet_pipe, shown};
 use crate::base::talk;
 use crate::base::text;
-use crate::output::Column;
-pub use values::{Environment, LockKind, OnLost, PaceArg, duration};
+use crate::base::time::duration;
+use crate::model::Column;
+pub use values::{Environment, LockKind, OnLost, PaceArg};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
 #[derive(Parser, Debug)]

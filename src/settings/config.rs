@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use crate::app::keys::{self, Press};
 use crate::base::fault::Fault;
 use crate::base::glob::Glob;
 use crate::base::nearest::nearest;
 use crate::dialects::Mapping;
 use crate::settings::cli::{Environment, PaceArg};
+use crate::settings::keys::{self, Press};
 use crate::topology::url::ServerUrl;
 use clap::ValueEnum;
 pub use findings::{Tweak, tuned};

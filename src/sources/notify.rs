@@ -26,7 +26,6 @@ use crate::server::{self, Coverage, Gap, Readiness};
 use crate::topology::{Node, ServerConnection};
 
 use guard::Guard;
-pub use keyspace::{channels, wider_channels};
 pub use prefixes::Prefixes;
 
 /// What a source says.

@@ -69,14 +69,14 @@ impl Question {
     /// `None` where nobody can want it: a marker, or something that nobody holds.
     pub fn of(lock: &Lock, now: Time) -> Option<Question> {
         let reading = lock.reading().filter(|reading| reading.kind == Kind::Lock && !reading.vacant)?;
-        let waits = place(reading.dialect, reading.confidence, &Sight::of_lock(lock, now));
+        let waits = place(reading.dialect, reading.confidence, &lock.sight(now));
         let publishes = dialects::dialect(reading.dialect).publishes_attempts();
         Some(Question { key: lock.key.clone(), waits, publishes })
     }
 
     /// Only where waiters can be counted.
     pub fn of_view(lock: &LockView, now: Time) -> Option<Question> {
-        let waits = place(dialects::by_name(lock.dialect)?, lock.dialect_confidence, &Sight::of(lock, now))?;
+        let waits = place(dialects::by_name(lock.dialect)?, lock.dialect_confidence, &lock.sight(now))?;
         Some(Question { key: lock.key.clone(), waits: Some(waits), publishes: false })
     }
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use redis::{RedisError, RedisResult, Value};
 
 use super::Request;
-use crate::actions::scripts::Script;
 use crate::base::text;
 use crate::base::time::Ttl;
+use crate::dialects::scripts::Script;
 use crate::lock::Token;
 use crate::topology::{Node, ServerConnection};
 

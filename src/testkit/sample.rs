@@ -6,7 +6,7 @@ use crate::base::time::*;
 use crate::lock::*;
 use crate::model::*;
 use crate::server::Fact;
-use crate::sources::waiters::{Belonging, Count, Counted, Inspection, Waiter, Waiters};
+use crate::sources::inspect::{Belonging, Count, Counted, Inspection, Waiter, Waiters};
 
 /// A Redisson lock, seen being taken, renewed four times.
 pub fn redisson() -> LockView {

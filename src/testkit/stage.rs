@@ -13,7 +13,6 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use unicode_width::UnicodeWidthStr;
 
-use crate::app::keys::Keys;
 use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, LockId, Title};
 use crate::base::glob::Glob;
@@ -23,7 +22,8 @@ use crate::engine::{NodeStatus, ScanReport, Stream};
 use crate::lock::*;
 use crate::model::*;
 use crate::server::{Fact, ServerFacts, Settings};
-use crate::sources::waiters::{Inspection, Subject};
+use crate::settings::keys::Keys;
+use crate::sources::inspect::{Inspection, Subject};
 use crate::views;
 
 pub const NODE: NodeId = NodeId(0);

@@ -19,11 +19,11 @@ use super::evidence;
 use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
-use crate::app::keys::Command;
 use crate::app::{App, Consent};
 use crate::base::text::short_duration;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
+use crate::settings::keys::Command;
 
 const STATE: usize = 9;
 const HELD: usize = 8;

@@ -6,8 +6,8 @@ use ratatui::style::Color;
 
 use crate::app::Screen;
 use crate::lock::Key;
+use crate::model::Column;
 use crate::model::Observation;
-use crate::output::Column;
 use crate::settings::cli::Cli;
 use crate::testkit::stage::{NODE, Stage, text};
 

@@ -306,7 +306,7 @@ fn every_line_of_the_help_is_whole_at_80_columns() {
     let top = stage.screen();
     stage.press("G");
     let bottom = stage.screen();
-    for binding in crate::app::keys::BINDINGS {
+    for binding in crate::settings::keys::BINDINGS {
         assert!([&top, &bottom].iter().any(|screen| screen.contains(binding.about)), "{}", binding.about);
     }
 }

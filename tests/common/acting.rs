@@ -55,7 +55,7 @@ impl Acting {
         let endpoint = Endpoint { shown: server.url(), info, tls: None };
         Acting {
             topology: Topology::open(&endpoint).await.expect("the test's server"),
-            gate: Gate::of_command(&settings(&server.url(), |_| {})),
+            gate: settings(&server.url(), |_| {}).gate(),
             journal: Journal::open_in(&place).expect("a place for the records"),
             context: Context { target: server.url(), ..Context::default() },
             clock: Clock::start(),
@@ -78,7 +78,7 @@ impl Acting {
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
         let lock = table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held());
         let mut view = lock.and_then(|lock| table.view(lock, answered))?;
-        lockscope::sources::waiters::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
+        lockscope::sources::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
         Some(view)
     }
 

@@ -5,8 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use crate::app::Order;
 use crate::base::time::Time;
 use crate::lock::{Holder, Key, NodeId};
+use crate::model::Column;
 use crate::model::{Lock, LockRef, LockView, State, Table};
-use crate::output::Column;
 
 /// A lock with what it is ordered by. `P`: where it is kept.
 pub(super) struct Rank<P> {

@@ -9,8 +9,8 @@ use super::rank::Rank;
 use crate::app::Order;
 use crate::base::time::Time;
 use crate::lock::{Key, NodeId};
+use crate::model::Column;
 use crate::model::{Lock, LockRef, LockView, State, Table};
-use crate::output::Column;
 
 /// How much is done at a time, in locks.
 #[derive(Clone, Copy)]

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::app::{Event, Order};
 use crate::lock::NodeId;
+use crate::model::Column;
 use crate::model::Limits;
-use crate::output::Column;
 use crate::testkit::stage::Stage;
 
 fn three() -> Stage {

@@ -165,7 +165,7 @@ pub fn document(out: &mut impl Write, found: &Found) -> io::Result<()> {
     let keyspaces = found.keyspaces.iter().map(Object::of).collect();
     let document =
         Document { schema: json::SCHEMA, sampled: found.sampled, of: found.of, complete: found.complete, keyspaces };
-    json::write_value(out, &document)?;
+    crate::base::json::write_value(out, &document)?;
     out.write_all(b"\n")
 }
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::base::json::write_pretty;
 use crate::base::text::wrap;
-use crate::output::json::write_pretty;
 use crate::server::health::{Check, Report, Status};
 use crate::server::{Mode, Role};
 

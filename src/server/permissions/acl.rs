@@ -6,8 +6,8 @@
 use super::needs::{Party, SAMPLING, SAMPLING_ENDS_WITH, WAKE_CHANNELS};
 use super::pattern::{acl_safe, sample_key};
 use crate::base::glob::{Glob, Globs};
+use crate::server::channels;
 use crate::server::{Product, Version};
-use crate::sources::notify;
 
 /// Where we look: the patterns, the database, and what keyspace events are subscribed with.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ const COMPANIONS: [(&str, &str, &str); 2] = [
 impl Scope {
     /// One subscription for each pattern, to the events by key of one database.
     pub fn new(patterns: Globs, db: i64) -> Scope {
-        let subscriptions = notify::channels(db, &patterns);
+        let subscriptions = channels::channels(db, &patterns);
         Scope { patterns, db, subscriptions }
     }
 

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
+use crate::model::Column;
 
 /// What kind of place a target is; production asks more before it lets anything happen.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,14 +80,16 @@ impl fmt::Display for PaceArg {
     }
 }
 
-/// What is longer is a slip, and no clock can be relied on to count that far.
-const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+impl ValueEnum for Column {
+    fn value_variants<'a>() -> &'a [Column] {
+        &Column::ALL
+    }
 
-/// A duration such as `500ms`, `30s`, `5m` or `2h`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(duration) if duration > LONGEST => Err("a duration is 100 years at most".into()),
-        Ok(duration) => Ok(duration),
-        Err(_) => Err("a duration is written 500ms, 30s, 5m or 2h".into()),
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let value = PossibleValue::new(self.name());
+        Some(match self.order() {
+            Some(order) => value.help(order),
+            None => value,
+        })
     }
 }

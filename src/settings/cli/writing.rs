@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{LockKind, OnLost, duration};
+use super::values::{LockKind, OnLost};
+use crate::base::time::duration;
 
 #[derive(Args, Clone, Debug)]
 pub struct Release {

@@ -10,21 +10,11 @@ use super::{Ended, Follower, Signal};
 use crate::base::clock::Clock;
 use crate::base::glob::Globs;
 use crate::model::{EventBatch, KeyEvent, Source};
+use crate::server::channels::{channels, wider_channels};
 use crate::topology::{ANSWER, Node, ServerConnection, in_time};
 
 /// As many events as are handed on at once.
 const BATCH: usize = 1024;
-
-/// The channels to subscribe to: one per pattern.
-pub fn channels(db: i64, patterns: &Globs) -> Vec<String> {
-    patterns.iter().map(|glob| format!("__keyspace@{db}__:{}", glob.as_str())).collect()
-}
-
-/// What is tried, one after the other, where those are refused: an ACL compares the text of a pattern, not what it
-/// matches, so these are the common ways to permit all of them.
-pub fn wider_channels(db: i64) -> [String; 3] {
-    [format!("__keyspace@{db}__:*"), "__keyspace@*".into(), "__key*".into()]
-}
 
 /// Subscribes to the patterns' channels, or to wider ones.
 pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {

@@ -25,7 +25,7 @@ use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::Key;
 use crate::server::EventFlags;
-use crate::sources::notify::{channels, wider_channels};
+use crate::server::channels::{channels, wider_channels};
 use crate::topology::{Node, Stream};
 
 /// How long an answer may take.

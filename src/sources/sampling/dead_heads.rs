@@ -6,7 +6,7 @@ use redis::{RedisResult, Value};
 
 use super::Queue;
 use crate::base::time::Time;
-use crate::sources::waiters::{Health, Listeners, Waiter, Waiters};
+use crate::sources::inspect::{Health, Listeners, Waiter, Waiters};
 
 /// As many waiters of each queue as are looked at.
 const HEADS: usize = 3;

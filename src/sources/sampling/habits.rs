@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
-use crate::actions::scripts;
+use crate::dialects::scripts;
 
 /// What a script was seen to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn ours_are_known_and_strangers_bounded() {
         let mut scripts = Scripts::default();
-        let ours = scripts.of_text(crate::actions::scripts::REENTRANT_RELEASE.text.as_bytes());
+        let ours = scripts.of_text(crate::dialects::scripts::REENTRANT_RELEASE.text.as_bytes());
         assert_eq!(scripts.habits(ours), Habits { leaves: true, ..Habits::default() });
         for number in 0..2 * Scripts::MOST {
             let id = scripts.of_text(format!("return {number}").as_bytes());

@@ -4,12 +4,12 @@ use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use crate::app::keys::Keys;
 use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, LockId, Title};
 use crate::base::time::{Time, Ttl};
 use crate::lock::Token;
 use crate::model::{Address, Finding, LockView, Notice, RenewalView, State, Verdict};
+use crate::settings::keys::Keys;
 use crate::testkit::sample;
 use crate::views;
 

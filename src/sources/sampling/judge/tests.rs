@@ -299,7 +299,7 @@ fn another_database_is_not_ours() {
 #[test]
 fn what_the_operator_frees_is_nobodys_mishap() {
     let mut stage = Stage::new();
-    let change = format!("1 EVALSHA {} 1 lock:a t1", crate::actions::scripts::CHANGE.sha1());
+    let change = format!("1 EVALSHA {} 1 lock:a t1", crate::dialects::scripts::CHANGE.sha1());
     assert!(stage.tell(&[&change, "lua GET lock:a", "> lock:a del", "lua DEL lock:a"]).is_empty());
 }
 

@@ -3,8 +3,8 @@
 //! Only what is harmless to all the others: a message on a channel of their own, or an item for a moment in a list of
 //! their own. Pure.
 
-use super::{Claim, Dialect, Sight, Step, Waiting, all};
-use crate::model::LockView;
+use super::LockView;
+use crate::dialects::{Claim, Dialect, Sight, Step, Waiting, all};
 
 /// The wake-ups of all libraries that the lock may be of, beside the one that it reads as.
 pub fn wakes(lock: &LockView) -> Vec<Step> {
@@ -40,5 +40,5 @@ fn others(lock: &LockView) -> impl Iterator<Item = &'static dyn Dialect> {
 
 /// The lock as it was before anybody said what it is.
 fn untold(lock: &LockView) -> Sight<'_> {
-    Sight { told: false, ..Sight::of(lock, lock.at) }
+    Sight { told: false, ..lock.sight(lock.at) }
 }

@@ -18,7 +18,7 @@ pub(crate) use waiters::Listeners;
 pub use waiters::{Count, Counted, Health, Waiter, Waiters};
 
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Claim, Sight, Waiting};
+use crate::dialects::{self, Claim, Waiting};
 use crate::lock::{Key, RawValue};
 use crate::model::{LockView, Seen, State};
 use crate::server::{Mode, Role, ServerFacts};
@@ -70,7 +70,7 @@ pub struct Subject {
 impl Subject {
     /// `db` and `facts`: of the node it lives on.
     pub fn of(lock: &LockView, db: i64, facts: &ServerFacts, now: Time) -> Subject {
-        let sight = Sight::of(lock, now);
+        let sight = lock.sight(now);
         let (waiting, companions) = match dialects::by_name(lock.dialect).map(dialects::dialect) {
             Some(dialect) => (dialect.waiting(&sight), dialect.companions(&sight)),
             None => (Waiting::Polls { every: None }, Vec::new()),

@@ -10,8 +10,9 @@ use super::ask::{Answers, ask_listeners};
 use super::blocked::Clients;
 use super::{Count, Listeners};
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{counter, guesses};
+use crate::dialects::counter;
 use crate::lock::RawValue;
+use crate::model::guesses;
 use crate::model::proof::LARGEST;
 use crate::model::{End, LockView, Whole};
 
