@@ -67,6 +67,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
     tty: &mut impl Tty,
     input: impl Stream<Item = io::Result<Input>> + Unpin,
 ) -> io::Result<()> {
+    let mut reader = engine.reader();
     let mut hand = Hand { input, held: None };
     let mut canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
     canvas.draw(app, engine, terminal, tty)?;
@@ -113,7 +114,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
             }
             news = engine.next() => {
                 let told = app.notice.is_some();
-                let (changes, left_out) = engine.take_transitions();
+                let (changes, left_out) = reader.take();
                 let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
                 if let Some((node, key, found)) = engine.take_inspected() {
                     effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));
