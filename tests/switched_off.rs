@@ -12,8 +12,8 @@ use common::engine::{follow, held};
 use common::feed::{EVENTS, Feed};
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
 use lockscope::app::Since;
-use lockscope::model::NodeId;
-use lockscope::pace::Pace;
+use lockscope::lock::NodeId;
+use lockscope::sources::pace::Pace;
 
 /// Whether undo does it, with everything compared and without this.
 async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static str) -> (bool, bool) {
@@ -41,18 +41,18 @@ async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, boo
     let server = Server::with(&["--notify-keyspace-events", EVENTS]);
     let mut acting = Acting { place: acting.place.clone(), ..Acting::on(&server).await };
     server.cli(&["SET", "lock:h", "dead"]);
-    let mut monitor = follow(&server, Feed::Notifications, Pace::Fast).await;
-    monitor.run_until_inventory().await;
+    let mut engine = follow(&server, Feed::Notifications, Pace::Fast).await;
+    engine.run_until_inventory().await;
     let id = freed(&mut acting, "lock:h").await.id;
     server.cli(&["SET", "lock:h", "alive", "PX", "60000"]);
     server.cli(&["DEL", "lock:h"]);
     server.cli(&["SET", "lock:fence", "f"]);
-    while !held(&monitor).iter().any(|(key, _)| key == "lock:fence") {
-        monitor.run_for(Duration::from_millis(20)).await;
+    while !held(&engine).iter().any(|(key, _)| key == "lock:fence") {
+        engine.run_for(Duration::from_millis(20)).await;
     }
     let kept = acting.kept(&id);
     let is_refused = || {
-        let since = Since::of(&kept, monitor.table(), &monitor.nodes()[0], monitor.clock.now());
+        let since = Since::of(&kept, engine.table(), &engine.nodes()[0], engine.clock.now());
         matches!(since, Since::Held(_))
     };
     assert!(is_refused(), "with everything compared");

@@ -11,7 +11,7 @@ use crate::common::server::target_directory;
 use crate::common::{lockscope_at, lockscope_process};
 use crate::keyspace::{Keyspace, LOCKS};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread, ratio};
+use crate::report::{Figure, Histogram, Limit, Report, ratio};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
@@ -43,7 +43,9 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     }
     report.add(Figure {
         name: "ls of 50,000 locks among 5,000,000 keys / the server's own time in SCAN".into(),
-        measured: Spread::of(narrow.iter().map(|run| run.wall.as_micros() as f64 / run.calls.scan.us as f64).collect()),
+        measured: Histogram::of(
+            narrow.iter().map(|run| run.wall.as_micros() as f64 / run.calls.scan.us as f64).collect(),
+        ),
         limit: Limit::AtMost(1.25),
         show: ratio,
         command: format!("`lockscope ls --pace fast -p '{PATTERN}' --json` / `INFO commandstats`"),
@@ -124,9 +126,9 @@ fn scanning_client() -> Option<PathBuf> {
 }
 
 /// Run by run, so that a machine that is slower for a while slows both sides.
-fn compared(ours: &[Run], theirs: &[Run]) -> Spread {
+fn compared(ours: &[Run], theirs: &[Run]) -> Histogram {
     let ratio = |(ours, theirs): (&Run, &Run)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64();
-    Spread::of(ours.iter().zip(theirs).map(ratio).collect())
+    Histogram::of(ours.iter().zip(theirs).map(ratio).collect())
 }
 
 fn shown(arguments: &[String]) -> String {

@@ -11,7 +11,7 @@ use crate::common::lockscope_process;
 use crate::common::process::{dies_with_us, scratch};
 use crate::keyspace::Keyspace;
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
+use crate::report::{Figure, Histogram, Limit, Report, ratio, whole};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
@@ -49,7 +49,7 @@ fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
     });
     Figure {
         name: "throughput of a saturating SET load with `--pace polite` / without us".into(),
-        measured: Spread::middle_half(ratios.collect()),
+        measured: Histogram::middle_half(ratios.collect()),
         limit: Limit::AtLeast(0.95),
         show: ratio,
         command: format!(
@@ -69,12 +69,12 @@ fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
         without.extend(alone);
         with.extend(beside);
     }
-    let Spread { min, max, .. } = Spread::of(ratios);
+    let Histogram { min, max, .. } = Histogram::of(ratios);
     let requests = with.len();
     let median = p99(with) / p99(without);
     Figure {
         name: "p99 of a light load with `--pace polite` / without us".into(),
-        measured: Spread { median, min, max },
+        measured: Histogram { median, min, max },
         limit: Limit::AtMost(1.5),
         show: ratio,
         command: format!("100 GETs a second, {} in all, beside us, and as many alone", whole(requests as f64)),

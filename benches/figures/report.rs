@@ -6,27 +6,27 @@ use crate::machine;
 
 /// A value measured several times.
 #[derive(Clone, Copy)]
-pub struct Spread {
+pub struct Histogram {
     pub median: f64,
     pub min: f64,
     pub max: f64,
 }
 
-impl Spread {
-    pub fn of(mut values: Vec<f64>) -> Spread {
+impl Histogram {
+    pub fn of(mut values: Vec<f64>) -> Histogram {
         values.sort_by(f64::total_cmp);
-        Spread { median: median(&values), min: values[0], max: values[values.len() - 1] }
+        Histogram { median: median(&values), min: values[0], max: values[values.len() - 1] }
     }
 
     /// With the range of the middle half: of many short measurements the extremes say nothing.
-    pub fn middle_half(mut values: Vec<f64>) -> Spread {
+    pub fn middle_half(mut values: Vec<f64>) -> Histogram {
         values.sort_by(f64::total_cmp);
         let quarter = values.len() / 4;
-        Spread { median: median(&values), min: values[quarter], max: values[values.len() - 1 - quarter] }
+        Histogram { median: median(&values), min: values[quarter], max: values[values.len() - 1 - quarter] }
     }
 
-    pub fn once(value: f64) -> Spread {
-        Spread { median: value, min: value, max: value }
+    pub fn once(value: f64) -> Histogram {
+        Histogram { median: value, min: value, max: value }
     }
 
     /// Single measurements differ too much for their middle to mean much.
@@ -73,7 +73,7 @@ const HEADING: &str = "measured (min..max)";
 /// One row.
 pub struct Figure {
     pub name: String,
-    pub measured: Spread,
+    pub measured: Histogram,
     pub limit: Limit,
     pub show: fn(f64) -> String,
     /// What was run and measured.
@@ -137,13 +137,13 @@ fn line(figure: &Figure) -> String {
 }
 
 fn measured(figure: &Figure) -> String {
-    let (Spread { median, min, max }, show) = (figure.measured, figure.show);
+    let (Histogram { median, min, max }, show) = (figure.measured, figure.show);
     let noisy = if figure.measured.is_wide() { ", noisy" } else { "" };
     if min == max { show(median) } else { format!("{} ({}..{}{noisy})", show(median), show(min), show(max)) }
 }
 
 fn verdict(figure: &Figure) -> &'static str {
-    let Spread { min, max, .. } = figure.measured;
+    let Histogram { min, max, .. } = figure.measured;
     match (figure.limit.holds(min, figure.show), figure.limit.holds(max, figure.show)) {
         (true, true) => "holds",
         (false, false) => "MISSED",

@@ -4,7 +4,7 @@
 //! it; the others ask again once per longest tick. A beat that finds its lock gone dies.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py, shape};
-use crate::model::Mode;
+use crate::lock::Mode;
 
 pub struct RedBeat;
 

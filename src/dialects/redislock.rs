@@ -4,7 +4,7 @@
 //! several keys with the same value, and its release wants them all.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 pub struct RedisLock;
 
@@ -58,8 +58,9 @@ impl Dialect for RedisLock {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn metadata_after_the_token_names_the_holder() {
@@ -72,7 +73,7 @@ mod tests {
     fn metadata_does_not_hide_that_the_token_is_random() {
         use crate::dialects::{Dialect, unique};
         let own = |token: &'static str| super::RedisLock.made_for_each_hold(token.as_bytes());
-        let (random, host) = ("q83kL-0pZt_1xYbW7mNcRgpacker@depot-2", "worker-at-the-packing-depot-2");
+        let (random, host) = ("q-oZ5RVloZeU_-BgegCzVgpacker@depot-2", "worker-at-the-packing-depot-2");
         assert!(!unique::is_unique(random.as_bytes()), "the whole of it looks like words");
         assert!(unique::is_unique(own(random)));
         assert!(!unique::is_unique(own(host)) && !unique::is_unique(own("1")));
