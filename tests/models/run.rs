@@ -143,10 +143,16 @@ impl Play<'_> {
         let from = self.now;
         let freed = self.freed.iter().flat_map(|freed| &freed.holds);
         let ends: Vec<i64> = self.ledger.holds.iter().chain(freed).filter_map(|hold| hold.until).collect();
-        let result = self.act(step);
+        let done = self.tally.freed;
+        let mut result = self.act(step);
         self.now = self.stage.wire.now();
         if *step != Step::Wait {
             self.stall = self.stall.take().or_else(|| Stall::of(from, self.now, ends));
+        }
+        // It takes long where nobody is woken: that is the fault, and no stall.
+        if result.is_ok() && self.tally.freed > done {
+            result = self.library.wakes();
+            self.now = self.stage.wire.now();
         }
         result
     }
@@ -493,7 +499,6 @@ impl Play<'_> {
                 self.stage.ears.heard(&wake, &after, &mut self.stage.wire)?;
                 let holds = preview.shown.iter().filter_map(|hold| scene.as_freed(hold)).collect();
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
-                self.library.wakes()?;
             }
             Action::Extend(by) => {
                 scene.extended(&mut self.ledger, &preview.shown, &preview.around, *by)?;
