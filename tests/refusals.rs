@@ -56,6 +56,27 @@ fn a_read_only_target_stays_as_it_is() {
     assert_eq!(desk.audit().len(), recorded, "nothing was attempted");
 }
 
+#[test]
+fn a_dry_run_on_a_read_only_target_shows_what_would_be_done_and_that_it_may_not() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:a", "t", "PX", "600000"]);
+    let desk = Desk::at(&server);
+    let before = server.everything();
+    for arguments in [
+        &["release", "lock:a", "--holder", "t", "--dry-run"][..],
+        &["release", "--filter", "key:lock:a"],
+        &["extend", "lock:a", "--holder", "t", "--ttl", "1h", "--dry-run"],
+    ] {
+        let shown = desk.run(&[arguments, &["--read-only"]].concat());
+        assert!(shown.code == 0 && shown.out.contains("lock:a") && shown.out.contains("refused"), "{shown:?}");
+        assert!(!shown.err.contains("--plan"), "there is nothing to perform: {shown:?}");
+        let told = desk.run(&[arguments, &["--read-only", "--json"]].concat()).json();
+        assert!(told["refused"].as_str().is_some_and(|why| why.contains("read-only")), "{told}");
+        assert!(told["plan"].is_null(), "{told}");
+    }
+    assert_eq!(server.everything(), before);
+}
+
 #[tokio::test]
 async fn the_console_writes_only_when_that_was_turned_on() {
     let server = Server::start();

@@ -163,13 +163,33 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// The user of this machine.
 pub fn user() -> String {
-    let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
-    // SAFETY: asks for a number and can't fail.
+    let named = |name: &&str| std::env::var(name).ok().filter(|name| !name.is_empty());
+    let told = ["USER", "LOGNAME", "USERNAME"].iter().find_map(named);
     #[cfg(unix)]
-    let id = unsafe { libc::getuid() }.to_string();
+    let known = || {
+        // SAFETY: asks for a number and can't fail.
+        let id = unsafe { libc::getuid() };
+        name_of(id).unwrap_or_else(|| id.to_string())
+    };
     #[cfg(not(unix))]
-    let id = "?".to_string();
-    named.filter(|name| !name.is_empty()).unwrap_or(id)
+    let known = || "?".to_string();
+    told.unwrap_or_else(known)
+}
+
+/// The user's name in the system's list of users: under cron and in containers no variable tells it.
+#[cfg(unix)]
+fn name_of(id: libc::uid_t) -> Option<String> {
+    let mut text = [0_u8; 4096];
+    let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: all places are ours and live on; at most the length given is written into the array.
+    let code = unsafe { libc::getpwuid_r(id, entry.as_mut_ptr(), text.as_mut_ptr().cast(), text.len(), &mut found) };
+    if code != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: an entry was found, so it is filled in, and its name is a text that ends with nought in the array.
+    let name = unsafe { std::ffi::CStr::from_ptr((*found).pw_name) };
+    Some(crate::base::text::visible(name.to_bytes())).filter(|name| !name.is_empty())
 }
 
 /// The name of this machine.

@@ -343,8 +343,12 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("the address of a bound listener").port()
 }
 
+/// Of a server that has its data; one that still reads them from the disk is not ready.
 fn process_id(connection: &mut Connection) -> RedisResult<u32> {
-    let info: String = redis::cmd("INFO").arg("server").query(connection)?;
+    let info: String = redis::cmd("INFO").query(connection)?;
+    if field(&info, "loading") == Some("1") {
+        return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock).into());
+    }
     Ok(field(&info, "process_id").and_then(|pid| pid.parse().ok()).unwrap_or(0))
 }
 
