@@ -5,18 +5,16 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use common::Server;
 use common::samples::{ALL, Sample};
-use common::{Server, lockscope};
 use lockscope::dialects::{self, Dialect, Sight};
 use lockscope::look::{Wanted, look};
 use lockscope::model::{KNOBS, Knob, RawValue, Seen, Time, Ttl, findings};
 use regex::Regex;
-use serde_json::Value;
 
 fn page(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -175,41 +173,6 @@ fn the_page_on_findings_names_each_of_them_and_its_thresholds() {
         let row = format!("| `{finding}` | `{key}` | {default} | {what} |");
         assert!(page.contains(&row), "put this into docs/findings.md:\n{row}");
     }
-}
-
-/// The names of all fields in a document, of all objects in it.
-fn fields(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Array(list) => list.iter().for_each(|value| fields(value, into)),
-        Value::Object(object) => {
-            for (name, value) in object {
-                into.insert(name.clone());
-                fields(value, into);
-            }
-        }
-        _ => {}
-    }
-}
-
-#[test]
-fn the_page_on_json_names_every_field() {
-    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
-    let mut connection = server.connection();
-    let keys: Vec<Vec<u8>> = ALL.iter().map(|(_, create)| create(&mut connection).key).collect();
-    let mut commands: Vec<Vec<String>> = [&["ls"][..], &["ls", "--observe", "1s"], &["discover"], &["doctor"]]
-        .iter()
-        .map(|words| words.iter().map(|word| word.to_string()).collect())
-        .collect();
-    commands.extend(keys.iter().step_by(9).map(|key| vec!["show".into(), lockscope::text::visible(key)]));
-    let mut named = BTreeSet::new();
-    for words in commands {
-        let output = lockscope().args(&words).args(["--json", "-u", &server.url()]).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-        fields(&serde_json::from_slice(&output.stdout).unwrap(), &mut named);
-    }
-    let described = text_of("docs/json.md");
-    let missing: Vec<&String> = named.iter().filter(|name| !described.contains(&format!("`{name}`"))).collect();
-    assert!(named.len() > 60 && missing.is_empty(), "docs/json.md does not speak of {missing:?}");
 }
 
 #[test]

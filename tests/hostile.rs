@@ -205,7 +205,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        let server = Server::with(&["--notify-keyspace-events", common::feed::EVENTS]);
+        let server = Server::notifying(&[]);
         Scene { server, home: common::process::temporary_directory() }
     }
 
@@ -344,7 +344,7 @@ fn a_flood_of_messages_takes_no_memory_without_end() {
     const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\nlock:a\r\n";
     const STANDS: &[u8] = b"*3\r\n$10\r\npsubscribe\r\n$21\r\n__keyspace@0__:lock:*\r\n:1\r\n";
     for (events, command, first, again) in
-        [(common::feed::EVENTS, "PSUBSCRIBE", STANDS, MESSAGE), ("", "CLIENT TRACKING", b"+OK\r\n", PUSH)]
+        [(common::server::events(), "PSUBSCRIBE", STANDS, MESSAGE), ("", "CLIENT TRACKING", b"+OK\r\n", PUSH)]
     {
         let mut scene = Scene { server: Server::with(&["--notify-keyspace-events", events]), ..Scene::new() };
         scene.reset();

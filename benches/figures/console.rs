@@ -11,11 +11,11 @@ use redis::{Connection, Pipeline};
 
 use crate::common::Server;
 use crate::keyspace::{Keyspace, uuid};
+use crate::limit::{Limit, Spread, whole};
 use crate::machine::{Scheduled, disturbance};
 use crate::opened::Console;
-use crate::report::{Figure, Limit, Report, Spread, whole};
+use crate::report::{Figure, Report};
 
-const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
 const LOCKS: usize = 100_000;
 /// Of those, so many are renewed in turn, and so many go from hand to hand; the others are only held.
 const RENEWED: usize = 10_000;
@@ -42,7 +42,7 @@ pub fn measure(report: &mut Report) {
 }
 
 fn at_work(report: &mut Report) {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let load = Load::start(server.connection());
     let console = Console::open(&server.url());
     console.wait_for("first scan");
@@ -140,7 +140,7 @@ fn press(console: &Console, number: usize) -> Pressed {
 }
 
 fn at_rest(report: &mut Report, locks: usize, name: &str) {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let mut pipe = redis::pipe();
     for number in 0..locks {
         let lease = SHORT_LEASE_MS * (1 + number % 10) + 10_000;

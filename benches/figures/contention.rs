@@ -14,8 +14,9 @@ use lockscope::dialects::Recogniser;
 use lockscope::model::Time;
 
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Spread, whole};
 use crate::machine;
-use crate::report::{Figure, Limit, Report, Spread, whole};
+use crate::report::{Figure, Report};
 
 const LINES: usize = 500_000;
 /// As much as is read from a socket at once.

@@ -16,8 +16,9 @@ use redis::{Connection, IntoConnectionInfo};
 
 use crate::common::Server;
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Spread, whole};
 use crate::machine::{self, Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread, whole};
+use crate::report::{Figure, Report};
 
 const KEYS: usize = 10_000;
 /// Each key is taken, renewed and released so often.

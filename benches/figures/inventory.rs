@@ -10,8 +10,9 @@ use crate::common::process::{dies_with_us, scratch};
 use crate::common::server::target_directory;
 use crate::common::{lockscope_at, lockscope_process};
 use crate::keyspace::{Keyspace, LOCKS};
+use crate::limit::{Limit, Spread, ratio};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread, ratio};
+use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";

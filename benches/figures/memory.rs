@@ -11,8 +11,9 @@ use lockscope::model::{
 };
 
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Spread, whole};
 use crate::machine::resident;
-use crate::report::{Figure, Limit, Report, Spread, whole};
+use crate::report::{Figure, Report};
 
 /// The first argument of the fresh process.
 pub const CHILD: &str = "fill-a-table";

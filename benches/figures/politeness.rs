@@ -10,8 +10,9 @@ use redis::{Connection, cmd};
 use crate::common::lockscope_process;
 use crate::common::process::{dies_with_us, scratch};
 use crate::keyspace::Keyspace;
+use crate::limit::{Limit, Spread, ratio, whole};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread, ratio, whole};
+use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";

@@ -10,8 +10,9 @@ use lockscope::pace::Pace;
 
 use crate::common::{Feed, Server, engine};
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Spread};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Limit, Report, Spread};
+use crate::report::{Figure, Report};
 
 const LOCKS: usize = 10_000;
 /// So many of them have somebody who waits, or who tries to take them.

@@ -9,7 +9,8 @@ use std::time::Duration;
 use redis::{Connection, cmd};
 
 use crate::keyspace::{Cost, Keyspace};
-use crate::report::{Figure, Limit, Spread, whole};
+use crate::limit::{Limit, Spread, whole};
+use crate::report::Figure;
 
 /// Calls from which it is told how long a usual one takes.
 const TRIAL: u64 = 300;

@@ -12,7 +12,8 @@ use lockscope::model::{
 };
 
 use crate::keyspace::uuid;
-use crate::report::{Figure, Limit, Report, Spread, ratio};
+use crate::limit::{Limit, Spread, ratio};
+use crate::report::{Figure, Report};
 
 const LOCKS: usize = 100_000;
 const LIMIT_MS: f64 = 20.0;
