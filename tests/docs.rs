@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -166,13 +167,17 @@ async fn the_page_on_libraries_is_what_the_dialects_say() {
 #[test]
 fn the_page_on_findings_names_each_of_them_and_its_thresholds() {
     let page = text_of("docs/findings.md");
-    for name in findings::names() {
-        assert!(page.contains(&format!("| `{name}` | ")), "docs/findings.md does not speak of {name}");
-    }
-    for Knob { finding, key, what, default, .. } in KNOBS {
-        let row = format!("| `{finding}` | `{key}` | {default} | {what} |");
-        assert!(page.contains(&row), "put this into docs/findings.md:\n{row}");
-    }
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let (thresholds, described): (Vec<&str>, Vec<&str>) =
+        rows.into_iter().partition(|row| row.split(" | ").nth(1).is_some_and(|cell| cell.starts_with('`')));
+    let name = |row: &str| row.trim_start_matches("| `").split('`').next().unwrap_or_default().to_string();
+    let named: BTreeSet<String> = described.iter().map(|row| name(row)).collect();
+    assert_eq!(named, findings::names().map(String::from).collect(), "the findings of docs/findings.md");
+    assert_eq!(named.len(), described.len(), "a finding stands twice: {described:#?}");
+    let row =
+        |Knob { finding, key, what, default, .. }: &Knob| format!("| `{finding}` | `{key}` | {default} | {what} |");
+    let known: Vec<String> = KNOBS.iter().map(row).collect();
+    assert_eq!(thresholds, known, "the thresholds of docs/findings.md");
 }
 
 #[test]

@@ -302,8 +302,7 @@ async fn an_operator_is_granted_what_it_sends_and_no_more() {
         let mut acting = Acting::as_user(&server, &login).await;
         let lock = acting.see(&sample.key, sample.told.then_some(sample.dialect)).await.expect("a lock");
         server.cli(&["CONFIG", "RESETSTAT"]);
-        let extend = plan::extend(&lock, None, Duration::from_secs(86_400), acting.clock.now());
-        if let Ok(plan) = extend {
+        if let Some(plan) = acting.plan_extend(name, &lock, Duration::from_secs(86_400)) {
             let extended = acting.perform(&plan).await;
             assert!(matches!(extended.outcome, Outcome::Done { .. }), "{name}: {extended:?}");
         }

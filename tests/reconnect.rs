@@ -181,7 +181,7 @@ fn a_tracker_that_was_cut_off_is_back() {
 #[test]
 fn a_flood_that_overflows_the_subscriber_is_healed() {
     let feed = Feed::Notifications;
-    let server = Server::notifying(&["--client-output-buffer-limit", "pubsub 64kb 0 0"]);
+    let server = Server::notifying(&["--client-output-buffer-limit", "pubsub", "64kb", "0", "0"]);
     let mut watch = feed.watch(&server, LOCKS);
     server.cli(&["SET", "lock:stays", "t", "NX", "PX", "600000"]);
     watch.tells("lock:stays", "acquired");

@@ -250,6 +250,17 @@ impl Server {
         answer.first().is_some_and(|first| !matches!(first, Value::Nil))
     }
 
+    /// What the server refused to anybody, as it keeps it on record. Before version 7 it takes subcommands that it does not
+    /// know for forbidden ones.
+    pub fn refused(&self) -> Vec<String> {
+        let log: Vec<BTreeMap<String, Value>> = self.ask(&["ACL", "LOG", "1000"]);
+        let unknown = |entry: &BTreeMap<String, Value>| {
+            let grown = ["acl", "client", "pubsub"].map(|command| Value::BulkString(command.into()));
+            program_version() < (7, 0) && grown.contains(&entry["object"])
+        };
+        log.iter().filter(|entry| !unknown(entry)).map(|entry| format!("{entry:?}")).collect()
+    }
+
     /// Kills the server, as a crash would. Its data is gone; `restart` brings an empty one back on the same port.
     pub fn kill(&mut self) {
         let _ = self.child.kill();

@@ -83,6 +83,17 @@ impl ExpectedHolder {
 /// Creates a lock and describes it.
 pub type Create = fn(&mut Connection) -> Sample;
 
+/// Those that a TTL would destroy: their holders have leases of their own, or share a key with others.
+pub const NOT_EXTENDED: &[&str] = &[
+    "symfony readers",
+    "medallion semaphore",
+    "redisson permits",
+    "huey",
+    "redis-semaphore of ruby",
+    "redisson semaphore",
+    "sidekiq-unique-jobs",
+];
+
 /// All of them, each with a name to speak of it.
 pub const ALL: &[(&str, Create)] = &[
     ("redisson lock", redisson::lock),
