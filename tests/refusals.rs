@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::acting::{Acting, settings};
-use common::samples::ALL;
+use common::samples::{ALL, NOT_EXTENDED};
 use common::server::has;
 use common::{Desk, Listener, Server};
 use lockscope::actions::{Freeing, Gate, Outcome, Performed, plan};
@@ -386,15 +386,22 @@ async fn an_extension_is_compared_where_it_is_written() {
 
 #[tokio::test]
 async fn what_a_ttl_would_destroy_is_not_given_one() {
-    for (name, words) in [
-        ("symfony readers", "a lease of its own"),
-        ("medallion semaphore", "a lease of its own"),
+    let reasons = [
+        ("redisson group lock", "a lease of its own"),
+        ("redisson semaphore", "can't be given a TTL"),
         ("redisson permits", "a lease of its own"),
+        ("medallion semaphore", "a lease of its own"),
+        ("redis-semaphore of npm, semaphore", "a lease of its own"),
+        ("symfony", "a lease of its own"),
+        ("symfony readers", "a lease of its own"),
+        ("sidekiq-unique-jobs", "can't be given a TTL"),
+        ("sidekiq-unique-jobs while executing", "can't be given a TTL"),
+        ("sidekiq-unique-jobs 9", "can't be given a TTL"),
         ("huey", "can't be given a TTL"),
         ("redis-semaphore of ruby", "can't be given a TTL"),
-        ("redisson semaphore", "can't be given a TTL"),
-        ("sidekiq-unique-jobs", "can't be given a TTL"),
-    ] {
+    ];
+    assert_eq!(reasons.map(|(name, _)| name), NOT_EXTENDED);
+    for (name, words) in reasons {
         let server = Server::start();
         let (_, create) = ALL.iter().find(|(known, _)| *known == name).unwrap();
         let sample = create(&mut server.connection());
