@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use lockscope::app::theme::Theme;
 use lockscope::app::{App, Effect, Event, LockId, Title};
 use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
-use lockscope::keys::Keys;
+use lockscope::engine::{self, Engine, Inventory, Reader};
 use lockscope::model::Limits;
-use lockscope::monitor::{self, Inventory, Monitor};
-use lockscope::pace::Pace;
-use lockscope::theme::Theme;
+use lockscope::settings::keys::Keys;
+use lockscope::sources::pace::Pace;
 use lockscope::topology::Topology;
-use lockscope::{picture, views};
+use lockscope::views::{self, picture};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -32,80 +32,81 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let demo = Demo::open(&Options { server, ..Options::default() }).await?;
     let topology = Topology::open(&demo.server.endpoint()).await?;
     let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
-    let options = monitor::Options {
+    let options = engine::Options {
         recogniser,
         pace: Pace::POLITE,
         limits: Limits::default(),
         follow: true,
         inventory: Inventory::Walk,
     };
-    let mut monitor = Monitor::start(&topology, options).await?;
-    monitor.sample_by(Some(DUTY));
+    let mut engine = Engine::start(&topology, options).await?;
+    engine.sample_by(Some(DUTY));
+    let mut reader = engine.reader();
     let title = Title { target: "demo".into(), environment: Some("dev"), ..Title::default() };
     let theme = Theme { color: true, ascii: false };
     let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
-    app.update(Event::Resize(SIZE.0, SIZE.1), monitor.clock.now());
-    watch(&mut app, &mut monitor, WATCHED).await;
+    app.update(Event::Resize(SIZE.0, SIZE.1), engine.clock.now());
+    watch(&mut app, &mut engine, &mut reader, WATCHED).await;
 
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     save(folder, "locks", "The console: locks, the worst first", &app)?;
-    write(&mut app, &monitor, "2");
-    watch(&mut app, &mut monitor, Duration::from_secs(2)).await;
+    write(&mut app, &engine, "2");
+    watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
     save(folder, "contention", "Who waits for what, and who blocks whom", &app)?;
-    write(&mut app, &monitor, "1/orders\n:sort renewals\n");
+    write(&mut app, &engine, "1/orders\n:sort renewals\n");
     // Its workers finish now and then; one of them is soon renewed several times in a row.
     let renewed = |app: &App| app.scene.rows.first().is_some_and(|lock| lock.beats.len() >= RENEWALS);
     let began = tokio::time::Instant::now();
     while !renewed(&app) && began.elapsed() < 2 * WATCHED {
-        watch(&mut app, &mut monitor, Duration::from_secs(1)).await;
+        watch(&mut app, &mut engine, &mut reader, Duration::from_secs(1)).await;
     }
-    write(&mut app, &monitor, "g\n");
-    watch(&mut app, &mut monitor, Duration::from_secs(3)).await;
+    write(&mut app, &engine, "g\n");
+    watch(&mut app, &mut engine, &mut reader, Duration::from_secs(3)).await;
     save(folder, "detail", "One lock opened: its lease, renewals and history", &app)?;
-    press(&mut app, &monitor, KeyCode::Esc);
-    press(&mut app, &monitor, KeyCode::Esc);
-    write(&mut app, &monitor, "3");
+    press(&mut app, &engine, KeyCode::Esc);
+    press(&mut app, &engine, KeyCode::Esc);
+    write(&mut app, &engine, "3");
     save(folder, "events", "The feed of what happens to locks", &app)?;
-    write(&mut app, &monitor, "5");
+    write(&mut app, &engine, "5");
     save(folder, "servers", "The server, how it is watched, and what can hurt locks there", &app)?;
-    drop(monitor);
+    drop(engine);
     demo.fleet.stop().await;
     Ok(())
 }
 
-async fn watch(app: &mut App, monitor: &mut Monitor, how_long: Duration) {
+async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long: Duration) {
     let until = tokio::time::Instant::now() + how_long;
     while tokio::time::Instant::now() < until {
-        monitor.next().await;
-        let (changes, left_out) = monitor.take_transitions();
-        let mut effects = app.update(Event::Changes(changes, left_out), monitor.clock.now());
-        if let Some((node, key, found)) = monitor.take_inspected() {
-            effects.extend(app.update(Event::Inspected(LockId { node, key }, found), monitor.clock.now()));
+        engine.next().await;
+        let (changes, left_out) = reader.take();
+        let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
+        if let Some((node, key, found)) = engine.take_inspected() {
+            effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));
         }
         for effect in effects {
             if let Effect::Inspect(id) = effect {
-                monitor.inspect(id.node, &id.key);
+                engine.inspect(id.node, &id.key);
             }
         }
-        compose(app, monitor);
+        compose(app, engine);
     }
 }
 
-fn compose(app: &mut App, monitor: &Monitor) {
+fn compose(app: &mut App, engine: &Engine) {
     let rows = views::list_rows(app);
-    app.compose(monitor.table(), monitor.nodes(), monitor.clock.now(), rows);
+    app.compose(engine.table(), engine.nodes(), engine.clock.now(), rows);
 }
 
-fn write(app: &mut App, monitor: &Monitor, text: &str) {
+fn write(app: &mut App, engine: &Engine, text: &str) {
     for c in text.chars() {
-        press(app, monitor, if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) });
+        press(app, engine, if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) });
     }
 }
 
-fn press(app: &mut App, monitor: &Monitor, code: KeyCode) {
-    app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), monitor.clock.now());
-    compose(app, monitor);
+fn press(app: &mut App, engine: &Engine, code: KeyCode) {
+    app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), engine.clock.now());
+    compose(app, engine);
 }
 
 fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {

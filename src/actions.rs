@@ -4,6 +4,7 @@
 //! [`Gate::admit`] is the only way to a write: read-only, protected locks and locks that are freed only by force stop
 //! there. [`perform`] compares the holder once more inside the script that writes.
 
+pub mod audit;
 mod check;
 pub mod comparisons;
 pub mod dry_run;

@@ -1,7 +1,7 @@
 //! The console's state and what changes it: pure.
 //!
 //! [`App::update`] takes an [`Event`] and the time and says what the loop must do ([`Effect`]); it never draws, waits or
-//! speaks to Redis. What there is to see is composed from the table into a [`Scene`] (see [`scene`](crate::scene)), and
+//! speaks to Redis. What there is to see is composed from the table into a [`Scene`] (see [`scene`](crate::app::scene)), and
 //! the views draw `&App`, nothing else. Selection is a lock's identity, never a row number. What each command does is in
 //! `app/commands.rs`.
 
@@ -12,7 +12,10 @@ mod consent;
 mod dialog;
 mod feed;
 mod lab;
+pub mod prompt;
 mod retrace;
+pub mod scene;
+pub mod theme;
 mod writing;
 
 use std::collections::BTreeSet;
@@ -21,15 +24,17 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 
 use crate::actions::{Kept, Performed, Plan};
+use crate::app::prompt::Prompt;
+use crate::app::scene::Scene;
+use crate::app::theme::Theme;
+use crate::base::time::Time;
 use crate::filter::Filter;
-use crate::inspect::Inspection;
-use crate::keys::{self, Command, Keys};
 use crate::lab::{Order as LabOrder, Report, TestId, Wanted};
-use crate::model::{Key, LockView, NodeId, Time, Transition};
-use crate::output::Column;
-use crate::prompt::Prompt;
-use crate::scene::Scene;
-use crate::theme::Theme;
+use crate::lock::{Key, NodeId};
+use crate::model::Column;
+use crate::model::{LockView, Transition};
+use crate::settings::keys::{self, Command, Keys};
+use crate::sources::inspect::Inspection;
 use dialog::Answer;
 
 pub use closer::Closer;

@@ -25,10 +25,9 @@ pub use rate::WINDOW;
 pub use wanted::{BadLine, USUAL, Wanted};
 
 use crate::actions::{Gate, Refusal};
-use crate::model::{Key, Token};
-use crate::settings::Settings;
+use crate::base::text::short_duration;
+use crate::lock::{Key, Token};
 use crate::test_lock::{Form, Request};
-use crate::text::short_duration;
 use crate::topology::{Node, Topology};
 use bench::Bench;
 use record::Record;
@@ -127,7 +126,7 @@ impl Phase {
 type Board = BTreeMap<TestId, (Report, Option<Instant>)>;
 
 pub struct Lab {
-    settings: Settings,
+    gate: Gate,
     node: Node,
     /// The server's address without a password.
     shown: String,
@@ -147,10 +146,10 @@ struct Test {
 }
 
 impl Lab {
-    pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Lab {
+    pub fn new(gate: Gate, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Lab {
         let (board, seen) = watch::channel(Board::new());
         Lab {
-            settings: settings.clone(),
+            gate,
             node: topology.nodes()[0].clone(),
             shown: shown.into(),
             place,
@@ -164,7 +163,7 @@ impl Lab {
 
     /// Does what was asked for, beside the loop. `write`: the operator has turned writing on.
     pub fn obey(&mut self, id: TestId, order: Order, write: bool) {
-        let gate = Gate::of_console(&self.settings, write);
+        let gate = self.gate.for_console(write);
         match order {
             Order::Take(wanted) => {
                 let report = Report::new(id, &wanted);
@@ -278,23 +277,16 @@ fn left_behind(report: &Report, unfinished: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use redis::IntoConnectionInfo;
+
     use super::*;
-    use crate::cli::Global;
-    use crate::config::Config;
-    use crate::settings::Outside;
     use crate::topology::Endpoint;
 
     async fn lab() -> Lab {
-        let global = Global { urls: vec!["redis://127.0.0.1:1".into()], ..Global::default() };
-        let outside = Outside {
-            env: &|_| None,
-            read: &|_| unreachable!(),
-            places: &crate::settings::places,
-            stdout_is_terminal: false,
-        };
-        let settings = Settings::resolve(&global, &outside, &Config::default()).unwrap();
-        let topology = Topology::open(&Endpoint::of(&settings).unwrap()).await.unwrap();
-        Lab::new(&settings, &topology, "nowhere", Some(std::env::temp_dir().join("lockscope-never-made")))
+        let info = "redis://127.0.0.1:1".into_connection_info().unwrap();
+        let topology = Topology::open(&Endpoint { shown: "nowhere".into(), info, tls: None }).await.unwrap();
+        let gate = Gate::new(None, Vec::new());
+        Lab::new(gate, &topology, "nowhere", Some(std::env::temp_dir().join("lockscope-never-made")))
     }
 
     #[tokio::test]

@@ -1,54 +1,75 @@
 //! lockscope: see live Redis locks as locks, across lock libraries.
+//!
+//! # The way of the data
+//!
+//! ```text
+//!  Redis ─► topology ─► server, sources, scan      ask or listen; judge nothing
+//!                            │ Observation
+//!                            ▼
+//!                         engine ─► model           the table keeps, the verdict judges: pure
+//!                            │ LockView, Transition
+//!             ┌──────────────┼───────────────┐
+//!           output         app ─► views    demo      readers
+//!             │              ▲
+//!         commands        console ◄─ keys            effects go to the operator beside the loop
+//!             └──────┬───────┘
+//!                 actions ─► one gate ─► Lua ─► Redis
+//! ```
+//!
+//! # Layers
+//!
+//! Each uses only those that stand before it; `tests/layers.rs` reads this table and holds every `crate::` path to it.
+//!
+//! | layer | what it owns |
+//! |---|---|
+//! | `base` | text made safe, JSON, globs, time, faults: nothing of locks |
+//! | `lock` | the nouns: key, holder, value |
+//! | `dialects` | how each library stores its locks: pure |
+//! | `model` | the table, histories, who wants what, verdicts and findings: pure, the time is an argument |
+//! | `filter` | the filter language: pure |
+//! | `topology` | URLs, nodes, connections |
+//! | `server` | facts of a server, our permissions there, and what they mean (the doctor's checks) |
+//! | `sources` | reading keys, notifications, waiters, sampling; the pace of it all |
+//! | `scan` | the walk of the keyspace |
+//! | `engine` | starts the sources, owns the table |
+//! | `actions` | every write: planned, admitted at one gate, performed, on record |
+//! | `test_lock` | locks of our own |
+//! | `lab` | test locks and contenders beside the console |
+//! | `watchdog_probe` | the canary lock of `probe` |
+//! | `settings` | command line, config and environment in one, and the key table |
+//! | `output` | tables, pages, JSON, CSV |
+//! | `app` | what the console's keys do: pure |
+//! | `views` | what the console shows |
+//! | `console` | the loop, and the operator who writes |
+//! | `demo` | a private server with a simulated fleet |
+//! | `commands` | one command per file |
+//! | `testkit` | what unit tests share |
 
 // They panic when the reader is gone or the disk is full. Data goes through a writer, words through `talk`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod actions;
 pub mod app;
-pub mod audit;
-pub mod cli;
-pub mod clock;
+pub mod base;
 pub mod commands;
-pub mod config;
-pub mod contention;
+pub mod console;
 #[cfg(unix)]
 pub mod demo;
 pub mod dialects;
-pub mod fault;
+pub mod engine;
 pub mod filter;
-pub mod glob;
-pub mod inspect;
-pub mod keys;
 pub mod lab;
-pub mod look;
+pub mod lock;
 pub mod model;
-pub mod monitor;
-pub mod nearest;
-pub mod notify;
-pub mod operator;
 pub mod output;
-pub mod pace;
-pub mod permissions;
-pub mod picture;
-pub mod prompt;
-pub mod run;
 pub mod scan;
-pub mod scene;
-pub mod scripts;
-pub mod secret;
-pub mod server_url;
-pub mod servers;
+pub mod server;
 pub mod settings;
-pub mod spread;
-pub mod talk;
+pub mod sources;
 pub mod test_lock;
-pub mod text;
-pub mod theme;
 pub mod topology;
 pub mod views;
 pub mod watchdog_probe;
 
 #[cfg(test)]
-mod sample;
-#[cfg(test)]
-mod stage;
+mod testkit;

@@ -4,10 +4,10 @@
 
 use std::process::ExitCode;
 
-use lockscope::cli::Cli;
+use lockscope::base::fault::Fault;
 use lockscope::commands;
 use lockscope::commands::watcher;
-use lockscope::fault::Fault;
+use lockscope::settings::cli::Cli;
 
 /// A flood of events is a flood of small pieces of memory: with this, a third more of them are taken in.
 #[global_allocator]

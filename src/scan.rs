@@ -2,7 +2,7 @@
 //!
 //! The keyspace is walked once, however many patterns there are: a single pattern is left to the server, several are
 //! matched here. Looks overlap with the next SCAN call. A [`Pass`] remembers what was looked at, so that a walk cut short
-//! by a lost connection goes on where its looks were. Pauses and the size of calls come from [`pace`](crate::pace).
+//! by a lost connection goes on where its looks were. Pauses and the size of calls come from [`pace`](crate::sources::pace).
 
 mod limit;
 mod range;
@@ -17,13 +17,15 @@ use redis::{RedisResult, Value, cmd};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::glob::Glob;
+use crate::base::time::Time;
 use crate::dialects::Recogniser;
-use crate::glob::Glob;
-use crate::look::{TOO_LARGE, Wanted, look};
-use crate::model::{Key, NodeId, Observation, RawValue, Seen, Source, Time};
-use crate::pace::{Budget, Pace};
-use crate::servers::InfoText;
+use crate::lock::{Key, NodeId, RawValue};
+use crate::model::{Observation, Seen, Source};
+use crate::server::InfoText;
+use crate::sources::look::{TOO_LARGE, Wanted, look};
+use crate::sources::pace::{Budget, Pace};
 use crate::topology::{Node, ServerConnection};
 
 pub use limit::Shortfall;

@@ -18,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-pub use account::{about, joined, put, put_all};
+pub use account::{about, joined};
 pub use backoff::Backoff;
 pub use contender::{Attempt, Contender};
 pub use held::{Held, Loss, Released, Turn};
@@ -27,10 +27,10 @@ pub use take::{Taken, take, take_on};
 pub use wire::{Other, Wire};
 
 use crate::actions::Admission;
-use crate::audit;
+use crate::actions::audit;
 use crate::dialects::own;
-use crate::model::{Key, Token};
-use crate::scripts::{self, Script};
+use crate::dialects::scripts::{self, Script};
+use crate::lock::{Key, Token};
 
 /// How a test lock is kept on the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,8 @@
-//! Watchdogs, judged from both sides: the rhythm of those that others run, and a canary lock with one of our own.
+//! A canary lock with a watchdog of our own: [`canary`] takes, renews and releases it to see how the server treats it.
 //!
-//! [`cadence`] says of any lock how often it is renewed and whether that has stopped; the model asks it. [`canary`] takes,
-//! renews and gives back a test lock to see how the server treats it, and `probe` shows what [`tally`] has kept of that.
+//! `probe` shows what [`tally`] counted. How often other holders renew is judged by the model, in
+//! [`cadence`](crate::model::cadence).
 
-pub mod cadence;
 pub mod canary;
 pub mod latencies;
 pub mod tally;

@@ -12,12 +12,11 @@ use std::time::{Duration, Instant};
 
 use common::process::{is_alive, signal, temporary_directory};
 use common::{Server, lockscope_at, lockscope_process, wait_until};
-use lockscope::actions::Gate;
-use lockscope::cli::Global;
-use lockscope::config::Config;
 use lockscope::dialects::own;
-use lockscope::model::Key;
-use lockscope::scripts::{self, Script};
+use lockscope::dialects::scripts::{self, Script};
+use lockscope::lock::Key;
+use lockscope::settings::cli::Global;
+use lockscope::settings::config::Config;
 use lockscope::settings::{Outside, Settings};
 use lockscope::test_lock::{Form, Held, Loss, Released, Request, Taken, Turn, take};
 use lockscope::topology::{Endpoint, Node, Topology};
@@ -205,7 +204,7 @@ fn request(key: &str, form: Form, ttl: Duration) -> Request {
         stdout_is_terminal: false,
     };
     let settings = Settings::resolve(&Global::default(), &outside, &Config::default()).unwrap();
-    let admission = Gate::of_command(&settings).admit(&Key::from(key)).unwrap();
+    let admission = settings.gate().admit(&Key::from(key)).unwrap();
     Request::new(&admission, form, ttl).unwrap()
 }
 
@@ -359,7 +358,7 @@ fn acquire(server: &Server, home: &Path, args: &[&str]) -> Ran {
 }
 
 fn audit(home: &Path) -> Vec<Json> {
-    lockscope::audit::read(&home.join("state/lockscope")).unwrap().0
+    lockscope::actions::audit::read(&home.join("state/lockscope")).unwrap().0
 }
 
 fn keys(server: &Server) -> u64 {

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use common::burst::{monitors, node, open, recogniser};
 use common::feed::Feed;
 use common::{Server, engine, lockscope_process, process, wait_until};
-use lockscope::clock::Clock;
-use lockscope::contention::Scripts;
-use lockscope::contention::burst::{self, Bounds, Burst, Cut, NoBurst};
-use lockscope::model::{Key, NodeId, Notice, Token};
-use lockscope::monitor::{Monitor, Sampling};
-use lockscope::pace::Pace;
+use lockscope::base::clock::Clock;
+use lockscope::engine::{Engine, Sampling};
+use lockscope::lock::{Key, NodeId, Token};
+use lockscope::model::Notice;
+use lockscope::sources::pace::Pace;
+use lockscope::sources::sampling::Scripts;
+use lockscope::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
 use lockscope::topology::{Endpoint, Node};
 use redis::{IntoConnectionInfo, TlsCertificates};
 
@@ -50,7 +51,7 @@ fn counts(burst: &Burst, key: &str) -> (u64, u64, u64) {
 }
 
 fn no_monitor_is_left(server: &Server) {
-    wait_until("no monitor to be left", PATIENCE, || monitors(server) == 0);
+    wait_until("no engine to be left", PATIENCE, || monitors(server) == 0);
 }
 
 #[tokio::test]
@@ -143,7 +144,7 @@ fn one_that_is_stopped_is_cut_off_by_the_server() {
     // Sockets take some in before the server's own buffer grows.
     while monitors(&server) > 0 {
         redis::cmd("SET").arg("other").arg(&value).exec(&mut conn).unwrap();
-        assert!(began.elapsed() < PATIENCE, "a monitor that does not read is still there");
+        assert!(began.elapsed() < PATIENCE, "a engine that does not read is still there");
     }
     assert!(process::is_alive(child.id()));
     child.kill().unwrap();
@@ -310,11 +311,11 @@ async fn a_late_renewal_and_a_foreign_delete_are_noticed() {
     );
 }
 
-async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> bool) {
     let began = Instant::now();
-    while !condition(monitor) {
+    while !condition(engine) {
         assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
-        monitor.next().await;
+        engine.next().await;
     }
 }
 
@@ -322,11 +323,11 @@ async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -
 async fn the_engine_samples_only_while_asked_to() {
     let server = Arc::new(told());
     server.cli(&["SET", "lock:a", "t0", "PX", "600000"]);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    monitor.run_until_inventory().await;
-    assert!(monitor.nodes()[0].sampling.is_none());
-    monitor.sample(true);
-    assert!(matches!(monitor.nodes()[0].sampling, Some(Sampling::Starting)));
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    engine.run_until_inventory().await;
+    assert!(engine.nodes()[0].sampling.is_none());
+    engine.sample(true);
+    assert!(matches!(engine.nodes()[0].sampling, Some(Sampling::Starting)));
     let busy = {
         let server = server.clone();
         std::thread::spawn(move || {
@@ -337,20 +338,20 @@ async fn the_engine_samples_only_while_asked_to() {
             }
         })
     };
-    until(&mut monitor, "a burst", |monitor| matches!(monitor.nodes()[0].sampling, Some(Sampling::On(_)))).await;
+    until(&mut engine, "a burst", |engine| matches!(engine.nodes()[0].sampling, Some(Sampling::On(_)))).await;
     busy.join().unwrap();
-    let now = monitor.clock.now();
-    let lock = monitor.table().lock_named(NodeId(0), b"lock:a").unwrap();
+    let now = engine.clock.now();
+    let lock = engine.table().lock_named(NodeId(0), b"lock:a").unwrap();
     let tries = lock.tries(now).unwrap();
     assert_eq!((tries.attempts, tries.failures, tries.unjudged), (30, 30, 0));
-    let view = monitor.table().view(lock, now).unwrap();
+    let view = engine.table().view(lock, now).unwrap();
     assert_eq!((view.contenders.len(), view.contenders[0].failures), (1, 30));
     let cmdstat = |server: &Server| -> String { server.ask(&["INFO", "commandstats"]) };
     let calls = |text: &str| text.lines().find(|line| line.starts_with("cmdstat_monitor:")).map(String::from);
-    monitor.sample(false);
-    assert!(monitor.nodes()[0].sampling.is_none());
+    engine.sample(false);
+    assert!(engine.nodes()[0].sampling.is_none());
     no_monitor_is_left(&server);
     let before = calls(&cmdstat(&server));
-    monitor.run_for(Duration::from_millis(500)).await;
+    engine.run_for(Duration::from_millis(500)).await;
     assert!(before.is_some() && calls(&cmdstat(&server)) == before);
 }

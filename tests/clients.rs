@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use common::feed::Feed;
 use common::{Server, engine, lockscope};
-use lockscope::model::{Address, Connection, Key, LockView, NodeId, Observation, Sample, Token};
-use lockscope::monitor::Monitor;
-use lockscope::pace::Pace;
+use lockscope::engine::Engine;
+use lockscope::lock::{Key, NodeId, Token};
+use lockscope::model::{Address, Connection, LockView, Observation, Sample};
+use lockscope::sources::pace::Pace;
 use redis::Connection as Client;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,67 +26,67 @@ fn holder(server: &Server) -> (Client, Address) {
     (client, Address::parse(address).unwrap())
 }
 
-fn view(monitor: &Monitor) -> Option<LockView> {
-    let (table, now) = (monitor.table(), monitor.clock.now());
+fn view(engine: &Engine) -> Option<LockView> {
+    let (table, now) = (engine.table(), engine.clock.now());
     table.lock_named(NodeId(0), KEY.as_bytes()).and_then(|lock| table.view(lock, now))
 }
 
-async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> bool) {
     let began = Instant::now();
-    while !condition(monitor) {
+    while !condition(engine) {
         assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
-        monitor.next().await;
+        engine.next().await;
     }
 }
 
 /// Lets the engine know what a burst of MONITOR would have shown: the client named the lock with its token.
-async fn introduce(monitor: &mut Monitor, address: &Address) {
-    until(monitor, "the lock is known", |monitor| view(monitor).is_some()).await;
-    let spoke = Some((Token::from(TOKEN.as_bytes()), address.clone(), monitor.clock.now()));
+async fn introduce(engine: &mut Engine, address: &Address) {
+    until(engine, "the lock is known", |engine| view(engine).is_some()).await;
+    let spoke = Some((Token::from(TOKEN.as_bytes()), address.clone(), engine.clock.now()));
     let sample = Box::new(Sample { spoke, ..Sample::default() });
-    monitor.observe(Observation::Sampled { node: NodeId(0), key: Key::from(KEY), sample });
+    engine.observe(Observation::Sampled { node: NodeId(0), key: Key::from(KEY), sample });
 }
 
-fn connection(monitor: &Monitor) -> Option<Connection> {
-    view(monitor)?.connection
+fn connection(engine: &Engine) -> Option<Connection> {
+    view(engine)?.connection
 }
 
 #[tokio::test]
 async fn a_holder_that_is_killed_is_known_to_be_gone() {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
     let (client, address) = holder(&server);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    introduce(&mut monitor, &address).await;
-    until(&mut monitor, "the list tells of it", |monitor| connection(monitor).is_some_and(|known| known.id.is_some()))
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    introduce(&mut engine, &address).await;
+    until(&mut engine, "the list tells of it", |engine| connection(engine).is_some_and(|known| known.id.is_some()))
         .await;
-    let known = connection(&monitor).unwrap();
+    let known = connection(&engine).unwrap();
     assert_eq!((known.name.as_deref(), known.user.as_deref()), (Some("orders-1"), Some("default")));
     assert!(known.since.is_some() && known.closed.is_none());
     // Questions go on, and it stays open.
-    until(&mut monitor, "it was asked for again", |monitor| {
-        connection(monitor).is_some_and(|again| again.seen > known.seen && again.closed.is_none())
+    until(&mut engine, "it was asked for again", |engine| {
+        connection(engine).is_some_and(|again| again.seen > known.seen && again.closed.is_none())
     })
     .await;
     drop(client);
-    until(&mut monitor, "it is gone", |monitor| connection(monitor).is_some_and(|known| known.closed.is_some())).await;
-    let told = connection(&monitor).unwrap().describe(monitor.clock.now());
+    until(&mut engine, "it is gone", |engine| connection(engine).is_some_and(|known| known.closed.is_some())).await;
+    let told = connection(&engine).unwrap().describe(engine.clock.now());
     assert!(told.starts_with(&format!("{address} (orders-1")) && told.contains(", closed "), "{told}");
-    assert_eq!(monitor.table().open_connections(NodeId(0)).count(), 0, "nothing is left to ask for");
+    assert_eq!(engine.table().open_connections(NodeId(0)).count(), 0, "nothing is left to ask for");
 }
 
 #[tokio::test]
 async fn whoever_takes_the_lock_next_does_not_inherit_the_connection() {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
     let (_client, address) = holder(&server);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    introduce(&mut monitor, &address).await;
-    assert!(connection(&monitor).is_some());
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    introduce(&mut engine, &address).await;
+    assert!(connection(&engine).is_some());
     server.cli(&["SET", KEY, "somebody-else", "PX", "600000"]);
-    until(&mut monitor, "it changed hands", |monitor| {
-        view(monitor).is_some_and(|lock| lock.holders.iter().any(|holder| holder.token.as_bytes() == b"somebody-else"))
+    until(&mut engine, "it changed hands", |engine| {
+        view(engine).is_some_and(|lock| lock.holders.iter().any(|holder| holder.token.as_bytes() == b"somebody-else"))
     })
     .await;
-    assert_eq!(connection(&monitor), None);
+    assert_eq!(connection(&engine), None);
 }
 
 #[tokio::test]
@@ -94,15 +95,15 @@ async fn a_list_that_is_refused_is_told_and_nothing_is_made_up() {
     let (client, address) = holder(&server);
     // All but the list, in words that version 6 knows as well.
     server.cli(&["ACL", "SETUSER", "default", "-client", "+client|id", "+client|setname", "+client|tracking"]);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    introduce(&mut monitor, &address).await;
-    until(&mut monitor, "it is told", |monitor| monitor.nodes()[0].clients_note.is_some()).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    introduce(&mut engine, &address).await;
+    until(&mut engine, "it is told", |engine| engine.nodes()[0].clients_note.is_some()).await;
     assert_eq!(
-        monitor.nodes()[0].clients_note.as_deref(),
+        engine.nodes()[0].clients_note.as_deref(),
         Some("whether holders are still connected is not known: this user may not run CLIENT LIST")
     );
     drop(client);
-    let known = connection(&monitor).unwrap();
+    let known = connection(&engine).unwrap();
     assert_eq!((known.id, known.closed), (None, None), "not known to be closed");
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::engine::{follow, held};
 use common::{Feed, Server};
 use lockscope::model::{Change, Ending, State, Transition};
-use lockscope::pace::Pace;
+use lockscope::sources::pace::Pace;
 use redis::Connection;
 
 const CLIENTS: u64 = 3;
@@ -108,7 +108,8 @@ fn makes_sense(story: &[Transition], feed: Feed) {
 
 async fn storm(feed: Feed, pace: Pace, seed: u64) {
     let server = feed.server();
-    let mut monitor = follow(&server, feed, pace).await;
+    let mut engine = follow(&server, feed, pace).await;
+    let mut reader = engine.reader();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let connection = server.connection();
@@ -117,21 +118,21 @@ async fn storm(feed: Feed, pace: Pace, seed: u64) {
         .collect();
     let mut story = Vec::new();
     while clients.iter().any(|client| !client.is_finished()) {
-        monitor.run_for(Duration::from_millis(20)).await;
-        story.extend(monitor.take_transitions().0);
+        engine.run_for(Duration::from_millis(20)).await;
+        story.extend(reader.take().0);
     }
     clients.into_iter().for_each(|client| client.join().expect("a client does not fail"));
     let began = Instant::now();
     loop {
-        monitor.run_for(Duration::from_millis(100)).await;
-        story.extend(monitor.take_transitions().0);
-        let (table, server) = (held(&monitor), truth(&server));
-        if table == server && monitor.table().waiting() == 0 && monitor.snapshot().complete {
+        engine.run_for(Duration::from_millis(100)).await;
+        story.extend(reader.take().0);
+        let (table, server) = (held(&engine), truth(&server));
+        if table == server && engine.table().waiting() == 0 && engine.snapshot().complete {
             break;
         }
         assert!(began.elapsed() < PATIENCE, "{feed:?}, seed {seed}: the table has {table:?}, the server {server:?}");
     }
-    story.extend(monitor.take_transitions().0);
+    story.extend(reader.take().0);
     assert!(story.len() > 50, "{feed:?}: only {} changes were told", story.len());
     makes_sense(&story, feed);
 }
@@ -162,20 +163,20 @@ async fn a_lock_made_permanent_has_no_ttl_from_then_on() {
     for feed in [Feed::Notifications, Feed::Tracking] {
         let server = feed.server();
         server.cli(&["SET", "lock:a", "t", "PX", "60000"]);
-        let mut monitor = follow(&server, feed, Pace::Fast).await;
-        monitor.run_until_inventory().await;
-        let state = |monitor: &lockscope::monitor::Monitor| monitor.snapshot().locks[0].verdict.state;
-        assert_eq!(state(&monitor), State::Held);
+        let mut engine = follow(&server, feed, Pace::Fast).await;
+        engine.run_until_inventory().await;
+        let state = |engine: &lockscope::engine::Engine| engine.snapshot().locks[0].verdict.state;
+        assert_eq!(state(&engine), State::Held);
         server.cli(&["PERSIST", "lock:a"]);
         let began = Instant::now();
-        while state(&monitor) != State::NoTtl {
-            assert!(began.elapsed() < PATIENCE, "{feed:?}: still {:?}", state(&monitor));
-            monitor.run_for(Duration::from_millis(20)).await;
+        while state(&engine) != State::NoTtl {
+            assert!(began.elapsed() < PATIENCE, "{feed:?}: still {:?}", state(&engine));
+            engine.run_for(Duration::from_millis(20)).await;
         }
         server.cli(&["PEXPIRE", "lock:a", "60000"]);
-        while state(&monitor) != State::Held {
-            assert!(began.elapsed() < PATIENCE, "{feed:?}: still {:?}", state(&monitor));
-            monitor.run_for(Duration::from_millis(20)).await;
+        while state(&engine) != State::Held {
+            assert!(began.elapsed() < PATIENCE, "{feed:?}: still {:?}", state(&engine));
+            engine.run_for(Duration::from_millis(20)).await;
         }
     }
 }

@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use common::{Server, row};
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::Stream;
+use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
+use lockscope::base::glob::Glob;
+use lockscope::console::run::{Tty, run};
 use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
-use lockscope::keys::Keys;
+use lockscope::engine::{Engine, Inventory, Options};
 use lockscope::model::Limits;
-use lockscope::monitor::{Inventory, Monitor, Options};
-use lockscope::pace::Pace;
-use lockscope::run::{Tty, run};
 use lockscope::settings::Settings;
-use lockscope::theme::Theme;
+use lockscope::settings::keys::Keys;
+use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;
 use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
@@ -148,8 +148,8 @@ impl Operator {
 /// A console on a screen of 80x24.
 struct Console {
     app: App,
-    monitor: Monitor,
-    hands: lockscope::operator::Operator,
+    engine: Engine,
+    hands: lockscope::console::operator::Operator,
     glass: Glass,
     frames: Rc<RefCell<usize>>,
 }
@@ -166,18 +166,18 @@ impl Console {
         let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
         let limits = Limits::default();
         let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
-        let monitor = Monitor::start(&topology, options).await.unwrap();
-        let hands = lockscope::operator::Operator::new(settings, &topology, server, Some(place));
+        let engine = Engine::start(&topology, options).await.unwrap();
+        let hands = lockscope::console::operator::Operator::new(settings, &topology, server, Some(place));
         let environment = settings.environment.map_or("dev", |environment| environment.name());
         let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
         let app = App::new(title, Keys::default(), Theme::default(), None);
-        Console { app, monitor, hands, glass: Glass::new(80, 24), frames: Rc::default() }
+        Console { app, engine, hands, glass: Glass::new(80, 24), frames: Rc::default() }
     }
 
     async fn run(&mut self, input: impl Stream<Item = io::Result<Input>> + Unpin) -> io::Result<()> {
         let mut terminal = Terminal::new(self.glass.clone())?;
         let mut tty = Counting { frames: self.frames.clone() };
-        run(&mut self.app, &mut self.monitor, &mut self.hands, &mut terminal, &mut tty, input).await
+        run(&mut self.app, &mut self.engine, &mut self.hands, &mut terminal, &mut tty, input).await
     }
 }
 
@@ -463,7 +463,7 @@ async fn what_changed_hands_under_the_question_is_refused() {
         operator.press(KeyCode::Esc);
     })
     .await;
-    let (entries, _) = lockscope::audit::read(&place).unwrap();
+    let (entries, _) = lockscope::actions::audit::read(&place).unwrap();
     assert_eq!(entries.last().unwrap()["outcome"], "refused");
 }
 
@@ -472,8 +472,9 @@ async fn on_production_the_name_has_to_be_typed() {
     let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
     server.cli(&["SET", "lock:forever", "worker-2"]);
-    let settings =
-        common::acting::settings(&server.url(), |global| global.env = Some(lockscope::cli::Environment::Prod));
+    let settings = common::acting::settings(&server.url(), |global| {
+        global.env = Some(lockscope::settings::cli::Environment::Prod)
+    });
     with_settings(&server.url(), settings, common::process::scratch("records"), async |operator| {
         operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
         operator.press(KeyCode::Char('W'));

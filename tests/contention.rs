@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use common::feed::Feed;
 use common::{Server, engine, lockscope};
-use lockscope::model::{Key, LockView, NodeId, State, TriesFrom};
-use lockscope::monitor::Monitor;
-use lockscope::pace::Pace;
+use lockscope::engine::Engine;
+use lockscope::lock::{Key, NodeId};
+use lockscope::model::{LockView, State, TriesFrom};
+use lockscope::sources::pace::Pace;
 use serde_json::Value;
 
 const HOLDER: &str = "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57";
@@ -107,14 +108,14 @@ async fn what_may_not_be_counted_is_unknown() {
 async fn the_count_follows_those_who_come_and_go() {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
     take(&server, "lock:crowd");
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     let mut waiting = waiters(&server, "lock:crowd", 4).await;
     for (leave, count, state) in [(0, 4, State::Contended), (3, 1, State::Held), (1, 0, State::Held)] {
         waiting.truncate(waiting.len() - leave);
         let began = tokio::time::Instant::now();
         loop {
-            monitor.next().await;
-            let (table, now) = (monitor.table(), monitor.clock.now());
+            engine.next().await;
+            let (table, now) = (engine.table(), engine.clock.now());
             let view = table.lock_named(NodeId(0), b"lock:crowd").and_then(|lock| table.view(lock, now));
             if view
                 .is_some_and(|view| view.waits.is_some_and(|waits| waits.count == count) && view.verdict.state == state)
@@ -126,16 +127,16 @@ async fn the_count_follows_those_who_come_and_go() {
     }
 }
 
-fn view(monitor: &Monitor, key: &str) -> Option<LockView> {
-    let (table, now) = (monitor.table(), monitor.clock.now());
+fn view(engine: &Engine, key: &str) -> Option<LockView> {
+    let (table, now) = (engine.table(), engine.clock.now());
     table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, now))
 }
 
-async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> bool) {
     let began = tokio::time::Instant::now();
-    while !condition(monitor) {
+    while !condition(engine) {
         assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
-        monitor.next().await;
+        engine.next().await;
     }
 }
 
@@ -185,15 +186,14 @@ fn renew(client: &mut redis::Connection) {
 }
 
 /// Two locks, one of them renewed every eight seconds; clients poll for that one.
-async fn polled(server: &Server, monitor: &mut Monitor) {
+async fn polled(server: &Server, engine: &mut Engine) {
     for key in ["lock:polled", "lock:calm"] {
         server.cli(&["SET", key, "worker-1", "PX", "30000"]);
     }
     let renewals = Again::start(server, Duration::from_secs(8), renew);
     let pollers = Again::start(server, Duration::from_millis(300), attempt);
-    until(monitor, "it is wanted", |monitor| view(monitor, "lock:polled").is_some_and(|lock| lock.wanted.is_some()))
-        .await;
-    let (lock, calm) = (view(monitor, "lock:polled").unwrap(), view(monitor, "lock:calm").unwrap());
+    until(engine, "it is wanted", |engine| view(engine, "lock:polled").is_some_and(|lock| lock.wanted.is_some())).await;
+    let (lock, calm) = (view(engine, "lock:polled").unwrap(), view(engine, "lock:calm").unwrap());
     assert_eq!((calm.wanted, calm.waits), (None, None));
     let told = lock.verdict.evidence.last().unwrap();
     assert!(told.starts_with("somebody tries to take it or looks at it (seen "), "{told}");
@@ -203,8 +203,8 @@ async fn polled(server: &Server, monitor: &mut Monitor) {
 #[tokio::test]
 async fn a_lock_that_is_polled_for_is_wanted() {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    polled(&server, &mut monitor).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    polled(&server, &mut engine).await;
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn a_lock_that_nobody_wants_is_never_wanted() {
     for key in ["lock:polled", "lock:calm"] {
         server.cli(&["SET", key, "worker-1", "PX", "30000"]);
     }
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     // Its holder renews, other locks come and go, and we look at it: all of them touch it, or keep us busy.
     let renewals = Again::start(&server, Duration::from_secs(5), renew);
     let others = Again::start(&server, Duration::from_millis(5), |client| {
@@ -224,14 +224,14 @@ async fn a_lock_that_nobody_wants_is_never_wanted() {
     let mut walks = 0;
     // Far enough apart that two of them would be taken for somebody, were they not known.
     while began.elapsed() < Duration::from_secs(16) {
-        monitor.next().await;
+        engine.next().await;
         if began.elapsed() > Duration::from_secs(walks * 5) {
-            monitor.scan(NodeId(0));
-            monitor.inspect(NodeId(0), &Key::from("lock:calm"));
+            engine.scan(NodeId(0));
+            engine.inspect(NodeId(0), &Key::from("lock:calm"));
             walks += 1;
         }
         for key in ["lock:polled", "lock:calm"] {
-            let wanted = view(&monitor, key).and_then(|lock| lock.wanted);
+            let wanted = view(&engine, key).and_then(|lock| lock.wanted);
             assert_eq!(wanted, None, "{key} after {:?}", began.elapsed());
         }
     }
@@ -244,14 +244,14 @@ async fn a_server_without_that_clock_leaves_it_unknown() {
     server.cli(&["SET", "lock:polled", "worker-1", "PX", "600000"]);
     take(&server, "lock:crowd");
     let _waiters = waiters(&server, "lock:crowd", 1).await;
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     let pollers = Again::start(&server, Duration::from_millis(100), attempt);
-    until(&mut monitor, "the other sources still tell", |monitor| {
-        view(monitor, "lock:crowd").is_some_and(|lock| lock.waits.is_some_and(|waits| waits.count == 1))
+    until(&mut engine, "the other sources still tell", |engine| {
+        view(engine, "lock:crowd").is_some_and(|lock| lock.waits.is_some_and(|waits| waits.count == 1))
     })
     .await;
-    monitor.run_for(Duration::from_secs(3)).await;
-    assert_eq!(view(&monitor, "lock:polled").and_then(|lock| lock.wanted), None);
+    engine.run_for(Duration::from_secs(3)).await;
+    assert_eq!(view(&engine, "lock:polled").and_then(|lock| lock.wanted), None);
     assert!(pollers.stop() > 5);
 }
 
@@ -260,20 +260,20 @@ async fn counted_attempts_make_an_exact_rate() {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
     server.cli(&["SET", "lock:counted", "worker-1", "PX", "600000"]);
     server.cli(&["SET", "lock:plain", "worker-1", "PX", "600000"]);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    let script = redis::Script::new(lockscope::scripts::COUNTED_ACQUIRE.text);
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let script = redis::Script::new(lockscope::dialects::scripts::COUNTED_ACQUIRE.text);
     let counts = "lockscope:{lock:counted}:counts";
     let attempts = Again::start(&server, Duration::from_millis(50), move |client| {
         let mut call = script.prepare_invoke();
         call.key("lock:counted").key(counts).arg("other").arg(1_000).invoke::<redis::Value>(client).unwrap();
     });
     let began = tokio::time::Instant::now();
-    until(&mut monitor, "a rate over some seconds", |monitor| {
-        let tries = view(monitor, "lock:counted").and_then(|lock| lock.tries);
+    until(&mut engine, "a rate over some seconds", |engine| {
+        let tries = view(engine, "lock:counted").and_then(|lock| lock.tries);
         tries.is_some_and(|tries| tries.span >= Duration::from_secs(4))
     })
     .await;
-    let tries = view(&monitor, "lock:counted").and_then(|lock| lock.tries).unwrap();
+    let tries = view(&engine, "lock:counted").and_then(|lock| lock.tries).unwrap();
     assert_eq!((tries.from, tries.coverage(), tries.margin_per_s), (TriesFrom::Counted, 1.0, 0.0));
     assert_eq!(tries.attempts, tries.failures, "it was held all the time");
     let done = attempts.stop();
@@ -281,7 +281,7 @@ async fn counted_attempts_make_an_exact_rate() {
     let rate = tries.failures_per_s();
     assert!(rate > most * 0.5 && rate < most * 2.0, "{rate} a second, where {most} were made");
     assert!(tries.failures <= done);
-    assert_eq!(view(&monitor, "lock:plain").and_then(|lock| lock.tries), None, "not counted is not nought");
+    assert_eq!(view(&engine, "lock:plain").and_then(|lock| lock.tries), None, "not counted is not nought");
 }
 
 #[tokio::test]
@@ -308,9 +308,9 @@ async fn dead_heads_of_a_fair_queue_are_counted() {
     };
     assert_eq!(heads("lock:dead"), (Some(3), Some(2)));
     assert_eq!(heads("lock:fair"), (Some(3), Some(0)));
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    until(&mut monitor, "the rounds count them too", |monitor| {
-        let waits = view(monitor, "lock:dead").and_then(|lock| lock.waits);
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    until(&mut engine, "the rounds count them too", |engine| {
+        let waits = view(engine, "lock:dead").and_then(|lock| lock.waits);
         waits.is_some_and(|waits| waits.dead_heads == Some(2))
     })
     .await;
@@ -329,15 +329,15 @@ async fn the_changelog_of_sidekiq_unique_jobs_is_counted() {
         redis::cmd("ZADD").arg("uniquejobs:changelog").arg(now).arg(entry.to_string()).exec(client).unwrap();
     };
     write(&mut server.connection(), "Locked", 0);
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     let jobs = std::sync::atomic::AtomicU64::new(1);
     let attempts = Again::start(&server, Duration::from_millis(100), move |client| {
         let job = jobs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         write(client, "Queued", job);
         write(client, if job.is_multiple_of(2) { "Limited" } else { "Limit exceeded" }, job);
     });
-    until(&mut monitor, "a rate", |monitor| view(monitor, &key).is_some_and(|lock| lock.tries.is_some())).await;
-    let tries = view(&monitor, &key).and_then(|lock| lock.tries).unwrap();
+    until(&mut engine, "a rate", |engine| view(engine, &key).is_some_and(|lock| lock.tries.is_some())).await;
+    let tries = view(&engine, &key).and_then(|lock| lock.tries).unwrap();
     let done = attempts.stop();
     assert_eq!((tries.from, tries.attempts), (TriesFrom::Counted, tries.failures));
     assert!(tries.failures > 0 && tries.failures <= done, "{tries:?} of {done}");

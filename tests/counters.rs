@@ -4,8 +4,9 @@ mod common;
 
 use common::acting::settings;
 use common::{Desk, Listener, Server};
-use lockscope::model::{Key, State};
-use lockscope::monitor::{Inventory, Monitor, Options};
+use lockscope::engine::{Engine, Inventory, Options};
+use lockscope::lock::Key;
+use lockscope::model::State;
 
 const EVENTS: [&str; 2] = ["--notify-keyspace-events", "KA"];
 
@@ -118,23 +119,23 @@ async fn a_number_that_was_seen_going_up_and_down_is_a_counter() {
     let server = Server::with(&EVENTS);
     server.cli(&["SET", "uploads-lock", "5"]);
     let session = settings(&server.url(), |_| {});
-    let endpoint = lockscope::topology::Endpoint::of(&session).unwrap();
+    let endpoint = session.endpoint().unwrap();
     let topology = lockscope::topology::Topology::open(&endpoint).await.unwrap();
     let recogniser = lockscope::dialects::Recogniser::new(Vec::new(), Vec::new(), Vec::new());
     let options = Options {
         recogniser: recogniser.into(),
-        pace: lockscope::pace::Pace::Fast,
+        pace: lockscope::sources::pace::Pace::Fast,
         limits: lockscope::model::Limits::default(),
         follow: true,
         inventory: Inventory::Walk,
     };
-    let mut monitor = Monitor::start(&topology, options).await.unwrap();
-    monitor.run_until_inventory().await;
+    let mut engine = Engine::start(&topology, options).await.unwrap();
+    engine.run_until_inventory().await;
     server.cli(&["DECR", "uploads-lock"]);
     let mut lock = None;
     for _ in 0..500 {
-        monitor.run_for(std::time::Duration::from_millis(20)).await;
-        lock = monitor.snapshot().locks.into_iter().find(|lock| lock.key == Key::from("uploads-lock"));
+        engine.run_for(std::time::Duration::from_millis(20)).await;
+        lock = engine.snapshot().locks.into_iter().find(|lock| lock.key == Key::from("uploads-lock"));
         if lock.as_ref().is_some_and(|lock| lock.holders.is_empty()) {
             break;
         }
@@ -142,7 +143,7 @@ async fn a_number_that_was_seen_going_up_and_down_is_a_counter() {
     let lock = lock.expect("it is listed");
     assert_eq!((lock.dialect, lock.mode.name(), lock.holders.len()), ("redisson-semaphore", "permit", 0));
     assert_ne!(lock.verdict.state, State::Free);
-    let now = monitor.clock.now();
+    let now = engine.clock.now();
     let refused = lockscope::actions::plan::free(&lock, Default::default(), now).unwrap_err().to_string();
     assert!(refused.contains("--permits"), "{refused}");
     let plan = lockscope::actions::plan::give_back(&lock, 1, now).unwrap();

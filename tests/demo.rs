@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::{process, server, wait_until};
 use lockscope::demo::{self, Fleet, Options, PrivateServer, SITUATIONS, Summary, Tempo};
-use lockscope::model::Kind;
+use lockscope::lock::Kind;
 use redis::aio::MultiplexedConnection;
 
 const PATIENCE: Duration = Duration::from_secs(30);

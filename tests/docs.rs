@@ -12,9 +12,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::Server;
 use common::samples::{ALL, Sample};
+use lockscope::base::time::{Time, Ttl};
 use lockscope::dialects::{self, Dialect, Sight};
-use lockscope::look::{Wanted, look};
-use lockscope::model::{KNOBS, Knob, RawValue, Seen, Time, Ttl, findings};
+use lockscope::lock::RawValue;
+use lockscope::model::{KNOBS, Knob, Seen, findings};
+use lockscope::sources::look::{Wanted, look};
 use regex::Regex;
 
 fn page(name: &str) -> PathBuf {
@@ -40,13 +42,13 @@ impl Kind {
     }
 
     fn key(&self) -> String {
-        lockscope::text::visible(&self.sample.key)
+        lockscope::base::text::visible(&self.sample.key)
     }
 
     /// The text without what is different in every run, and without long ids.
     fn plain(&self, text: &str) -> String {
         let mut tokens: Vec<String> =
-            self.sample.holders.iter().map(|holder| lockscope::text::visible(&holder.token)).collect();
+            self.sample.holders.iter().map(|holder| lockscope::base::text::visible(&holder.token)).collect();
         tokens.sort_by_key(|token| std::cmp::Reverse(token.len()));
         let known = tokens.iter().filter(|token| token.len() > 1);
         let text = known.fold(text.to_string(), |text, token| text.replace(token, "<holder>"));
@@ -205,7 +207,7 @@ fn the_links_between_the_pages_lead_somewhere() {
 
 #[test]
 fn the_readme_lists_the_keys_as_they_are() {
-    let keys = lockscope::keys::markdown();
+    let keys = lockscope::settings::keys::markdown();
     assert!(text_of("README.md").contains(&keys), "put this into the README:\n{keys}");
 }
 
@@ -217,7 +219,7 @@ fn words_of(picture: &str) -> String {
 
 #[test]
 fn the_pictures_show_the_screens_as_they_are() {
-    let keys = lockscope::keys::Keys::default();
+    let keys = lockscope::settings::keys::Keys::default();
     for picture in ["locks", "detail", "events", "servers"] {
         let words = words_of(picture);
         for (_, command, tab) in lockscope::app::Screen::TABS {
@@ -231,11 +233,11 @@ fn the_pictures_show_the_screens_as_they_are() {
         }
     }
     let locks = words_of("locks");
-    let reading = lockscope::keys::BINDINGS.iter().filter(|binding| !binding.command.writes());
+    let reading = lockscope::settings::keys::BINDINGS.iter().filter(|binding| !binding.command.writes());
     for word in reading.filter_map(|binding| binding.footer) {
         assert!(locks.contains(word), "the footer of locks.svg has no {word}; run 'make docs'");
     }
-    let shown = lockscope::output::Column::ALL.iter().map(|column| column.title()).filter(|title| *title != "LEASE");
+    let shown = lockscope::model::Column::ALL.iter().map(|column| column.title()).filter(|title| *title != "LEASE");
     for title in shown.chain(["NO-TTL", "HELD", "redisson", "READ-ONLY"]) {
         assert!(locks.contains(title), "locks.svg does not show {title}; run 'make docs'");
     }

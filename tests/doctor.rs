@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use common::Server;
 use common::server::has;
-use lockscope::commands::doctor::{self, Feed, Look, Report, Status};
-use lockscope::glob::{Glob, Globs};
-use lockscope::permissions::{Permission, Permissions, Scope};
+use lockscope::base::glob::{Glob, Globs};
+use lockscope::commands::doctor::{self, Look};
+use lockscope::server::health::{self, Feed, Report, Status};
+use lockscope::server::permissions::{Permission, Permissions, Scope};
 use redis::aio::MultiplexedConnection;
 
 async fn connect_as(server: &Server, login: &str) -> MultiplexedConnection {
@@ -27,7 +28,7 @@ fn scope(patterns: &[&str]) -> Scope {
 }
 
 async fn examine(conn: &mut MultiplexedConnection, scope: &Scope) -> Report {
-    let report = doctor::examine(conn, scope).await.unwrap();
+    let report = health::examine(conn, scope).await.unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
     doctor::text(&report, Look::default(), &mut text).unwrap();
     doctor::json(&report, &mut json).unwrap();
@@ -56,7 +57,7 @@ async fn notifications_that_are_off_are_turned_on_by_the_advice() {
     let scope = scope(&["lock:*"]);
     let before = examine(&mut conn, &scope).await;
     assert_eq!(status(&before, "notifications"), Status::Warn);
-    assert_eq!(doctor::feed(&before.facts, &before.permissions), Feed::Tracking);
+    assert_eq!(health::feed(&before.facts, &before.permissions), Feed::Tracking);
     let asked = before.facts.product.known().unwrap().has_read_rules();
     for name in ["permissions", "writing"] {
         let expected = if asked { Status::Ok } else { Status::Unknown };
@@ -69,7 +70,7 @@ async fn notifications_that_are_off_are_turned_on_by_the_advice() {
     let after = examine(&mut conn, &scope).await;
     let check = after.check("notifications").unwrap();
     assert_eq!((check.status, &check.fix), (Status::Ok, &None), "{}", check.finding);
-    assert_eq!(doctor::feed(&after.facts, &after.permissions), Feed::Notifications);
+    assert_eq!(health::feed(&after.facts, &after.permissions), Feed::Notifications);
 }
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn kea_is_enough_and_says_what_does_not_show() {
     if report.facts.product.known().unwrap().sends_new_key_events() {
         assert!(check.finding.contains("does not show while A is set"), "{}", check.finding);
     }
-    assert_eq!(doctor::feed(&report.facts, &report.permissions), Feed::Notifications);
+    assert_eq!(health::feed(&report.facts, &report.permissions), Feed::Notifications);
 }
 
 #[tokio::test]
@@ -230,7 +231,7 @@ async fn a_user_with_all_event_channels_is_not_told_to_ask_for_narrower_ones() {
     let mut admin = connect(&server).await;
     paste(&mut admin, "ACL SETUSER wide on >pw ~* resetchannels &__key* +@all").await.unwrap();
     let report = examine(&mut connect_as(&server, "wide:pw@").await, &scope(&["lock:*"])).await;
-    assert_eq!(doctor::feed(&report.facts, &report.permissions), Feed::Notifications);
+    assert_eq!(health::feed(&report.facts, &report.permissions), Feed::Notifications);
     assert_eq!(status(&report, "notifications"), Status::Ok);
 }
 

@@ -45,8 +45,8 @@ fn planted() -> Server {
 
 /// Every command that looks, and those that write without changing what the next one sees.
 fn commands() -> Vec<Vec<String>> {
-    let key = lockscope::text::visible(&[b"lock:text:", TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat());
-    let (holder, list) = (lockscope::text::visible(TEXT.as_bytes()), key.replace("lock:text", "lock:list"));
+    let key = lockscope::base::text::visible(&[b"lock:text:", TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat());
+    let (holder, list) = (lockscope::base::text::visible(TEXT.as_bytes()), key.replace("lock:text", "lock:list"));
     let hash = key.replace("lock:text", "lock:hash");
     let lines: Vec<Vec<&str>> = vec![
         vec!["ls"],
@@ -139,7 +139,7 @@ impl Stage {
     /// Runs a command while the server lies, and reads what it says.
     fn run(&self, arguments: &[String], lie: &Lie) {
         if arguments[0] == "undo" {
-            let holder = lockscope::text::visible(TEXT.as_bytes());
+            let holder = lockscope::base::text::visible(TEXT.as_bytes());
             let release = ["release", "lock:fine", "--holder", &holder, "--yes"].map(String::from);
             self.liar.tell(Lie::None);
             self.reads_clean(&release, &Lie::None);
@@ -218,10 +218,10 @@ fn what_the_script_refuses_is_told_harmlessly_and_names_the_key() {
         ([b"{", &name[..], b"}:timeout"].concat(), b"\x9f\x12\xd4\xe0\x77\x3b\xa9\x01\xc8\x55\x6e\xf3\x20\x8d\xb7\x44");
     server.cli(&[&b"ZADD"[..], &key, b"9999999999999", permit]);
     server.cli(&[&b"SET"[..], &name, b"many"]);
-    let (key, permit) = (lockscope::text::visible(&key), lockscope::text::visible(permit));
+    let (key, permit) = (lockscope::base::text::visible(&key), lockscope::base::text::visible(permit));
     let ran = desk.run(&["release", &key, "--holder", &permit, "--yes"]);
     assert_eq!(unfit(ran.out.as_bytes()).or(unfit(ran.err.as_bytes())), None, "{ran:?}");
-    let refused = format!("the server refused it: {} is not a number", lockscope::text::visible(&name));
+    let refused = format!("the server refused it: {} is not a number", lockscope::base::text::visible(&name));
     assert!(ran.out.contains(&refused), "the name can be copied: {ran:?}");
 }
 

@@ -3,10 +3,10 @@
 #[path = "../benches/figures/limit.rs"]
 mod limit;
 
-use limit::{Limit, Spread, ratio, whole};
+use limit::{Limit, Measured, ratio, whole};
 
 fn verdict(limit: Limit, measured: &[f64]) -> &'static str {
-    limit.verdict(Spread::of(measured.to_vec()), ratio)
+    limit.verdict(Measured::of(measured.to_vec()), ratio)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_figure_that_reads_like_its_limit_is_not_below_it() {
     assert_eq!(ratio(0.996), ratio(1.0));
     assert_eq!(verdict(Limit::Below(1.0), &[0.996]), "MISSED");
     assert_eq!(verdict(Limit::Below(1.0), &[0.90, 0.996]), "inconclusive");
-    assert_eq!(Limit::Below(2_000.0).verdict(Spread::once(1_999.6), whole), "MISSED");
+    assert_eq!(Limit::Below(2_000.0).verdict(Measured::once(1_999.6), whole), "MISSED");
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn what_is_no_number_does_not_hold() {
 #[test]
 fn the_middle_half_leaves_out_a_quarter_at_either_end() {
     let values: Vec<f64> = (1..=8).rev().map(f64::from).collect();
-    let (all, middle) = (Spread::of(values.clone()), Spread::middle_half(values));
+    let (all, middle) = (Measured::of(values.clone()), Measured::middle_half(values));
     assert_eq!((all.min, all.median, all.max), (1.0, 4.5, 8.0));
     assert_eq!((middle.min, middle.median, middle.max), (3.0, 4.5, 6.0));
-    assert!(all.is_wide() && middle.is_wide() && !Spread::of(vec![1.0, 1.4]).is_wide());
+    assert!(all.is_wide() && middle.is_wide() && !Measured::of(vec![1.0, 1.4]).is_wide());
 }

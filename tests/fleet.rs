@@ -13,9 +13,9 @@ use std::time::Duration;
 use common::{Feed, Server};
 use lockscope::demo::{DUTY, Fleet, SITUATIONS, Summary, Tempo};
 use lockscope::dialects::Recogniser;
+use lockscope::engine::{Engine, Inventory, Options, Reader};
 use lockscope::model::Limits;
-use lockscope::monitor::{Inventory, Monitor, Options};
-use lockscope::pace::Pace;
+use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
 use redis::IntoConnectionInfo;
 use tokio::time::Instant;
@@ -33,25 +33,25 @@ fn run() -> (Duration, Tempo) {
     }
 }
 
-async fn watch(server: &Server) -> Monitor {
+async fn watch(server: &Server) -> Engine {
     let info = server.url().as_str().into_connection_info().expect("a URL");
     let topology = Topology::open(&Endpoint { shown: server.url(), info, tls: None }).await.expect("the test's server");
     let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
     let (limits, inventory) = (Limits::default(), Inventory::Walk);
     let options = Options { recogniser, pace: Pace::POLITE, limits, follow: true, inventory };
-    let mut monitor = Monitor::start(&topology, options).await.expect("the engine starts");
-    monitor.sample_by(Some(DUTY));
-    monitor
+    let mut engine = Engine::start(&topology, options).await.expect("the engine starts");
+    engine.sample_by(Some(DUTY));
+    engine
 }
 
 /// Watches for so long.
-async fn look(summary: &mut Summary, monitor: &mut Monitor, how_long: Duration) {
+async fn look(summary: &mut Summary, engine: &mut Engine, reader: &mut Reader, how_long: Duration) {
     let end = Instant::now() + how_long;
     let mut next = Instant::now();
     while next < end {
         next += LOOK;
-        monitor.run_for(next.saturating_duration_since(Instant::now())).await;
-        summary.look(monitor);
+        engine.run_for(next.saturating_duration_since(Instant::now())).await;
+        summary.look(engine, reader);
     }
 }
 
@@ -59,18 +59,19 @@ async fn look(summary: &mut Summary, monitor: &mut Monitor, how_long: Duration) 
 async fn every_planted_situation_is_found_and_none_is_invented() {
     let (how_long, tempo) = run();
     let mut server = Feed::Notifications.server();
-    let mut monitor = watch(&server).await;
+    let mut engine = watch(&server).await;
+    let mut reader = engine.reader();
     let fleet = Fleet::start(&server.url(), 1, tempo).await.expect("the fleet");
     let mut summary = Summary::new(1);
-    look(&mut summary, &mut monitor, how_long / 2).await;
+    look(&mut summary, &mut engine, &mut reader, how_long / 2).await;
     server.restart();
-    look(&mut summary, &mut monitor, how_long / 4).await;
+    look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     server.restart();
-    look(&mut summary, &mut monitor, how_long / 4).await;
+    look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     // What happens now and then is waited for; what is invented meanwhile counts.
     let patience = Instant::now() + PATIENCE;
     while !summary.untold().is_empty() && Instant::now() < patience {
-        look(&mut summary, &mut monitor, Duration::from_secs(1)).await;
+        look(&mut summary, &mut engine, &mut reader, Duration::from_secs(1)).await;
     }
 
     let mut text = Vec::new();
@@ -80,7 +81,7 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     let wrong = (summary.untold(), summary.invented());
     assert_eq!(wrong, (Vec::new(), Vec::new()), "not said, invented\n{text}");
     let globs: Vec<_> = SITUATIONS.iter().map(|situation| situation.glob()).collect();
-    let snapshot = monitor.snapshot();
+    let snapshot = engine.snapshot();
     let planted = |key: &[u8]| globs.iter().any(|glob| glob.matches(key));
     let others = snapshot.locks.iter().filter(|lock| !planted(lock.key.as_bytes())).map(|lock| lock.key.to_string());
     assert_eq!(others.collect::<BTreeSet<_>>(), BTreeSet::new(), "of these nobody looked at the verdicts");

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use common::{Desk, Server, binary};
-use lockscope::text;
+use lockscope::base::text;
 use serde_json::Value;
 
 /// Keys that are easily taken for others.

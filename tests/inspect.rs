@@ -7,13 +7,15 @@ use std::time::Duration;
 use common::feed::Feed;
 use common::server::has;
 use common::{Library, Server, engine, lockscope, wait_until};
+use lockscope::base::time::Time;
 use lockscope::dialects::{Mapping, Recogniser};
-use lockscope::inspect::{Count, Counted, Inspection, Subject, inspect};
-use lockscope::look::{Wanted, look};
-use lockscope::model::{Key, Limits, NodeId, Observation, Seen, Source, Table, Time};
-use lockscope::monitor::Monitor;
-use lockscope::pace::Pace;
-use lockscope::servers;
+use lockscope::engine::Engine;
+use lockscope::lock::{Key, NodeId};
+use lockscope::model::{Limits, Observation, Seen, Source, Table};
+use lockscope::server;
+use lockscope::sources::inspect::{Count, Counted, Inspection, Subject, inspect};
+use lockscope::sources::look::{Wanted, look};
+use lockscope::sources::pace::Pace;
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 
@@ -38,7 +40,7 @@ async fn closer_as(server: &Server, key: &str, login: &str) -> Inspection {
     let (node, key, source) = (NodeId(0), Key::from(key), Source::Scan);
     table.apply(Observation::Read { node, key: key.clone(), asked: now, answered: now, seen, source });
     let view = table.lock_named(node, key.as_bytes()).and_then(|lock| table.view(lock, now)).expect("a lock");
-    let facts = servers::ask(&mut all, 0).await.unwrap();
+    let facts = server::ask(&mut all, 0).await.unwrap();
     let subject = Subject::of(&view, 0, &facts, now);
     inspect(&mut connect_as(server, login).await, &subject, now).await.unwrap()
 }
@@ -200,13 +202,13 @@ async fn readers_and_their_leases_belong_together() {
 }
 
 /// Has the engine look closer at `lock:order`, and waits for what it found.
-async fn inspected(monitor: &mut Monitor) -> Box<Inspection> {
+async fn inspected(engine: &mut Engine) -> Box<Inspection> {
     let order = Key::from("lock:order");
-    monitor.inspect(NodeId(0), &order);
+    engine.inspect(NodeId(0), &order);
     let found = async {
         loop {
-            monitor.next().await;
-            if let Some((_, key, found)) = monitor.take_inspected() {
+            engine.next().await;
+            if let Some((_, key, found)) = engine.take_inspected() {
                 assert_eq!(key, order);
                 return found;
             }
@@ -219,17 +221,17 @@ async fn inspected(monitor: &mut Monitor) -> Box<Inspection> {
 async fn the_engine_looks_closer_and_survives_a_lost_server() {
     let mut server = Server::with(&["--notify-keyspace-events", "KEA"]);
     take(&server, "lock:order");
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    monitor.run_until_inventory().await;
-    monitor.inspect(NodeId(0), &Key::from("lock:unknown"));
-    assert_eq!(inspected(&mut monitor).await.waiters.exact(), Some(0));
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    engine.run_until_inventory().await;
+    engine.inspect(NodeId(0), &Key::from("lock:unknown"));
+    assert_eq!(inspected(&mut engine).await.waiters.exact(), Some(0));
     server.kill();
-    let lost = inspected(&mut monitor).await;
+    let lost = inspected(&mut engine).await;
     assert!(lost.failed.is_some() && matches!(lost.waiters.count, Count::Unknown(_)), "{lost:?}");
     server.restart();
     server.cli(&["CONFIG", "SET", "notify-keyspace-events", "KEA"]);
     take(&server, "lock:order");
-    assert_eq!(inspected(&mut monitor).await.failed, None, "connected anew");
+    assert_eq!(inspected(&mut engine).await.failed, None, "connected anew");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::samples::ALL;
 use common::{Desk, Server, Watching, wait_until};
-use lockscope::text::visible;
+use lockscope::base::text::visible;
 use serde_json::Value;
 
 /// The tables of the page by the anchor of their heading: each field, with the anchors that its row links to.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{Server, binary, row, wait_until};
-use lockscope::glob::Glob;
+use lockscope::base::glob::Glob;
 use lockscope::lab::{Counts, Lab, Order, Phase, Report, TestId, Wanted};
 use lockscope::settings::Settings;
 use lockscope::topology::{Endpoint, Topology};
@@ -39,7 +39,7 @@ impl Worker {
         let info = url.as_str().into_connection_info().unwrap();
         let topology = Topology::open(&Endpoint { shown: url.clone(), info, tls: None }).await.unwrap();
         let place = common::process::temporary_directory();
-        let lab = Lab::new(&settings, &topology, &url, Some(place.path().to_path_buf()));
+        let lab = Lab::new(settings.gate(), &topology, &url, Some(place.path().to_path_buf()));
         Worker { lab, place, reports: Vec::new(), numbered: 0 }
     }
 
@@ -74,7 +74,7 @@ impl Worker {
 
     /// What is on record, without what every entry has.
     fn audit(&self) -> Vec<Value> {
-        lockscope::audit::read(self.place.path()).unwrap().0
+        lockscope::actions::audit::read(self.place.path()).unwrap().0
     }
 }
 
@@ -353,7 +353,7 @@ fn a_test_lock_from_the_first_key_to_the_last() {
     left.assert_restored();
     assert_eq!(left.status.exit_code(), 0);
     assert_eq!(server.ask::<Vec<String>, _>(&["KEYS", "*"]), ["lock:theirs"]);
-    let (audit, _) = lockscope::audit::read(&place.audit()).unwrap();
+    let (audit, _) = lockscope::actions::audit::read(&place.audit()).unwrap();
     let ended = audit.iter().filter(|entry| entry["ended"] == "released").count();
     assert_eq!(ended, 2, "{audit:?}");
 }

@@ -184,7 +184,7 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     }
     let names: Vec<Vec<u8>> = server.ask(&["KEYS", "*"]);
     for key in names {
-        user.run(&server, &["show", &lockscope::text::visible(&key)]);
+        user.run(&server, &["show", &lockscope::base::text::visible(&key)]);
     }
     let elsewhere = format!("{}/1", user.url(&server));
     user.run_at(&server, &elsewhere, &["ls"]);

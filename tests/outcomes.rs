@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use common::burst::{monitors, node, recogniser};
 use common::{Server, wait_until};
-use lockscope::clock::Clock;
-use lockscope::contention::Scripts;
-use lockscope::contention::burst::{self, Bounds, Burst};
-use lockscope::model::Key;
-use lockscope::scripts;
+use lockscope::base::clock::Clock;
+use lockscope::dialects::scripts;
+use lockscope::lock::Key;
+use lockscope::sources::sampling::Scripts;
+use lockscope::sources::sampling::burst::{self, Bounds, Burst};
 use redis::{Connection, Value};
 
 const PATIENCE: Duration = Duration::from_secs(30);

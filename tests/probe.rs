@@ -78,7 +78,7 @@ fn exists(server: &Server) -> bool {
 }
 
 fn audit(home: &Path) -> Vec<Json> {
-    lockscope::audit::read(&home.join("state/lockscope")).unwrap().0
+    lockscope::actions::audit::read(&home.join("state/lockscope")).unwrap().0
 }
 
 fn count(report: &Json, step: &str) -> u64 {

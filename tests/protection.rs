@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::acting::{Acting, settings};
 use common::samples::ALL;
 use common::{Desk, Ran, Server};
-use lockscope::actions::{Gate, Outcome, plan};
-use lockscope::glob::{Glob, escape};
+use lockscope::actions::{Outcome, plan};
+use lockscope::base::glob::{Glob, escape};
 
 #[test]
 fn a_lock_that_writes_a_protected_key_is_not_freed() {
@@ -49,7 +49,7 @@ async fn every_key_that_would_be_written_has_to_be_let_through() {
                 let Ok(pattern) = String::from_utf8(escape(&key)) else { continue };
                 let mut forbidding = settings(&server.url(), |_| {});
                 forbidding.protected = vec![Glob::new(&pattern).unwrap()];
-                acting.gate = Gate::of_command(&forbidding);
+                acting.gate = forbidding.gate();
                 let performed = acting.perform(&plan).await;
                 assert!(matches!(performed.outcome, Outcome::Refused(_)), "{name}: {pattern}: {performed:?}");
                 assert_eq!(server.everything(), before, "{name}: {pattern}");
@@ -57,7 +57,7 @@ async fn every_key_that_would_be_written_has_to_be_let_through() {
         }
         // And what freeing it changed on the server was among them.
         let keys: Vec<Vec<u8>> = free.writes.iter().flat_map(|write| write.keys()).collect();
-        acting.gate = Gate::of_command(&settings(&server.url(), |_| {}));
+        acting.gate = settings(&server.url(), |_| {}).gate();
         let freed = acting.perform(&free).await;
         assert!(matches!(freed.outcome, Outcome::Done { .. }), "{name}: {freed:?}");
         let after = server.everything();

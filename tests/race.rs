@@ -251,7 +251,7 @@ async fn operate(kind: &Kind, server: &Server, done: &AtomicBool) -> Account {
         let Some(token) = lock.holders.iter().map(|holder| holder.token.as_bytes()).find(mine) else { continue };
         // A pool's holder is known by when it took its place.
         let name = match &lock.value {
-            lockscope::model::RawValue::Hash { fields, .. } if kind.name == "redis-semaphore" => {
+            lockscope::lock::RawValue::Hash { fields, .. } if kind.name == "redis-semaphore" => {
                 String::from_utf8_lossy(&fields[0].1).into_owned()
             }
             _ => String::from_utf8_lossy(token).into_owned(),

@@ -10,7 +10,7 @@ use common::acting::{Acting, settings};
 use common::samples::{ALL, NOT_EXTENDED};
 use common::server::has;
 use common::{Desk, Listener, Server};
-use lockscope::actions::{Freeing, Gate, Outcome, Performed, plan};
+use lockscope::actions::{Freeing, Outcome, Performed, plan};
 use serde_json::{Value, json};
 
 const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
@@ -68,7 +68,7 @@ async fn the_console_writes_only_when_that_was_turned_on() {
     let freely = settings(&server.url(), |_| {});
     let read_only = settings(&server.url(), |global| global.read_only = true);
     let before = server.everything();
-    for gate in [Gate::of_console(&freely, false), Gate::of_console(&read_only, true)] {
+    for gate in [freely.gate().for_console(false), read_only.gate().for_console(true)] {
         acting.gate = gate;
         for plan in [&free, &longer] {
             let performed = acting.perform(plan).await;
@@ -77,11 +77,11 @@ async fn the_console_writes_only_when_that_was_turned_on() {
     }
     assert_eq!(server.everything(), before);
     assert!(server.ask::<i64, _>(&["PTTL", "lock:a"]) <= 600_000);
-    acting.gate = Gate::of_console(&freely, true);
+    acting.gate = freely.gate().for_console(true);
     let freed = acting.perform(&free).await;
     assert!(is_done(&freed));
     let back = acting.kept(&freed.id).plan(lock.node, acting.clock.now()).unwrap();
-    acting.gate = Gate::of_console(&freely, false);
+    acting.gate = freely.gate().for_console(false);
     assert!(why(&acting.perform(&back).await).contains("read-only"));
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
 }
@@ -295,7 +295,7 @@ fn whatever_bytes_a_lock_is_made_of_it_is_compared_freed_and_put_back() {
     ] {
         server.cli(&[b"SET", key, token]);
         server.cli(&["SET", "lock:bystander", "t"]);
-        let (shown_key, shown) = (lockscope::text::visible(key), lockscope::text::visible(token));
+        let (shown_key, shown) = (lockscope::base::text::visible(key), lockscope::base::text::visible(token));
         let before = server.everything();
         let holder = |token: &str| format!("--holder={token}");
         let wrong = desk.run(&["release", &holder(&format!("{shown}!")), "--yes", "--", &shown_key]);

@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockscope::base::glob::Glob;
+use lockscope::base::time::*;
 use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
+use lockscope::lock::*;
 use lockscope::model::*;
 use serde::Deserialize;
 

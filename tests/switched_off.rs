@@ -7,7 +7,7 @@ mod common;
 use common::Server;
 use common::acting::Acting;
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
-use lockscope::model::NodeId;
+use lockscope::lock::NodeId;
 
 /// Whether undo does it, with everything compared and without this.
 async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static str) -> (bool, bool) {

@@ -46,7 +46,7 @@ async fn undone(server: &Server, key: &str, holder: &str, meanwhile: impl FnOnce
     assert!(is_done(&freed) && freed.undo.is_ok(), "{key}: {freed:?}");
     meanwhile();
     let before = server.everything();
-    let back = match acting.kept(&freed.id).plan(lockscope::model::NodeId(0), acting.clock.now()) {
+    let back = match acting.kept(&freed.id).plan(lockscope::lock::NodeId(0), acting.clock.now()) {
         Ok(plan) => is_done(&acting.perform(&plan).await),
         Err(_) => false,
     };
@@ -171,7 +171,7 @@ async fn those_whose_time_is_over_take_no_place() {
 async fn a_hold_past_its_own_deadline_is_not_put_back() {
     let server = Server::start();
     let permit = "\\x00\\x9f\\x13\\xfe5678abcdef\\xff\\x01";
-    let raw = lockscope::text::unescape(permit).unwrap();
+    let raw = lockscope::base::text::unescape(permit).unwrap();
     for (name, key, member) in [
         ("redisson", "{downloads}:timeout", &raw[..]),
         ("medallion", "permits-lock", ID1.as_bytes()),
@@ -208,7 +208,7 @@ async fn a_hold_past_its_own_deadline_is_not_put_back() {
         assert!(is_done(&freed), "{name}: {freed:?}");
         wait_until("its deadline has passed", SOON, || now(&server) > end);
         let before = server.everything();
-        let refused = match acting.kept(&freed.id).plan(lockscope::model::NodeId(0), acting.clock.now()) {
+        let refused = match acting.kept(&freed.id).plan(lockscope::lock::NodeId(0), acting.clock.now()) {
             Ok(plan) => matches!(acting.perform(&plan).await.outcome, Outcome::Refused(_)),
             Err(_) => true,
         };

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Feed, Library, Load, Server, engine};
-use lockscope::contention::burst::Bounds;
-use lockscope::model::{LockView, NodeId, State, Tries};
-use lockscope::monitor::{Duty, Monitor, Stream};
-use lockscope::pace::Pace;
+use lockscope::engine::{Duty, Engine, Stream};
+use lockscope::lock::NodeId;
+use lockscope::model::{LockView, State, Tries};
+use lockscope::sources::pace::Pace;
+use lockscope::sources::sampling::burst::Bounds;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -20,48 +21,48 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
 
 /// Follows the locks of a server, from before anything happens on it.
-async fn follow(server: &Server) -> Monitor {
-    let mut monitor = engine::follow(server, Feed::Notifications, Pace::Fast).await;
-    monitor.sample_by(Some(DUTY));
+async fn follow(server: &Server) -> Engine {
+    let mut engine = engine::follow(server, Feed::Notifications, Pace::Fast).await;
+    engine.sample_by(Some(DUTY));
     let began = Instant::now();
-    while !(monitor.has_inventory() && matches!(monitor.nodes()[0].stream, Stream::Live(_))) {
+    while !(engine.has_inventory() && matches!(engine.nodes()[0].stream, Stream::Live(_))) {
         assert!(began.elapsed() < PATIENCE, "the engine has no events");
-        monitor.next().await;
+        engine.next().await;
     }
-    monitor
+    engine
 }
 
 /// Runs the engine while something is done that takes its time.
-async fn during<T: Send + 'static>(monitor: &mut Monitor, deed: impl FnOnce() -> T + Send + 'static) -> T {
+async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T + Send + 'static) -> T {
     let mut deed = tokio::task::spawn_blocking(deed);
     loop {
         tokio::select! {
             done = &mut deed => return done.expect("it does not panic"),
-            _ = monitor.next() => {}
+            _ = engine.next() => {}
         }
     }
 }
 
-fn view(monitor: &Monitor, key: &str) -> Option<LockView> {
-    let (table, now) = (monitor.table(), monitor.clock.now());
+fn view(engine: &Engine, key: &str) -> Option<LockView> {
+    let (table, now) = (engine.table(), engine.clock.now());
     table.view(table.lock_named(NodeId(0), key.as_bytes())?, now)
 }
 
 /// Runs the engine until the lock is seen as asked for.
-async fn until(monitor: &mut Monitor, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
+async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
     let began = Instant::now();
     loop {
-        let lock = view(monitor, key);
+        let lock = view(engine, key);
         if let Some(lock) = lock.as_ref().filter(|lock| seen(lock)) {
             return lock.clone();
         }
         assert!(began.elapsed() < PATIENCE, "waited in vain: {key} {what}; it is {lock:#?}");
-        monitor.next().await;
+        engine.next().await;
     }
 }
 
-async fn until_state(monitor: &mut Monitor, key: &str, state: State) -> LockView {
-    until(monitor, key, &format!("is {}", state.label()), |lock| lock.verdict.state == state).await
+async fn until_state(engine: &mut Engine, key: &str, state: State) -> LockView {
+    until(engine, key, &format!("is {}", state.label()), |lock| lock.verdict.state == state).await
 }
 
 /// A job of the load: threads of one library on one lock.
@@ -83,7 +84,7 @@ fn said(lock: &LockView) -> Vec<String> {
 #[tokio::test]
 async fn a_healthy_load_gets_no_verdict() {
     let server = Feed::Notifications.server();
-    let mut monitor = follow(&server).await;
+    let mut engine = follow(&server).await;
     let short = json!({"workers": 2, "lease": 10, "sleep": 0.1, "hold": [0.1, 0.4], "pause": [0.1, 0.3]});
     let renewed = json!({"workers": 2, "lease": 6, "renew": true, "hold": [9, 11], "pause": [0.1, 0.3]});
     let jobs = [
@@ -96,8 +97,8 @@ async fn a_healthy_load_gets_no_verdict() {
     let mut wrong: BTreeMap<String, String> = BTreeMap::new();
     let end = Instant::now() + Duration::from_secs(20);
     while Instant::now() < end {
-        monitor.run_for(Duration::from_millis(100)).await;
-        for lock in monitor.snapshot().locks {
+        engine.run_for(Duration::from_millis(100)).await;
+        for lock in engine.snapshot().locks {
             for sentence in said(&lock) {
                 let word = sentence.split(' ').next().unwrap_or_default();
                 wrong.entry(format!("{} {word}", lock.key)).or_insert(sentence);
@@ -109,7 +110,7 @@ async fn a_healthy_load_gets_no_verdict() {
         let (attempts, failures) = load.counted(key);
         assert!(attempts > failures, "{key} was taken: {attempts} {failures}");
     }
-    let report = view(&monitor, "lock:report").expect("it is known");
+    let report = view(&engine, "lock:report").expect("it is known");
     assert_eq!(report.dialect, "python-redis-lock");
     assert!(report.usual.is_some() || report.renewals.is_some_and(|renewals| renewals.count > 0), "it was renewed");
 }
@@ -117,18 +118,18 @@ async fn a_healthy_load_gets_no_verdict() {
 #[tokio::test]
 async fn a_hot_lock_is_contended_at_the_rate_that_its_clients_count() {
     let server = Feed::Notifications.server();
-    let mut monitor = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     let hot = json!({"workers": 6, "lease": 10, "sleep": 0.05, "hold": [0.2, 0.4], "pause": [0.0, 0.05]});
     let hot = [job("redis-py", "lock:hot", &hot)];
     let Some(mut load) = Load::start(&server, &hot) else { return };
-    until(&mut monitor, "lock:hot", "is seen", |_| true).await;
+    until(&mut engine, "lock:hot", "is seen", |_| true).await;
     let (before, began) = (load.counted("lock:hot").1, Instant::now());
-    monitor.sample_by(Some(DUTY));
-    let contended = until_state(&mut monitor, "lock:hot", State::Contended).await;
+    engine.sample_by(Some(DUTY));
+    let contended = until_state(&mut engine, "lock:hot", State::Contended).await;
     let sentence = contended.verdict.evidence.join("; ");
     assert!(sentence.contains("trying in vain"), "{sentence}");
     let long = |tries: Tries| tries.span >= Duration::from_secs(8);
-    let lock = until(&mut monitor, "lock:hot", "has a rate", |lock| lock.tries.is_some_and(long)).await;
+    let lock = until(&mut engine, "lock:hot", "has a rate", |lock| lock.tries.is_some_and(long)).await;
     let (after, took) = (load.counted("lock:hot").1, began.elapsed());
     let (tries, truth) = (lock.tries.expect("just seen"), (after - before) as f64 / took.as_secs_f64());
     let (rate, margin) = (tries.failures_per_s(), tries.margin_per_s);
@@ -141,13 +142,13 @@ async fn a_hot_lock_is_contended_at_the_rate_that_its_clients_count() {
 async fn a_killed_holder_leaves_an_orphan_and_a_stopped_one_is_stalled() {
     let server = Feed::Notifications.server();
     let Some(library) = Library::python("python_redis_lock", &server) else { return };
-    let mut monitor = follow(&server).await;
+    let mut engine = follow(&server).await;
     let lease = Duration::from_secs(9);
     let take = move || (library.acquire_renewing("killed", lease), library.acquire_renewing("stopped", lease));
-    let (killed, stopped) = during(&mut monitor, take).await;
+    let (killed, stopped) = during(&mut engine, take).await;
     for key in ["lock:killed", "lock:stopped"] {
         // The library renews over the connection that took the lock.
-        until(&mut monitor, key, "is renewed by a client that is known", |lock| {
+        until(&mut engine, key, "is renewed by a client that is known", |lock| {
             let open = lock.connection.as_ref().is_some_and(|connection| connection.closed.is_none());
             open && lock.renewals.as_ref().is_some_and(|renewals| renewals.period_ms.is_some())
         })
@@ -155,10 +156,10 @@ async fn a_killed_holder_leaves_an_orphan_and_a_stopped_one_is_stalled() {
     }
     killed.crash();
     stopped.pause();
-    let orphan = until_state(&mut monitor, "lock:killed", State::Orphan).await;
+    let orphan = until_state(&mut engine, "lock:killed", State::Orphan).await;
     let sentence = orphan.verdict.evidence.join("; ");
     assert!(sentence.contains("holder's connection 127.0.0.1:") && sentence.contains(" closed "), "{sentence}");
-    let stalled = until_state(&mut monitor, "lock:stopped", State::Stalled).await;
+    let stalled = until_state(&mut engine, "lock:stopped", State::Stalled).await;
     let sentence = stalled.verdict.evidence.join("; ");
     assert!(sentence.contains("renewed every ") && sentence.contains("lost in "), "{sentence}");
     assert!(stalled.connection.is_some_and(|connection| connection.closed.is_none()), "its process is still there");
@@ -168,19 +169,19 @@ async fn a_killed_holder_leaves_an_orphan_and_a_stopped_one_is_stalled() {
 async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
     let server = Feed::Notifications.server();
     let Some(library) = Library::python("redis_py", &server).map(Arc::new) else { return };
-    let mut monitor = follow(&server).await;
+    let mut engine = follow(&server).await;
     // One command names it. Where that fell between two bursts, nobody knows whose it is: then once more.
     let mut holder = None;
     for number in 0..10 {
         let key = format!("lock:forever-{number}");
         let (library, name) = (library.clone(), key.clone());
-        let taken = during(&mut monitor, move || library.acquire_forever(&name)).await;
-        let bare = until_state(&mut monitor, &key, State::NoTtl).await;
+        let taken = during(&mut engine, move || library.acquire_forever(&name)).await;
+        let bare = until_state(&mut engine, &key, State::NoTtl).await;
         assert!(bare.verdict.evidence.iter().any(|sentence| sentence.contains("has no TTL")), "{bare:?}");
         // The burst in which it was taken has told of it by then.
-        monitor.run_for(DUTY.burst.time + Duration::from_secs(2)).await;
-        if view(&monitor, &key).is_some_and(|lock| lock.connection.is_some()) {
-            assert_eq!(view(&monitor, &key).map(|lock| lock.verdict.state), Some(State::NoTtl), "its holder is there");
+        engine.run_for(DUTY.burst.time + Duration::from_secs(2)).await;
+        if view(&engine, &key).is_some_and(|lock| lock.connection.is_some()) {
+            assert_eq!(view(&engine, &key).map(|lock| lock.verdict.state), Some(State::NoTtl), "its holder is there");
             holder = Some((key, taken));
             break;
         }
@@ -188,7 +189,7 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
     }
     let (key, taken) = holder.expect("one of ten was taken during a burst");
     taken.crash();
-    let orphan = until_state(&mut monitor, &key, State::Orphan).await;
+    let orphan = until_state(&mut engine, &key, State::Orphan).await;
     let sentence = orphan.verdict.evidence.join("; ");
     assert!(sentence.contains(" closed ") && sentence.contains("has no TTL"), "{sentence}");
 }
@@ -196,7 +197,7 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
 #[tokio::test]
 async fn work_that_outlives_its_lease_is_told_by_its_late_release() {
     let server = Feed::Notifications.server();
-    let mut monitor = follow(&server).await;
+    let mut engine = follow(&server).await;
     let url = server.url();
     let work = tokio::spawn(async move {
         let manager = rslock::LockManager::new(vec![url]);
@@ -213,7 +214,7 @@ async fn work_that_outlives_its_lease_is_told_by_its_late_release() {
         let late = |sentence: &str| sentence.contains(" tried to release it ") && sentence.contains("127.0.0.1:");
         lock.findings.iter().any(|finding| finding.name == "outlived" && late(&finding.sentence))
     };
-    let lock = until(&mut monitor, "lock:export", "is released too late", told).await;
+    let lock = until(&mut engine, "lock:export", "is released too late", told).await;
     assert!(
         lock.notices.iter().any(|(_, notice)| matches!(notice, lockscope::model::Notice::Late { renewal: false, .. }))
     );

@@ -729,7 +729,7 @@ async fn a_string_lock_is_compared_and_deleted() {
         };
         assert!(conditions.all(known), "{name}: {}", plan.conditions());
         let commands = plan.commands();
-        assert_eq!(commands[0], format!("DEL {}", lockscope::text::visible(&sample.key)), "{name}");
+        assert_eq!(commands[0], format!("DEL {}", lockscope::base::text::visible(&sample.key)), "{name}");
         // Where the library is a guess, those of Spring are told, if it can be one of its locks: nobody else minds.
         let of_spring = |command: &String| command.starts_with("PUBLISH ") && command.contains("-channel:");
         assert!(commands[1..].iter().all(of_spring), "{name}: {commands:?}");

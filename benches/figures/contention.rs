@@ -6,15 +6,15 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lockscope::contention::Scripts;
-use lockscope::contention::judge::{Judge, Outcome, What};
-use lockscope::contention::line::Line;
-use lockscope::contention::wire::{Frame, Wire};
+use lockscope::base::time::Time;
 use lockscope::dialects::Recogniser;
-use lockscope::model::Time;
+use lockscope::sources::sampling::Scripts;
+use lockscope::sources::sampling::judge::{Judge, Outcome, What};
+use lockscope::sources::sampling::line::Line;
+use lockscope::sources::sampling::wire::{Frame, Wire};
 
 use crate::keyspace::uuid;
-use crate::limit::{Limit, Spread, whole};
+use crate::limit::{Limit, Measured, whole};
 use crate::machine;
 use crate::report::{Figure, Report};
 
@@ -34,7 +34,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: "MONITOR lines parsed per second on one core".into(),
-        measured: Spread::of(rates.collect()),
+        measured: Measured::of(rates.collect()),
         limit: Limit::AtLeast(LEAST),
         show: whole,
         command: format!("{} lines, a tenth of them about locks, read, parsed and judged", whole(LINES as f64)),

@@ -6,17 +6,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lockscope::base::glob::Glob;
 use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
-use lockscope::model::{Limits, NodeId, RawValue};
-use lockscope::monitor::{Inventory, Monitor, Options, Stream};
-use lockscope::pace::Pace;
+use lockscope::engine::{Engine, Inventory, Options, Reader, Stream};
+use lockscope::lock::{NodeId, RawValue};
+use lockscope::model::Limits;
+use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
 use redis::{Connection, IntoConnectionInfo};
 
 use crate::common::Server;
 use crate::keyspace::uuid;
-use crate::limit::{Limit, Spread, whole};
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::{self, Scheduled, disturbance};
 use crate::report::{Figure, Report};
 
@@ -46,7 +47,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
         })
         .collect();
     let by = |time: fn(&Flood) -> Duration| {
-        Spread::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
+        Measured::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
     };
     let (events, lost) = floods.iter().fold((0, 0), |(events, lost), flood| (events + flood.events, lost + flood.lost));
     report.add(Figure {
@@ -65,7 +66,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: format!("events lost of {}", whole(events as f64)),
-        measured: Spread::once(lost as f64),
+        measured: Measured::once(lost as f64),
         limit: Limit::AtMost(0.0),
         show: whole,
         command: "and afterwards the table is what the server holds".into(),
@@ -82,12 +83,12 @@ async fn flood() -> Flood {
     // Where there are events of new keys, they have to be asked for by name.
     let _ = server.try_ask::<(), _>(&["CONFIG", "SET", "notify-keyspace-events", "KEg$lshzxetdn"]);
     let mut conn = server.connection();
-    let mut monitor = monitor(&server).await;
+    let (mut engine, mut reader) = engine(&server).await;
     let per_cycle = {
         cycle(&mut conn, 0..1, 0);
-        until(&mut monitor, "the events of one cycle", |monitor| monitor.nodes()[0].events >= 4).await;
-        monitor.run_for(Duration::from_millis(200)).await;
-        monitor.nodes()[0].events
+        until(&mut engine, &mut reader, "the events of one cycle", |engine| engine.nodes()[0].events >= 4).await;
+        engine.run_for(Duration::from_millis(200)).await;
+        engine.nodes()[0].events
     };
     for round in 1..=CYCLES {
         cycle(&mut conn, 0..KEYS, round);
@@ -97,25 +98,25 @@ async fn flood() -> Flood {
     let of_a_take = per_cycle - 2;
     let expected = per_cycle * (1 + KEYS * CYCLES) as u64 + of_a_take * (KEYS / 2) as u64;
 
-    let (began, busy, seen) = (Instant::now(), machine::thread_time(), monitor.nodes()[0].events);
-    until(&mut monitor, "the flood", |monitor| {
-        let node = &monitor.nodes()[0];
+    let (began, busy, seen) = (Instant::now(), machine::thread_time(), engine.nodes()[0].events);
+    until(&mut engine, &mut reader, "the flood", |engine| {
+        let node = &engine.nodes()[0];
         node.events + node.lost >= expected
     })
     .await;
     let (wall, busy) = (began.elapsed(), machine::thread_time() - busy);
-    let node = &monitor.nodes()[0];
+    let node = &engine.nodes()[0];
     assert_eq!(
         (node.events + node.lost, node.reconnects),
         (expected, 0),
         "events that nobody sent, or a lost connection"
     );
     let flood = Flood { events: node.events - seen, lost: node.lost, wall, busy };
-    until(&mut monitor, "the table to be what the server holds", agrees).await;
+    until(&mut engine, &mut reader, "the table to be what the server holds", agrees).await;
     flood
 }
 
-async fn monitor(server: &Server) -> Monitor {
+async fn engine(server: &Server) -> (Engine, Reader) {
     let url = server.url();
     let info = url.as_str().into_connection_info().expect("a valid URL");
     let topology = Topology::open(&Endpoint { shown: url, info, tls: None }).await.expect("a server that answers");
@@ -127,22 +128,23 @@ async fn monitor(server: &Server) -> Monitor {
         follow: true,
         inventory: Inventory::Walk,
     };
-    let mut monitor = Monitor::start(&topology, options).await.expect("a server that answers");
-    until(&mut monitor, "notifications", |monitor| {
-        matches!(monitor.nodes()[0].stream, Stream::Live(_)) && monitor.has_inventory()
+    let mut engine = Engine::start(&topology, options).await.expect("a server that answers");
+    let mut reader = engine.reader();
+    until(&mut engine, &mut reader, "notifications", |engine| {
+        matches!(engine.nodes()[0].stream, Stream::Live(_)) && engine.has_inventory()
     })
     .await;
-    assert_eq!(monitor.nodes()[0].stream.name(), "notifications");
-    monitor
+    assert_eq!(engine.nodes()[0].stream.name(), "notifications");
+    (engine, reader)
 }
 
 /// Takes in what comes until the condition holds.
-async fn until(monitor: &mut Monitor, what: &str, condition: impl Fn(&Monitor) -> bool) {
+async fn until(engine: &mut Engine, reader: &mut Reader, what: &str, condition: impl Fn(&Engine) -> bool) {
     let began = Instant::now();
-    while !condition(monitor) {
+    while !condition(engine) {
         assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
-        monitor.next().await;
-        monitor.take_transitions();
+        engine.next().await;
+        reader.take();
     }
 }
 
@@ -169,12 +171,12 @@ fn key(number: usize) -> String {
 }
 
 /// Every other lock is held, by the token of the last round.
-fn agrees(monitor: &Monitor) -> bool {
+fn agrees(engine: &Engine) -> bool {
     let held = |number: usize| {
-        let lock = monitor.table().lock_named(NodeId(0), key(number).as_bytes()).filter(|lock| lock.is_held());
+        let lock = engine.table().lock_named(NodeId(0), key(number).as_bytes()).filter(|lock| lock.is_held());
         lock.map(|lock| lock.value().clone())
     };
-    monitor.table().held() == KEYS / 2
+    engine.table().held() == KEYS / 2
         && (0..KEYS).all(|number| {
             let token = (number % 2 == 0).then(|| uuid(number + (CYCLES + 1) * KEYS));
             held(number) == token.map(|token| RawValue::string(token.as_bytes()))

@@ -10,7 +10,7 @@ use crate::common::process::{dies_with_us, scratch};
 use crate::common::server::target_directory;
 use crate::common::{lockscope_at, lockscope_process};
 use crate::keyspace::{Keyspace, LOCKS};
-use crate::limit::{Limit, Spread, ratio};
+use crate::limit::{Limit, Measured, ratio};
 use crate::machine::{Scheduled, disturbance};
 use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
@@ -44,7 +44,9 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     }
     report.add(Figure {
         name: "ls of 50,000 locks among 5,000,000 keys / the server's own time in SCAN".into(),
-        measured: Spread::of(narrow.iter().map(|run| run.wall.as_micros() as f64 / run.calls.scan.us as f64).collect()),
+        measured: Measured::of(
+            narrow.iter().map(|run| run.wall.as_micros() as f64 / run.calls.scan.us as f64).collect(),
+        ),
         limit: Limit::AtMost(1.25),
         show: ratio,
         command: format!("`lockscope ls --pace fast -p '{PATTERN}' --json` / `INFO commandstats`"),
@@ -125,9 +127,9 @@ fn scanning_client() -> Option<PathBuf> {
 }
 
 /// Run by run, so that a machine that is slower for a while slows both sides.
-fn compared(ours: &[Run], theirs: &[Run]) -> Spread {
+fn compared(ours: &[Run], theirs: &[Run]) -> Measured {
     let ratio = |(ours, theirs): (&Run, &Run)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64();
-    Spread::of(ours.iter().zip(theirs).map(ratio).collect())
+    Measured::of(ours.iter().zip(theirs).map(ratio).collect())
 }
 
 fn shown(arguments: &[String]) -> String {

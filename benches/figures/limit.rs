@@ -4,27 +4,27 @@
 
 /// A value measured several times.
 #[derive(Clone, Copy)]
-pub struct Spread {
+pub struct Measured {
     pub median: f64,
     pub min: f64,
     pub max: f64,
 }
 
-impl Spread {
-    pub fn of(mut values: Vec<f64>) -> Spread {
+impl Measured {
+    pub fn of(mut values: Vec<f64>) -> Measured {
         values.sort_by(f64::total_cmp);
-        Spread { median: median(&values), min: values[0], max: values[values.len() - 1] }
+        Measured { median: median(&values), min: values[0], max: values[values.len() - 1] }
     }
 
     /// With the range of the middle half: of many short measurements the extremes say nothing.
-    pub fn middle_half(mut values: Vec<f64>) -> Spread {
+    pub fn middle_half(mut values: Vec<f64>) -> Measured {
         values.sort_by(f64::total_cmp);
         let quarter = values.len() / 4;
-        Spread { median: median(&values), min: values[quarter], max: values[values.len() - 1 - quarter] }
+        Measured { median: median(&values), min: values[quarter], max: values[values.len() - 1 - quarter] }
     }
 
-    pub fn once(value: f64) -> Spread {
-        Spread { median: value, min: value, max: value }
+    pub fn once(value: f64) -> Measured {
+        Measured { median: value, min: value, max: value }
     }
 
     /// Single measurements differ too much for their middle to mean much.
@@ -58,7 +58,7 @@ impl Limit {
     }
 
     /// What measurements between the least and the greatest say of the limit.
-    pub fn verdict(self, measured: Spread, show: fn(f64) -> String) -> &'static str {
+    pub fn verdict(self, measured: Measured, show: fn(f64) -> String) -> &'static str {
         match (self.holds(measured.min, show), self.holds(measured.max, show)) {
             (true, true) => "holds",
             (false, false) => "MISSED",

@@ -4,14 +4,14 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockscope::base::glob::Glob;
+use lockscope::base::time::{Time, Ttl};
 use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
-use lockscope::model::{
-    EventBatch, Key, KeyEvent, Limits, NodeId, Observation, RawValue, Seen, Source, Table, Time, Ttl,
-};
+use lockscope::lock::{Key, NodeId, RawValue};
+use lockscope::model::{EventBatch, KeyEvent, Limits, Observation, Seen, Source, Table};
 
 use crate::keyspace::uuid;
-use crate::limit::{Limit, Spread, whole};
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::resident;
 use crate::report::{Figure, Report};
 
@@ -36,7 +36,7 @@ pub fn measure(report: &mut Report) {
         let bytes: f64 = text.trim().parse().unwrap_or_else(|_| panic!("the child said {text:?}"));
         report.add(Figure {
             name: name.into(),
-            measured: Spread::once(bytes),
+            measured: Measured::once(bytes),
             limit: Limit::AtMost(LIMIT),
             show: whole,
             command: "resident memory of a table filled in a process of its own".into(),

@@ -9,15 +9,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
+use lockscope::console::operator::Operator;
+use lockscope::console::run::{Tty, run};
 use lockscope::dialects::Recogniser;
-use lockscope::keys::Keys;
+use lockscope::engine::{Engine, Inventory, Options};
 use lockscope::model::Limits;
-use lockscope::monitor::{Inventory, Monitor, Options};
-use lockscope::operator::Operator;
-use lockscope::pace::Pace;
-use lockscope::run::{Tty, run};
-use lockscope::theme::Theme;
+use lockscope::settings::keys::Keys;
+use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;
 use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
@@ -75,13 +75,13 @@ impl Console {
             });
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let ended = runtime.block_on(async {
-                let (mut monitor, topology) = monitor(&url).await;
+                let (mut engine, topology) = engine(&url).await;
                 let settings = crate::common::acting::settings(&url, |_| {});
                 let mut operator = Operator::new(&settings, &topology, &url, Some(scratch("records")));
                 let title = Title { target: url.clone(), environment: None, ..Title::default() };
                 let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false }, None);
                 let mut terminal = Terminal::new(glass)?;
-                run(&mut app, &mut monitor, &mut operator, &mut terminal, &mut meter, input).await
+                run(&mut app, &mut engine, &mut operator, &mut terminal, &mut meter, input).await
             });
             ended.expect("the console ends well");
         });
@@ -137,7 +137,7 @@ impl Console {
     }
 }
 
-async fn monitor(url: &str) -> (Monitor, Topology) {
+async fn engine(url: &str) -> (Engine, Topology) {
     let info = url.into_connection_info().expect("a valid URL");
     let endpoint = Endpoint { shown: url.into(), info, tls: None };
     let topology = Topology::open(&endpoint).await.expect("a server that answers");
@@ -148,7 +148,7 @@ async fn monitor(url: &str) -> (Monitor, Topology) {
         follow: true,
         inventory: Inventory::Walk,
     };
-    (Monitor::start(&topology, options).await.expect("a server that answers"), topology)
+    (Engine::start(&topology, options).await.expect("a server that answers"), topology)
 }
 
 /// The screen: tells when another lock is selected. The console asks for its size when it begins a frame.

@@ -5,12 +5,12 @@
 
 use std::time::{Duration, Instant};
 
-use lockscope::monitor::Monitor;
-use lockscope::pace::Pace;
+use lockscope::engine::Engine;
+use lockscope::sources::pace::Pace;
 
 use crate::common::{Feed, Server, engine};
 use crate::keyspace::uuid;
-use crate::limit::{Limit, Spread};
+use crate::limit::{Limit, Measured};
 use crate::machine::{Scheduled, disturbance};
 use crate::report::{Figure, Report};
 
@@ -26,15 +26,15 @@ pub fn measure(report: &mut Report) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _waiters = runtime.block_on(waiters(&server));
     let alone = over(&server, WINDOW, || std::thread::sleep(WINDOW));
-    let mut monitor = runtime.block_on(engine::follow(&server, Feed::Notifications, Pace::POLITE));
-    runtime.block_on(until_known(&mut monitor));
-    let followed = over(&server, WINDOW, || runtime.block_on(monitor.run_for(WINDOW)));
-    let known = monitor.snapshot().locks.iter().filter(|lock| lock.waits.is_some()).count();
+    let mut engine = runtime.block_on(engine::follow(&server, Feed::Notifications, Pace::POLITE));
+    runtime.block_on(until_known(&mut engine));
+    let followed = over(&server, WINDOW, || runtime.block_on(engine.run_for(WINDOW)));
+    let known = engine.snapshot().locks.iter().filter(|lock| lock.waits.is_some()).count();
     assert_eq!(known, LOCKS / 2, "all that have a channel were counted lately");
     let share = |scheduled: Scheduled| scheduled.ran.as_secs_f64() / WINDOW.as_secs_f64() * 100.0;
     report.add(Figure {
         name: "% of a core of the server to tell who wants 10,000 locks, without MONITOR".into(),
-        measured: Spread::once(share(followed) - share(alone)),
+        measured: Measured::once(share(followed) - share(alone)),
         limit: Limit::Below(1.0),
         show: |share| format!("{share:.2}"),
         command: format!(
@@ -57,12 +57,11 @@ fn over(server: &Server, window: Duration, meanwhile: impl FnOnce()) -> Schedule
 }
 
 /// Follows until the locks are known and have been asked about once.
-async fn until_known(monitor: &mut Monitor) {
+async fn until_known(engine: &mut Engine) {
     let began = Instant::now();
-    while monitor.table().locks().filter(|lock| lock.contention().is_some()).count() < LOCKS / 2 {
+    while engine.table().locks().filter(|lock| lock.contention().is_some()).count() < LOCKS / 2 {
         assert!(began.elapsed() < PATIENCE, "waited in vain for the first round");
-        monitor.next().await;
-        monitor.take_transitions();
+        engine.next().await;
     }
 }
 

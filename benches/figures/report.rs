@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::limit::{Limit, Spread};
+use crate::limit::{Limit, Measured};
 use crate::machine;
 
 const HEADING: &str = "measured (min..max)";
@@ -10,7 +10,7 @@ const HEADING: &str = "measured (min..max)";
 /// One row.
 pub struct Figure {
     pub name: String,
-    pub measured: Spread,
+    pub measured: Measured,
     pub limit: Limit,
     pub show: fn(f64) -> String,
     /// What was run and measured.
@@ -89,7 +89,7 @@ fn line(figure: &Figure) -> String {
 }
 
 fn measured(figure: &Figure) -> String {
-    let (Spread { median, min, max }, show) = (figure.measured, figure.show);
+    let (Measured { median, min, max }, show) = (figure.measured, figure.show);
     let noisy = if figure.measured.is_wide() { ", noisy" } else { "" };
     if min == max { show(median) } else { format!("{} ({}..{}{noisy})", show(median), show(min), show(max)) }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::{Connection, cmd};
 
 use crate::keyspace::{Cost, Keyspace};
-use crate::limit::{Limit, Spread, whole};
+use crate::limit::{Limit, Measured, whole};
 use crate::report::Figure;
 
 /// Calls from which it is told how long a usual one takes.
@@ -64,7 +64,7 @@ pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, 
     let leeway = 2.0 * (explained + explained * scale).sqrt();
     Figure {
         name: format!("SCAN calls with {pace} over {limit_us} µs that stalls of the machine do not explain"),
-        measured: Spread::once((ours.slow as f64 - explained - leeway).max(0.0).floor()),
+        measured: Measured::once((ours.slow as f64 - explained - leeway).max(0.0).floor()),
         limit: Limit::AtMost(0.0),
         show: whole,
         command: format!(

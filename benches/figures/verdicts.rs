@@ -4,15 +4,16 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lockscope::base::glob::Glob;
+use lockscope::base::time::{Time, Ttl};
 use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
+use lockscope::lock::{Key, NodeId, RawValue, Token};
 use lockscope::model::{
-    Address, EventBatch, Key, KeyEvent, Limits, NodeId, Observation, RawValue, Sample, Seen, Source, State, Table,
-    Time, Token, Ttl, Waits, WaitsAt,
+    Address, EventBatch, KeyEvent, Limits, Observation, Sample, Seen, Source, State, Table, Waits, WaitsAt,
 };
 
 use crate::keyspace::uuid;
-use crate::limit::{Limit, Spread, ratio};
+use crate::limit::{Limit, Measured, ratio};
 use crate::report::{Figure, Report};
 
 const LOCKS: usize = 100_000;
@@ -34,7 +35,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     assert!(judge().1 > 0, "some of them are contended");
     report.add(Figure {
         name: "ms to judge 100,000 locks once more: plain, renewed and waited for".into(),
-        measured: Spread::of((0..rounds.max(5)).map(|_| judge().0).collect()),
+        measured: Measured::of((0..rounds.max(5)).map(|_| judge().0).collect()),
         limit: Limit::AtMost(LIMIT_MS),
         show: ratio,
         command: "Table::state of each lock, one core".into(),

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::lease::{ANEW, Lease, comes_again};
 use super::program::Instruction;
+use crate::base::text::{self, short_duration};
 use crate::dialects::word;
-use crate::model::{Key, LockView, RawValue, Whole};
-use crate::text::{self, short_duration};
+use crate::lock::{Key, RawValue};
+use crate::model::{LockView, Whole};
 
 /// One comparison. All of them must hold, or nothing is written.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

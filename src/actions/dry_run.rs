@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Plan;
-use crate::audit;
-use crate::model::Time;
+use crate::actions::audit;
+use crate::base::time::Time;
 
 /// How long a dry run can be performed.
 pub const LIFE: Duration = Duration::from_secs(600);

@@ -7,10 +7,9 @@ use redis::{ErrorKind, RedisResult, ServerErrorKind, Value};
 
 use super::plan::Plan;
 use super::program::Write;
-use crate::glob::Globs;
-use crate::model::Key;
-use crate::scripts::Script;
-use crate::settings::{ReadOnly, Settings};
+use crate::base::glob::{Glob, Globs};
+use crate::dialects::scripts::Script;
+use crate::lock::Key;
 
 /// Whether writing is allowed at all, and which locks are out of reach.
 #[derive(Clone, Debug)]
@@ -58,27 +57,15 @@ pub enum Refusal {
 }
 
 impl Gate {
-    /// For a command whose very name is the consent to write.
-    pub fn of_command(settings: &Settings) -> Gate {
-        let closed = settings.read_only.as_ref().map(|why| {
-            Refusal::ReadOnly(match why {
-                ReadOnly::Asked => "this is read-only, by --read-only; nothing was written".to_string(),
-                ReadOnly::Target(name) => {
-                    format!(
-                        "this is read-only: the target {name:?} has this address and is marked read_only in the config; \
-                         nothing was written"
-                    )
-                }
-            })
-        });
-        Gate { closed, protected: Globs::new(settings.protected.clone()) }
+    /// `read_only`: why nothing may be written, where that is so.
+    pub fn new(read_only: Option<String>, protected: Vec<Glob>) -> Gate {
+        Gate { closed: read_only.map(Refusal::ReadOnly), protected: Globs::new(protected) }
     }
 
     /// For the console, which starts read-only: `write` is whether the operator has turned writing on.
-    pub fn of_console(settings: &Settings, write: bool) -> Gate {
-        let gate = Gate::of_command(settings);
+    pub fn for_console(&self, write: bool) -> Gate {
         let asleep = Refusal::ReadOnly("lockscope is read-only now; turn writing on with :write".into());
-        Gate { closed: gate.closed.or((!write).then_some(asleep)), ..gate }
+        Gate { closed: self.closed.clone().or((!write).then_some(asleep)), protected: self.protected.clone() }
     }
 
     /// Lets a write of this key through, and of no other, or says why not.
@@ -179,7 +166,7 @@ impl std::error::Error for Refusal {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glob::Glob;
+    use crate::base::glob::Glob;
 
     fn gate(closed: Option<Refusal>, protected: &[&str]) -> Gate {
         Gate { closed, protected: Globs::new(protected.iter().map(|text| Glob::new(text).unwrap()).collect()) }

@@ -10,9 +10,10 @@ use super::keep::{Deed, Kept};
 use super::keyspace::Keyspace;
 use super::plan::Plan;
 use super::tally::Tally;
-use crate::audit::{self, Audit};
-use crate::model::{Time, Token};
-use crate::test_lock::{put, put_all};
+use crate::actions::audit::{self, Audit};
+use crate::base::json::{put, put_all};
+use crate::base::time::Time;
+use crate::lock::Token;
 
 /// As many releases as can be undone, beside those of the batch under way.
 const KEPT: usize = 1_000;
@@ -202,7 +203,7 @@ pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
     if last.deed == Deed::Freed {
         return Ok(Some(last));
     }
-    let ago = crate::text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
+    let ago = crate::base::text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
     let before = done.find(|kept| kept.deed == Deed::Freed && !kept.is_over(now)).map_or(String::new(), |kept| {
         format!("; before that {} was freed: 'lockscope undo {}' puts it back", kept.lock(), kept.id())
     });
@@ -218,7 +219,8 @@ mod tests {
     use super::super::keep::{About, State};
     use super::*;
     use crate::actions::Action;
-    use crate::model::{Key, NodeId, Ttl};
+    use crate::base::time::Ttl;
+    use crate::lock::{Key, NodeId};
 
     fn record(id: String, deed: Deed) -> Kept {
         let plan = Plan {

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::keyspace::Keyspace;
-use crate::model::{Key, Time};
+use crate::base::time::Time;
+use crate::lock::Key;
 
 pub use look::Happened;
 pub(super) use read::{foresee, read};

@@ -8,9 +8,9 @@ use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::model::Time;
-use crate::servers::InfoText;
-use crate::text;
+use crate::base::text;
+use crate::base::time::Time;
+use crate::server::InfoText;
 
 /// How servers write that there is no second id.
 const NO_ID: &str = "0000000000000000000000000000000000000000";

@@ -5,9 +5,11 @@
 
 use super::check::{Check, gone};
 use super::program::Instruction;
+use crate::base::text::short_duration;
+use crate::base::time::Ttl;
 use crate::dialects::{self, unique};
-use crate::model::{End, Hold, LockView, Mode, RawValue, Token, Ttl};
-use crate::text::short_duration;
+use crate::lock::{Mode, RawValue, Token};
+use crate::model::{End, Hold, LockView};
 
 /// The lease of one hold.
 #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]

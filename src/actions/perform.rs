@@ -14,14 +14,15 @@ use super::keep::{self, About, Deed, Kept, State};
 use super::keyspace::Keyspace;
 use super::plan::{Action, Plan};
 use super::program::{Operands, Write};
-use crate::audit;
-use crate::clock::Clock;
+use crate::actions::audit;
+use crate::base::clock::Clock;
+use crate::base::text;
 use crate::dialects::Step;
-use crate::look::{Wanted, look};
-use crate::model::{End, RawValue, Seen};
-use crate::permissions::{self, Permission};
-use crate::scripts::CHANGE;
-use crate::text;
+use crate::dialects::scripts::CHANGE;
+use crate::lock::RawValue;
+use crate::model::{End, Seen};
+use crate::server::permissions::{self, Permission};
+use crate::sources::look::{Wanted, look};
 use crate::topology::{Node, ServerConnection};
 
 /// How long an answer may take before we say that we do not know.

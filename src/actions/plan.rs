@@ -10,10 +10,13 @@ use super::keyspace::Keyspace;
 use super::lease;
 use super::program::Write;
 use super::semaphore;
-use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step, guesses};
+use crate::base::text::short_duration;
+use crate::base::time::{Time, Ttl};
+use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step};
+use crate::lock::{Key, Kind, NodeId, RawValue, Token};
+use crate::model::guesses;
 use crate::model::proof::LARGEST;
-use crate::model::{End, Key, Kind, LockView, NodeId, RawValue, Time, Token, Ttl, Whole};
-use crate::text::short_duration;
+use crate::model::{End, LockView, Whole};
 
 /// What is done to a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -286,7 +289,7 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
 
 fn read(lock: &LockView, now: Time) -> Result<(&'static dyn dialects::Dialect, Sight<'_>), Refusal> {
     let id = dialects::by_name(lock.dialect).ok_or_else(|| nothing_to_compare(lock))?;
-    Ok((dialects::dialect(id), Sight::of(lock, now)))
+    Ok((dialects::dialect(id), lock.sight(now)))
 }
 
 fn nothing_to_compare(lock: &LockView) -> Refusal {

@@ -5,9 +5,10 @@
 
 use super::check::Check;
 use super::gate::Refusal;
+use crate::base::text;
 use crate::dialects::{Claim, Release, Step, counter, word};
-use crate::model::{LockView, RawValue};
-use crate::text;
+use crate::lock::RawValue;
+use crate::model::LockView;
 
 const SEMAPHORE: &str = "redisson-semaphore";
 

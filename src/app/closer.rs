@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{App, Effect, LockId};
-use crate::inspect::Inspection;
-use crate::model::Time;
+use crate::base::time::Time;
+use crate::sources::inspect::Inspection;
 
 /// Between two closer looks.
 const LOOK_CLOSER: Duration = Duration::from_secs(2);

@@ -2,12 +2,12 @@
 
 use super::{App, Effect, Order, Wish};
 use crate::actions::plan;
-use crate::cli::duration;
+use crate::base::time::Time;
+use crate::base::time::duration;
 use crate::filter::{BadFilter, Filter};
-use crate::keys;
 use crate::lab::Wanted;
-use crate::model::Time;
-use crate::output::Column;
+use crate::model::Column;
+use crate::settings::keys;
 
 /// What a typed command does.
 pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
         (name, _) => match keys::named(name) {
             Some(command) => Ok(Box::new(move |app, now| app.obey(command, now))),
             None => {
-                let nearest = crate::nearest::nearest(name, keys::BINDINGS.iter().map(|binding| binding.name));
+                let nearest = crate::base::nearest::nearest(name, keys::BINDINGS.iter().map(|binding| binding.name));
                 Err(format!("there is no command {name:?}; did you mean {nearest:?}?"))
             }
         },

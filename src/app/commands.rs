@@ -3,10 +3,10 @@
 use crossterm::event::KeyEvent;
 
 use super::{App, Effect, Order, Overlay, Screen, Wish};
-use crate::keys::{self, Command};
-use crate::model::Time;
-use crate::output::Column;
-use crate::prompt::Prompt;
+use crate::app::prompt::Prompt;
+use crate::base::time::Time;
+use crate::model::Column;
+use crate::settings::keys::{self, Command};
 
 impl App {
     /// Does what the command says, or says why it does nothing.

@@ -1,8 +1,8 @@
 //! Consent to MONITOR: asked for once, shown all the while, taken back with the same key.
 
 use super::{App, Effect, NOTICE};
-use crate::keys::Command;
-use crate::model::Time;
+use crate::base::time::Time;
+use crate::settings::keys::Command;
 
 /// Whether attempts to take locks may be sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

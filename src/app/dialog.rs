@@ -3,9 +3,10 @@
 use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::actions::Plan;
-use crate::model::{Change, Key, Transition};
-use crate::prompt::Prompt;
-use crate::text;
+use crate::app::prompt::Prompt;
+use crate::base::text;
+use crate::lock::Key;
+use crate::model::{Change, Transition};
 
 /// One way to go on.
 #[derive(Debug)]

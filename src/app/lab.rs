@@ -2,10 +2,11 @@
 //! [`lab`](crate::lab).
 
 use super::{App, Effect, LabOrder, Overlay, Screen};
-use crate::keys::Command;
+use crate::app::prompt::Prompt;
+use crate::base::time::Time;
 use crate::lab::{MOST_CONTENDERS, Phase, Report, TestId, USUAL, Wanted};
-use crate::model::{Change, Time, Transition};
-use crate::prompt::Prompt;
+use crate::model::{Change, Transition};
+use crate::settings::keys::Command;
 
 /// As many test locks as are kept at once.
 pub const MOST: usize = 16;

@@ -2,9 +2,11 @@
 //! free of history, and is not put back. Pure: the loop hands in the table.
 
 use crate::actions::{Action, Kept, Plan, comparisons};
-use crate::model::{Hold, NodeId, Table, Time};
-use crate::monitor::NodeStatus;
-use crate::text::short_duration;
+use crate::base::text::short_duration;
+use crate::base::time::Time;
+use crate::engine::NodeStatus;
+use crate::lock::NodeId;
+use crate::model::{Hold, Table};
 
 /// What is known of it.
 #[derive(Clone, PartialEq, Eq, Debug)]

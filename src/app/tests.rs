@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::feed::FEED;
 use super::*;
-use crate::stage::Stage;
+use crate::testkit::stage::Stage;
 
 /// Twelve locks, `lock:00` to `lock:11`, that are in this order: the oldest first.
 fn twelve() -> Stage {

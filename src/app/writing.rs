@@ -6,10 +6,12 @@ use std::time::Duration;
 use super::dialog::{Choice, Dialog};
 use super::{App, Effect, LockId, Overlay, Since};
 use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
-use crate::inspect::Inspection;
-use crate::model::{LockView, NodeId, Time, Token, Ttl};
-use crate::servers::Fact;
-use crate::text::{self, short_duration};
+use crate::base::text::{self, short_duration};
+use crate::base::time::{Time, Ttl};
+use crate::lock::{NodeId, Token};
+use crate::model::LockView;
+use crate::server::Fact;
+use crate::sources::inspect::Inspection;
 
 /// Writing is off again after so long without a key.
 pub const IDLE: Duration = Duration::from_secs(300);

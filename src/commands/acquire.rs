@@ -17,12 +17,12 @@ use tokio::time::sleep;
 use super::on_record;
 use super::session::Session;
 use super::signals::Signals;
-use crate::actions::Gate;
-use crate::cli::{Acquire, LockKind, OnLost};
-use crate::fault::Fault;
-use crate::model::{Key, Ttl};
+use crate::base::fault::Fault;
+use crate::base::text;
+use crate::base::time::Ttl;
+use crate::lock::Key;
+use crate::settings::cli::{Acquire, LockKind, OnLost};
 use crate::test_lock::{Form, Held, Loss, Released, Request, Taken, Turn, take};
-use crate::text;
 use child::Child;
 use record::Record;
 
@@ -50,7 +50,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
     if token.as_ref().is_some_and(Vec::is_empty) {
         return Err(Fault::usage("an empty --token tells nobody who holds the lock"));
     }
-    let admission = match Gate::of_command(&session.settings).admit(&key) {
+    let admission = match session.settings.gate().admit(&key) {
         Ok(admission) => admission,
         Err(refusal) => return Err(on_record::turned_away("acquire", &key, &refusal, options.json)?),
     };

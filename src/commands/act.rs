@@ -11,14 +11,17 @@ use super::signals::{self, Signals};
 use crate::actions::{
     Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
 };
-use crate::cli::Environment;
-use crate::clock::Clock;
-use crate::fault::{Exit, Fault};
-use crate::model::{LockView, Token, Ttl};
+use crate::base::clock::Clock;
+use crate::base::fault::{Exit, Fault};
+use crate::base::json::{put, put_all};
+use crate::base::talk;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Ttl;
+use crate::lock::Token;
+use crate::model::LockView;
 use crate::output;
-use crate::talk;
-use crate::test_lock::{joined, put, put_all};
-use crate::text::{self, short_duration};
+use crate::settings::cli::Environment;
+use crate::test_lock::joined;
 
 /// Between two of many.
 const BREATHER: Duration = Duration::from_millis(20);
@@ -37,7 +40,7 @@ pub struct Operator<'a> {
 impl<'a> Operator<'a> {
     /// Refuses at once where nothing may be written, or nothing could be recorded.
     pub fn new(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
-        let gate = Gate::of_command(&session.settings);
+        let gate = session.settings.gate();
         if let Some(why) = gate.closed() {
             return Err(Fault::finding(why.to_string()));
         }
@@ -373,7 +376,7 @@ fn answer() -> Result<String, Fault> {
 
 fn print_json(value: &Value) -> Result<(), Fault> {
     super::print(|out| {
-        crate::output::json::write_value(out, value)?;
+        crate::base::json::write_value(out, value)?;
         writeln!(out)
     })
     .map(drop)

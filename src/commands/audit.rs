@@ -4,11 +4,12 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use crate::audit::{read, state_directory};
-use crate::cli::Audit;
-use crate::fault::Fault;
-use crate::output::json::write_value;
-use crate::{talk, text};
+use crate::actions::audit::{read, state_directory};
+use crate::base::fault::Fault;
+use crate::base::json::write_value;
+use crate::base::talk;
+use crate::base::text;
+use crate::settings::cli::Audit;
 
 pub fn run(options: &Audit) -> Result<u8, Fault> {
     let place = state_directory().ok_or_else(|| Fault::finding("there is no home directory, and so no audit file"))?;

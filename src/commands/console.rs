@@ -19,14 +19,14 @@ use ratatui::backend::CrosstermBackend;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
+use crate::app::theme::Theme;
 use crate::app::{App, Consent, Title, Writing};
-use crate::fault::Fault;
-use crate::keys::Keys;
-use crate::monitor::Duty;
-use crate::operator::Operator;
-use crate::pace::Pace;
-use crate::run::{Tty, run as run_loop};
-use crate::theme::Theme;
+use crate::base::fault::Fault;
+use crate::console::operator::Operator;
+use crate::console::run::{Tty, run as run_loop};
+use crate::engine::Duty;
+use crate::settings::keys::Keys;
+use crate::sources::pace::Pace;
 
 /// Refuses what is no terminal, before anything is started.
 pub fn needs_a_terminal() -> Result<(), Fault> {
@@ -49,16 +49,16 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         protected_by: settings.protected_by.clone(),
     };
     let mut app = App::new(title, keys, theme, None);
-    let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
+    let mut engine = session.engine(session.pace(Pace::POLITE), true).await?;
     if sampled.is_some() {
         app.consent = Consent::Given;
-        monitor.sample_by(sampled);
+        engine.sample_by(sampled);
     }
-    app.writing = Writing::new(settings.read_only.is_some(), settings.write, monitor.clock.now());
+    app.writing = Writing::new(settings.read_only.is_some(), settings.write, engine.clock.now());
     let mut operator = Operator::new(settings, &session.topology, &session.shown, None);
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let looping = run_loop(&mut app, &mut monitor, &mut operator, &mut terminal, &mut tty, EventStream::new());
+    let looping = run_loop(&mut app, &mut engine, &mut operator, &mut terminal, &mut tty, EventStream::new());
     let ended = match how_long {
         Some(how_long) => tokio::time::timeout(how_long, looping).await.unwrap_or(Ok(())),
         None => looping.await,

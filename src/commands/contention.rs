@@ -11,15 +11,17 @@ use tokio::time::Instant;
 use super::session::Session;
 use super::signals::Signals;
 use super::{ls, waiters};
-use crate::cli::Contention;
-use crate::contention::burst::Bounds;
-use crate::fault::Fault;
+use crate::base::fault::Fault;
+use crate::base::text::short_duration;
+use crate::engine::{Duty, Engine, Sampled, Sampling};
 use crate::filter::Filter;
-use crate::model::{Kind, LockView, NodeId, Snapshot};
-use crate::monitor::{Duty, Monitor, Sampled, Sampling};
+use crate::lock::{Kind, NodeId};
+use crate::model::order;
+use crate::model::{LockView, Snapshot};
 use crate::output::{self, wanted};
-use crate::pace::Pace;
-use crate::text::short_duration;
+use crate::settings::cli::Contention;
+use crate::sources::pace::Pace;
+use crate::sources::sampling::burst::Bounds;
 
 /// Half of the time, and never more than this of MONITOR in all.
 const MOST: Duration = Duration::from_secs(10);
@@ -33,30 +35,30 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         return Err(Fault::usage("--for is between 100ms and 24h"));
     }
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
-    let mut monitor = session.monitor(session.pace(Pace::Fast), true).await?;
-    ls::take_inventory(session, &mut monitor, None).await?;
+    let mut engine = session.engine(session.pace(Pace::Fast), true).await?;
+    ls::take_inventory(session, &mut engine, None).await?;
     if options.monitor {
-        monitor.sample_by(Some(Duty { burst: Bounds::default(), pause: PAUSE, most: Some(MOST) }));
+        engine.sample_by(Some(Duty { burst: Bounds::default(), pause: PAUSE, most: Some(MOST) }));
     } else {
         session.say(
             "attempts and failures take --monitor, which looks at every command in bursts and slows a busy server down \
              meanwhile; without it only those who wait are counted",
         );
     }
-    follow(&mut monitor, options.duration).await?;
-    let mut snapshot = monitor.snapshot();
-    let mut locks = locks(&monitor, &mut snapshot);
+    follow(&mut engine, options.duration).await?;
+    let mut snapshot = engine.snapshot();
+    let mut locks = locks(&engine, &mut snapshot);
     let place = session.place();
-    waiters::fill(session, &mut locks, monitor.clock.now()).await?;
+    waiters::fill(session, &mut locks, engine.clock.now()).await?;
     ls::keep_matching(&mut locks, filter.as_ref(), &place);
-    locks.sort_by(wanted::hardest_first);
-    let server = session.describe(&monitor);
+    locks.sort_by(order::hardest_first);
+    let server = session.describe(&engine);
     if options.json {
         super::print(|out| output::json::write_list(out, &snapshot, &locks, &place, &server))?;
     } else {
         // People look for those that are wanted; programs take them all.
         let all = locks.len();
-        locks.retain(wanted::is_wanted);
+        locks.retain(order::is_wanted);
         super::print(|out| wanted::write(out, &locks, &session.look()))?;
         if let others @ 1.. = all - locks.len() {
             let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
@@ -67,24 +69,24 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     if let Some(why) = &snapshot.incomplete {
         session.say(&format!("the list is incomplete: {why}"));
     }
-    tell_sampling(session, &monitor);
-    session.still_there(&monitor)
+    tell_sampling(session, &engine);
+    session.still_there(&engine)
 }
 
 /// Takes in what happens for that long, or until somebody ends it. The first burst is waited for.
-async fn follow(monitor: &mut Monitor, how_long: Duration) -> Result<(), Fault> {
+async fn follow(engine: &mut Engine, how_long: Duration) -> Result<(), Fault> {
     let mut signals = Signals::listen()?;
     let began = Instant::now();
     loop {
-        let starting = monitor.nodes().iter().any(|node| matches!(node.sampling, Some(Sampling::Starting)));
+        let starting = engine.nodes().iter().any(|node| matches!(node.sampling, Some(Sampling::Starting)));
         let ends = began + if starting { how_long + FIRST_BURST } else { how_long };
         tokio::select! {
             biased;
             _ = signals.next() => return Ok(()),
             _ = tokio::time::sleep_until(ends) => return Ok(()),
-            _ = monitor.next() => {}
+            _ = engine.next() => {}
         }
-        for node in monitor.nodes() {
+        for node in engine.nodes() {
             if let Some(Sampling::Refused(why)) = &node.sampling {
                 return Err(Fault::server(format!("{} can't be sampled: {why}", node.name)));
             }
@@ -93,14 +95,14 @@ async fn follow(monitor: &mut Monitor, how_long: Duration) -> Result<(), Fault> 
 }
 
 /// All locks, and those that somebody tried to take though they are free at this moment.
-fn locks(monitor: &Monitor, snapshot: &mut Snapshot) -> Vec<LockView> {
+fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
     let mut locks = std::mem::take(&mut snapshot.locks);
     locks.retain(|lock| lock.kind == Kind::Lock);
-    for (index, node) in monitor.nodes().iter().enumerate() {
+    for (index, node) in engine.nodes().iter().enumerate() {
         let Some(Sampling::On(sampled)) = &node.sampling else { continue };
         let id = NodeId(index as u16);
         let listed: HashSet<_> = locks.iter().filter(|lock| lock.node == id).map(|lock| lock.key.clone()).collect();
-        let table = monitor.table();
+        let table = engine.table();
         let free = sampled.wanted.iter().filter(|key| !listed.contains(*key));
         let free = free.filter_map(|key| table.view(table.lock_named(id, key.as_bytes())?, snapshot.at));
         locks.extend(free);
@@ -112,8 +114,8 @@ fn locks(monitor: &Monitor, snapshot: &mut Snapshot) -> Vec<LockView> {
 }
 
 /// What was looked at, as a sentence for each node that was sampled.
-fn tell_sampling(session: &Session, monitor: &Monitor) {
-    for node in monitor.nodes() {
+fn tell_sampling(session: &Session, engine: &Engine) {
+    for node in engine.nodes() {
         match &node.sampling {
             Some(Sampling::On(sampled)) => session.say(&sentence(&node.name, sampled)),
             Some(Sampling::Failed(why)) => session.say(&format!("the last burst on {} failed: {why}", node.name)),

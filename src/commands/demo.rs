@@ -4,9 +4,9 @@ use std::io::{self, BufWriter, Write};
 
 use super::console;
 use super::session::Session;
-use crate::cli::{self, Global};
+use crate::base::fault::{Fault, quiet_pipe};
 use crate::demo::{self, Demo, DemoError, Options, Tempo};
-use crate::fault::{Fault, quiet_pipe};
+use crate::settings::cli::{self, Global};
 
 pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
     let stage = Options {

@@ -19,14 +19,15 @@ use tokio::sync::mpsc;
 
 use super::print;
 use super::session::Session;
-use crate::cli::Discover;
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::fault::Fault;
+use crate::base::glob::Glob;
 use crate::dialects::Recogniser;
-use crate::fault::Fault;
-use crate::glob::Glob;
-use crate::model::{Key, NodeId, Observation, RawValue, Seen};
-use crate::pace::{Budget, Pace};
+use crate::lock::{Key, NodeId, RawValue};
+use crate::model::{Observation, Seen};
 use crate::scan::{Pass, Progress, Shortfall, Walk};
+use crate::settings::cli::Discover;
+use crate::sources::pace::{Budget, Pace};
 use crate::topology::Node;
 use evidence::{Evidence, Looked};
 use groups::{Group, Groups};
@@ -198,7 +199,7 @@ impl Survey {
         match value {
             RawValue::Unread { why, .. } => {
                 self.unread += 1;
-                self.refused.get_or_insert_with(|| crate::text::harmless(&why));
+                self.refused.get_or_insert_with(|| crate::base::text::harmless(&why));
             }
             value => {
                 self.looked.insert((node, key.clone()), Looked { key, value, ttl });
@@ -317,7 +318,7 @@ fn server_options(session: &Session) -> Vec<String> {
         None => vec![format!("-u {}", render::quoted(&session.shown))],
     };
     let user = settings.login.user().filter(|_| settings.target.is_none());
-    options.extend(user.map(|user| format!("--user {}", render::quoted(&crate::text::visible(user.as_bytes())))));
+    options.extend(user.map(|user| format!("--user {}", render::quoted(&crate::base::text::visible(user.as_bytes())))));
     options
 }
 

@@ -5,9 +5,9 @@ use super::one_lock;
 use super::release::{say_which, token_of};
 use super::session::Session;
 use crate::actions::plan;
-use crate::cli::Extend;
-use crate::fault::Fault;
-use crate::text::short_duration;
+use crate::base::fault::Fault;
+use crate::base::text::short_duration;
+use crate::settings::cli::Extend;
 
 pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
     ended(extend(session, options).await, "extend", Some(&options.key), options.json)
@@ -17,7 +17,7 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     plan::may_extend_by(options.ttl).map_err(|why| Fault::usage(format!("--ttl: {why}")))?;
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
-    let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
+    let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
     if holder.is_none() && !lock.holders.is_empty() {
         let more = format!(" --ttl {}", short_duration(options.ttl.as_millis() as u64));
@@ -27,7 +27,7 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let looks = options.dry_run || !options.yes;
     let whole = options.holder.as_deref().map(|typed| one_lock::whole_token(&lock, typed, looks)).transpose()?;
     let holder = whole.flatten().or(holder);
-    let plan = plan::extend(&lock, holder.as_deref(), options.ttl, monitor.clock.now());
+    let plan = plan::extend(&lock, holder.as_deref(), options.ttl, engine.clock.now());
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     let plan = if options.force { plan.beyond_doubt() } else { plan };

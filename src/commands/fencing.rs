@@ -1,8 +1,8 @@
 //! Fencing tokens: a counter beside the lock, in libraries that have one.
 
+use crate::base::fault::Fault;
 use crate::commands::session::Session;
 use crate::dialects::{by_name, dialect};
-use crate::fault::Fault;
 use crate::model::LockView;
 
 /// Counters asked for in one pipeline.

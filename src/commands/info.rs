@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use crate::config;
+use crate::base::fault::Fault;
+use crate::base::glob::{Glob, Globs};
+use crate::base::text;
 use crate::dialects::{self, default_patterns};
-use crate::fault::Fault;
-use crate::glob::{Glob, Globs};
 use crate::settings::Settings;
-use crate::text;
+use crate::settings::config;
 
 pub fn run(settings: &Settings) -> Result<u8, Fault> {
     let path = |path: Option<std::path::PathBuf>| path.map_or("none".into(), |path| path.display().to_string());

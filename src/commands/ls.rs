@@ -6,65 +6,66 @@ use std::time::Duration;
 
 use super::session::Session;
 use super::{fencing, waiters};
-use crate::cli::Ls;
-use crate::fault::Fault;
+use crate::base::fault::Fault;
+use crate::base::talk;
+use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
+use crate::model::order;
 use crate::model::{LockView, Snapshot, findings};
-use crate::monitor::{Monitor, Stream};
-use crate::output::{self, Place, columns};
-use crate::pace::Pace;
+use crate::output::{self, Place};
 use crate::settings::Talk;
-use crate::talk;
+use crate::settings::cli::Ls;
+use crate::sources::pace::Pace;
 
 pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
-    let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
-    take_inventory(session, &mut monitor, options.observe).await?;
-    let mut snapshot = monitor.snapshot();
+    let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
+    take_inventory(session, &mut engine, options.observe).await?;
+    let mut snapshot = engine.snapshot();
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
     let found = locks.len();
-    waiters::fill(session, &mut locks, monitor.clock.now()).await?;
+    waiters::fill(session, &mut locks, engine.clock.now()).await?;
     keep_matching(&mut locks, filter.as_ref(), &place);
-    columns::sort(&mut locks, options.sort);
+    order::sort(&mut locks, options.sort);
     let matched = locks.len();
     locks.truncate(options.limit.unwrap_or(usize::MAX));
     fencing::fill(session, &mut locks).await?;
-    let server = session.describe(&monitor);
+    let server = session.describe(&engine);
     super::print(|out| match (options.json, options.csv) {
         (true, _) => output::json::write_list(out, &snapshot, &locks, &place, &server),
         (_, true) => output::csv::write(out, &locks, &place),
         _ => output::table::write(out, &locks, &session.look()),
     })?;
     if !options.json && !options.csv {
-        session.say(&footer(&monitor, found, matched, locks.len()));
+        session.say(&footer(&engine, found, matched, locks.len()));
         for (name, sentence) in findings::summaries(&locks) {
             session.say(&format!("{sentence} (finding:{name})"));
         }
     }
-    tell_gaps(session, &monitor, &snapshot);
-    let code = session.still_there(&monitor);
+    tell_gaps(session, &engine, &snapshot);
+    let code = session.still_there(&engine);
     // The process ends here: to free a million locks one by one would only take time.
-    std::mem::forget((monitor, locks));
+    std::mem::forget((engine, locks));
     code
 }
 
 /// All locks that match, in the order of the list.
 pub async fn matching(
     session: &Session,
-    monitor: &mut Monitor,
+    engine: &mut Engine,
     filter: &str,
     observe: Option<Duration>,
 ) -> Result<Vec<LockView>, Fault> {
     let filter: Filter = filter.parse()?;
-    take_inventory(session, monitor, observe).await?;
-    if let Some(why) = monitor.incomplete() {
+    take_inventory(session, engine, observe).await?;
+    if let Some(why) = engine.incomplete() {
         session.say(&format!("not every lock was judged: {why}"));
     }
-    let mut locks = monitor.snapshot().locks;
-    waiters::fill(session, &mut locks, monitor.clock.now()).await?;
+    let mut locks = engine.snapshot().locks;
+    waiters::fill(session, &mut locks, engine.clock.now()).await?;
     keep_matching(&mut locks, Some(&filter), &session.place());
-    columns::sort(&mut locks, None);
+    order::sort(&mut locks, None);
     Ok(locks)
 }
 
@@ -75,30 +76,30 @@ pub fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: 
 }
 
 /// Runs the engine until every lock was met, and for as long as was asked for.
-pub async fn take_inventory(session: &Session, monitor: &mut Monitor, observe: Option<Duration>) -> Result<(), Fault> {
+pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Option<Duration>) -> Result<(), Fault> {
     let mut progress = ProgressLine::new(session);
     let until = tokio::time::Instant::now() + observe.unwrap_or_default();
     loop {
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         if left.is_zero() {
-            if monitor.has_inventory() {
+            if engine.has_inventory() {
                 break;
             }
             // Without a server there will be none.
-            session.still_there(monitor)?;
+            session.still_there(engine)?;
         }
-        let _ = tokio::time::timeout(if left.is_zero() { Duration::MAX } else { left }, monitor.next()).await;
-        progress.show(monitor);
+        let _ = tokio::time::timeout(if left.is_zero() { Duration::MAX } else { left }, engine.next()).await;
+        progress.show(engine);
     }
     progress.clear();
-    let failed = monitor.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()));
+    let failed = engine.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()));
     match failed {
         Some(error) => Err(session.fault(error)),
         None => Ok(()),
     }
 }
 
-fn footer(monitor: &Monitor, found: usize, matched: usize, shown: usize) -> String {
+fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String {
     let mut text = match (found, matched, shown) {
         (0, ..) => "no locks found".to_string(),
         (found, matched, shown) if matched < found => format!("{shown} of {found} locks, {matched} match the filter"),
@@ -106,11 +107,11 @@ fn footer(monitor: &Monitor, found: usize, matched: usize, shown: usize) -> Stri
         (1, ..) => "1 lock".to_string(),
         (found, ..) => format!("{found} locks"),
     };
-    for node in monitor.nodes() {
+    for node in engine.nodes() {
         let scan = node.scan.as_ref();
         let keys = node.facts.keys.known().copied().unwrap_or_else(|| scan.map_or(0, |scan| scan.walked));
         let took = scan.map_or(0, |scan| scan.finished.since(scan.started).as_millis() as u64);
-        text.push_str(&format!(" among {keys} keys of {} in {}", node.name, crate::text::short_duration(took)));
+        text.push_str(&format!(" among {keys} keys of {} in {}", node.name, crate::base::text::short_duration(took)));
         if let Stream::Live(_) = node.stream {
             text.push_str(&format!(", watched by {}", node.stream.name()));
         }
@@ -122,11 +123,11 @@ fn footer(monitor: &Monitor, found: usize, matched: usize, shown: usize) -> Stri
 }
 
 /// What was left out, and why.
-fn tell_gaps(session: &Session, monitor: &Monitor, snapshot: &Snapshot) {
+fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     if let Some(why) = &snapshot.incomplete {
         session.say(&format!("the list is incomplete: {why}"));
     }
-    for node in monitor.nodes() {
+    for node in engine.nodes() {
         let too_large = node.scan.as_ref().map_or(0, |scan| scan.unread - scan.denied);
         if too_large > 0 {
             session.say(&format!("{too_large} keys were not read: no lock is so large"));
@@ -155,16 +156,16 @@ impl ProgressLine {
         ProgressLine { enabled, began: tokio::time::Instant::now(), shown: None }
     }
 
-    fn show(&mut self, monitor: &Monitor) {
+    fn show(&mut self, engine: &Engine) {
         let due = self.shown.is_none_or(|shown| shown.elapsed() >= Self::EVERY);
         if !self.enabled || self.began.elapsed() < Self::AFTER || !due {
             return;
         }
         self.shown = Some(tokio::time::Instant::now());
-        let walked: u64 = monitor.nodes().iter().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
-        let keys: u64 = monitor.nodes().iter().filter_map(|node| node.facts.keys.known()).sum();
+        let walked: u64 = engine.nodes().iter().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
+        let keys: u64 = engine.nodes().iter().filter_map(|node| node.facts.keys.known()).sum();
         let percent = (walked * 100).checked_div(keys).unwrap_or(0).min(100);
-        talk::progress(&format!("scanning: {percent}% of {keys} keys, {} locks so far", monitor.table().held()));
+        talk::progress(&format!("scanning: {percent}% of {keys} keys, {} locks so far", engine.table().held()));
     }
 
     fn clear(&self) {

@@ -6,12 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use crate::actions::Refusal;
-use crate::audit::Audit;
-use crate::clock::Clock;
-use crate::fault::Fault;
-use crate::model::Key;
-use crate::output::json::{SCHEMA, write_value};
-use crate::test_lock::{Request, about, joined, put};
+use crate::actions::audit::Audit;
+use crate::base::clock::Clock;
+use crate::base::fault::Fault;
+use crate::base::json::put;
+use crate::base::json::write_value;
+use crate::lock::Key;
+use crate::output::json::SCHEMA;
+use crate::test_lock::{Request, about, joined};
 
 pub struct OnRecord {
     audit: Audit,

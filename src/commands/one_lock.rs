@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::session::Session;
-use crate::fault::Fault;
-use crate::inspect::{Inspection, Subject, inspect, prove as prove_locks};
-use crate::model::{Key, LockView, NodeId, Whole};
-use crate::monitor::Monitor;
-use crate::text;
+use crate::base::fault::Fault;
+use crate::base::text;
+use crate::engine::Engine;
+use crate::lock::{Key, NodeId};
+use crate::model::{LockView, Whole};
+use crate::sources::inspect::{Inspection, Subject, inspect, prove as prove_locks};
 
 /// A key as it was typed.
 pub fn key(typed: &str) -> Result<Key, Fault> {
@@ -16,27 +17,26 @@ pub fn key(typed: &str) -> Result<Key, Fault> {
 }
 
 /// The lock, after it was watched for a while.
-pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Monitor), Fault> {
-    let mut monitor = session.monitor_key(key, observe.is_some()).await?;
-    monitor.run_until_inventory().await;
-    if let Some(error) =
-        monitor.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()))
+pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Engine), Fault> {
+    let mut engine = session.engine_key(key, observe.is_some()).await?;
+    engine.run_until_inventory().await;
+    if let Some(error) = engine.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()))
     {
         return Err(session.fault(error));
     }
-    monitor.run_for(observe.unwrap_or(Duration::ZERO)).await;
-    let table = monitor.table();
-    let lock = table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, monitor.clock.now()));
+    engine.run_for(observe.unwrap_or(Duration::ZERO)).await;
+    let table = engine.table();
+    let lock = table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, engine.clock.now()));
     match lock {
-        Some(lock) => Ok((lock, monitor)),
+        Some(lock) => Ok((lock, engine)),
         None => Err(missing(session, key).await),
     }
 }
 
 /// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
-pub async fn look_closer(session: &Session, lock: &LockView, monitor: &Monitor) -> Inspection {
-    let now = monitor.clock.now();
-    let (node, status) = (&session.topology.nodes()[0], &monitor.nodes()[0]);
+pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
+    let now = engine.clock.now();
+    let (node, status) = (&session.topology.nodes()[0], &engine.nodes()[0]);
     let subject = Subject::of(lock, status.db, &status.facts, now);
     let found = match node.connect().await {
         Ok(mut conn) => inspect(&mut conn, &subject, now).await,

@@ -13,13 +13,12 @@ use serde_json::json;
 use super::on_record::{self, OnRecord};
 use super::session::Session;
 use super::signals::Signals;
-use crate::actions::Gate;
-use crate::audit;
-use crate::cli::Probe;
-use crate::fault::Fault;
-use crate::model::Key;
+use crate::actions::audit;
+use crate::base::fault::Fault;
+use crate::base::text;
+use crate::lock::Key;
+use crate::settings::cli::Probe;
 use crate::test_lock::{Form, Request};
-use crate::text;
 use crate::watchdog_probe::canary::{self, End, Report};
 
 /// Shorter, and the network alone makes renewals late; longer, and hardly any are seen.
@@ -41,7 +40,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
     };
     let key = Key::from(key);
     let turned_away = |refusal| on_record::turned_away("probe", &key, &refusal, options.json);
-    let admission = match Gate::of_command(&session.settings).admit(&key) {
+    let admission = match session.settings.gate().admit(&key) {
         Ok(admission) => admission,
         Err(refusal) => return Err(turned_away(refusal)?),
     };

@@ -6,14 +6,15 @@ use super::act::{Operator, ended, exit_code, in_doubt};
 use super::session::Session;
 use super::{ls, one_lock};
 use crate::actions::{DryRuns, Freeing, Plan, dry_run, foresee, plan};
-use crate::cli::Release;
-use crate::clock::Clock;
-use crate::fault::Fault;
-use crate::inspect::Inspection;
-use crate::model::{LockView, Time};
-use crate::pace::Pace;
-use crate::servers::Fact;
-use crate::text;
+use crate::base::clock::Clock;
+use crate::base::fault::Fault;
+use crate::base::text;
+use crate::base::time::Time;
+use crate::model::LockView;
+use crate::server::Fact;
+use crate::settings::cli::Release;
+use crate::sources::inspect::Inspection;
+use crate::sources::pace::Pace;
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     match (&options.key, &options.plan) {
@@ -26,7 +27,7 @@ pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(typed)?;
-    let (mut lock, monitor) = one_lock::find(session, &key, None).await?;
+    let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
     if holder.is_none() && !lock.holders.is_empty() && options.permits.is_none() {
         return Err(say_which(&lock, "release", ""));
@@ -35,8 +36,8 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let looks = options.dry_run || !options.yes;
     let whole = options.holder.as_deref().map(|typed| one_lock::whole_token(&lock, typed, looks)).transpose()?;
     let holder = whole.flatten().or(holder);
-    let found = one_lock::look_closer(session, &lock, &monitor).await;
-    let (dead, now) = (dead_waiters(&found), monitor.clock.now());
+    let found = one_lock::look_closer(session, &lock, &engine).await;
+    let (dead, now) = (dead_waiters(&found), engine.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
     let plan = match options.permits {
         Some(permits) => plan::give_back(&lock, permits, now),
@@ -100,11 +101,11 @@ fn dead_waiters(found: &Inspection) -> Vec<Vec<u8>> {
 async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let filter = options.filter.as_deref().unwrap_or_default();
-    let mut monitor = session.monitor(session.pace(Pace::Fast), options.observe.is_some()).await?;
-    let mut locks = ls::matching(session, &mut monitor, filter, options.observe).await?;
+    let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
+    let mut locks = ls::matching(session, &mut engine, filter, options.observe).await?;
     locks.truncate(options.limit.unwrap_or(usize::MAX));
     one_lock::prove(session, &mut locks).await?;
-    let now = monitor.clock.now();
+    let now = engine.clock.now();
     let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
     let mut plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {

@@ -4,11 +4,12 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::cli::Scripts;
-use crate::fault::Fault;
-use crate::nearest::nearest;
-use crate::output::json::{SCHEMA, write_value};
-use crate::scripts::{ALL, Script};
+use crate::base::fault::Fault;
+use crate::base::json::write_value;
+use crate::base::nearest::nearest;
+use crate::dialects::scripts::{ALL, Script};
+use crate::output::json::SCHEMA;
+use crate::settings::cli::Scripts;
 
 pub fn run(options: &Scripts) -> Result<u8, Fault> {
     match &options.name {

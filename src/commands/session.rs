@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Global, PaceArg};
-use crate::config::Config;
+use crate::base::fault::Fault;
+use crate::base::glob;
+use crate::base::glob::Glob;
+use crate::base::talk;
 use crate::dialects::Recogniser;
-use crate::fault::Fault;
-use crate::glob::Glob;
-use crate::model::{Key, Limits};
-use crate::monitor::{Inventory, Monitor, Options, Sampling, Stream};
+use crate::engine::{Engine, Inventory, Options, Sampling, Stream};
+use crate::lock::Key;
+use crate::model::Limits;
 use crate::output::{Look, Place};
-use crate::pace::Pace;
+use crate::server;
+use crate::settings::cli::{Global, PaceArg};
+use crate::settings::config::Config;
 use crate::settings::{Outside, Settings, Talk};
-use crate::topology::{Endpoint, Topology};
-use crate::{glob, servers, talk};
+use crate::sources::pace::Pace;
+use crate::topology::Topology;
 
 /// A target, ready to be asked.
 pub struct Session {
@@ -56,7 +59,7 @@ impl Session {
     }
 
     async fn with(settings: Settings) -> Result<Session, Fault> {
-        let endpoint = Endpoint::of(&settings)?;
+        let endpoint = settings.endpoint()?;
         let shown = endpoint.shown.clone();
         let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;
         Ok(Session { settings, topology, shown })
@@ -68,13 +71,13 @@ impl Session {
     }
 
     /// The engine on all locks of the target.
-    pub async fn monitor(&self, pace: Pace, follow: bool) -> Result<Monitor, Fault> {
+    pub async fn engine(&self, pace: Pace, follow: bool) -> Result<Engine, Fault> {
         let recogniser = Arc::new(self.recogniser());
         self.start(Options { recogniser, pace, limits: Limits::default(), follow, inventory: Inventory::Walk }).await
     }
 
     /// The engine on one key, which the user named and so is a lock if it can be one.
-    pub async fn monitor_key(&self, key: &Key, follow: bool) -> Result<Monitor, Fault> {
+    pub async fn engine_key(&self, key: &Key, follow: bool) -> Result<Engine, Fault> {
         let only = glob::escape(key.as_bytes());
         // A key that is no text can't be written as a pattern; all of its kind are looked at, and only it is kept.
         let only =
@@ -85,10 +88,10 @@ impl Session {
         self.start(Options { recogniser, pace, limits: Limits::default(), follow, inventory }).await
     }
 
-    async fn start(&self, options: Options) -> Result<Monitor, Fault> {
-        let mut monitor = Monitor::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
-        monitor.tune(self.settings.tuning.clone());
-        Ok(monitor)
+    async fn start(&self, options: Options) -> Result<Engine, Fault> {
+        let mut engine = Engine::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
+        engine.tune(self.settings.tuning.clone());
+        Ok(engine)
     }
 
     /// The pace that was asked for, or what the command thinks right.
@@ -106,8 +109,8 @@ impl Session {
     }
 
     /// The exit code of a command that followed the server to its end, unless the server is lost by then.
-    pub fn still_there(&self, monitor: &Monitor) -> Result<u8, Fault> {
-        let lost = monitor.nodes().iter().find_map(|node| match &node.stream {
+    pub fn still_there(&self, engine: &Engine) -> Result<u8, Fault> {
+        let lost = engine.nodes().iter().find_map(|node| match &node.stream {
             Stream::Reconnecting { why, .. } => Some(why),
             _ => None,
         });
@@ -134,8 +137,8 @@ impl Session {
     }
 
     /// The `server` object of the JSON documents.
-    pub fn describe(&self, monitor: &Monitor) -> Value {
-        let nodes: Vec<Value> = monitor.nodes().iter().map(node_json).collect();
+    pub fn describe(&self, engine: &Engine) -> Value {
+        let nodes: Vec<Value> = engine.nodes().iter().map(node_json).collect();
         json!({
             "url": self.shown,
             "target": self.settings.target,
@@ -145,7 +148,7 @@ impl Session {
     }
 }
 
-fn node_json(node: &crate::monitor::NodeStatus) -> Value {
+fn node_json(node: &crate::engine::NodeStatus) -> Value {
     let facts = &node.facts;
     let product = facts.product.known();
     json!({
@@ -153,8 +156,8 @@ fn node_json(node: &crate::monitor::NodeStatus) -> Value {
         "db": node.db,
         "flavor": product.map(|product| product.flavor.name()),
         "version": product.map(|product| product.version.to_string()),
-        "mode": facts.mode.known().copied().map(servers::Mode::name),
-        "role": facts.role.known().map(servers::Role::name),
+        "mode": facts.mode.known().copied().map(server::Mode::name),
+        "role": facts.role.known().map(server::Role::name),
         "keys": facts.keys.known(),
         "stream": node.stream.name(),
         "note": node.note,

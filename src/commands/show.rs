@@ -2,19 +2,19 @@
 
 use super::session::Session;
 use super::{fencing, one_lock};
-use crate::cli::Show;
-use crate::dialects::{self, Sight};
-use crate::fault::Fault;
+use crate::base::fault::Fault;
+use crate::dialects::{self};
+use crate::engine::Engine;
 use crate::model::LockView;
-use crate::monitor::Monitor;
 use crate::output::{self, Notes};
+use crate::settings::cli::Show;
 
 pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     let key = one_lock::key(&options.key)?;
-    let (mut lock, monitor) = one_lock::find(session, &key, options.observe).await?;
+    let (mut lock, engine) = one_lock::find(session, &key, options.observe).await?;
     fencing::fill(session, std::slice::from_mut(&mut lock)).await?;
-    let found = one_lock::look_closer(session, &lock, &monitor).await;
-    let (place, notes, server) = (session.place(), notes(&lock, &monitor), session.describe(&monitor));
+    let found = one_lock::look_closer(session, &lock, &engine).await;
+    let (place, notes, server) = (session.place(), notes(&lock, &engine), session.describe(&engine));
     super::print(|out| {
         if options.json {
             output::json::write_lock(out, &lock, &found, &place, &server, &notes)
@@ -25,10 +25,10 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
 }
 
 /// What the lock's library says of it.
-fn notes(lock: &LockView, monitor: &Monitor) -> Notes {
+fn notes(lock: &LockView, engine: &Engine) -> Notes {
     let Some(id) = dialects::by_name(lock.dialect) else { return Notes::default() };
     let dialect = dialects::dialect(id);
-    let sight = Sight::of(lock, monitor.clock.now());
+    let sight = lock.sight(engine.clock.now());
     let release = dialect.release(&sight);
     let mut freeing = vec!["What freeing it takes, in one step, after comparing the holder:".to_string()];
     freeing.extend(release.describe().into_iter().map(|step| format!("  {step}")));

@@ -8,11 +8,12 @@ use std::io::IsTerminal;
 use super::act::{Operator, ended, exit_code};
 use super::session::Session;
 use crate::actions::{Deed, Happened, Journal, Kept, Keyspace, last_done};
-use crate::cli::{Global, Undo};
-use crate::clock::Clock;
-use crate::fault::Fault;
-use crate::model::{NodeId, Time};
-use crate::text::{self, short_duration};
+use crate::base::clock::Clock;
+use crate::base::fault::Fault;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Time;
+use crate::lock::NodeId;
+use crate::settings::cli::{Global, Undo};
 use crate::topology::ServerConnection;
 
 pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {

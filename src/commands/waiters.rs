@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use super::session::Session;
-use crate::contention::{self, BATCH, Question};
-use crate::fault::Fault;
-use crate::inspect::is_scattered;
-use crate::model::{Key, LockView, State, Time, Waits};
-use crate::servers;
+use crate::base::fault::Fault;
+use crate::base::time::Time;
+use crate::lock::Key;
+use crate::model::{LockView, State, Waits};
+use crate::server;
+use crate::sources::inspect::is_scattered;
+use crate::sources::sampling::{self, BATCH, Question};
 
 /// Counts those who wait, where the server shows them and nobody has counted them yet.
 pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Result<(), Fault> {
@@ -19,10 +21,10 @@ pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Resul
             continue;
         }
         let mut conn = node.connect().await.map_err(fault)?;
-        let facts = servers::ask(&mut conn, node.db).await.map_err(fault)?;
+        let facts = server::ask(&mut conn, node.db).await.map_err(fault)?;
         let mut counted: HashMap<Key, Waits> = HashMap::new();
         for batch in questions.chunks(BATCH) {
-            counted.extend(contention::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)?);
+            counted.extend(sampling::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)?);
         }
         for lock in locks.iter_mut().filter(|lock| lock.node == node.id && lock.waits.is_none()) {
             if let Some(waits) = counted.get(&lock.key) {

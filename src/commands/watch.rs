@@ -6,17 +6,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::session::Session;
-use crate::cli::Watch;
-use crate::fault::{Fault, quiet_pipe};
+use crate::base::fault::{Fault, quiet_pipe};
+use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
 use crate::model::Transition;
-use crate::monitor::{Monitor, Stream};
 use crate::output::{self, Look, Place};
-use crate::pace::Pace;
+use crate::settings::cli::Watch;
+use crate::sources::pace::Pace;
 
 pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
-    let mut monitor = session.monitor(session.pace(Pace::POLITE), true).await?;
+    let mut engine = session.engine(session.pace(Pace::POLITE), true).await?;
+    let mut reader = engine.reader();
     let mut printer = Printer {
         out: BufWriter::new(io::stdout().lock()),
         json: options.json,
@@ -39,15 +40,15 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
             _ = interrupted.recv() => true,
             _ = terminated.recv() => true,
             _ = end => true,
-            _ = monitor.next() => false,
+            _ = engine.next() => false,
         };
-        talker.tell(session, &monitor);
-        let (changes, left_out) = monitor.take_transitions();
+        talker.tell(session, &engine);
+        let (changes, left_out) = reader.take();
         if left_out > 0 {
             session.say(&format!("{left_out} changes were left out: they came faster than they could be written"));
         }
         let place = printer.place.clone();
-        let wanted = changes.iter().filter(|change| matches(filter.as_ref(), change, &monitor, &place));
+        let wanted = changes.iter().filter(|change| matches(filter.as_ref(), change, &engine, &place));
         match printer.print(wanted) {
             Ok(()) => {}
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
@@ -57,14 +58,14 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
             break;
         }
     }
-    session.still_there(&monitor)
+    session.still_there(&engine)
 }
 
-fn matches(filter: Option<&Filter>, change: &Transition, monitor: &Monitor, place: &Place) -> bool {
+fn matches(filter: Option<&Filter>, change: &Transition, engine: &Engine, place: &Place) -> bool {
     let Some(filter) = filter else { return true };
-    let table = monitor.table();
+    let table = engine.table();
     let lock = table.lock_named(change.node, change.key.as_bytes());
-    let view = lock.and_then(|lock| table.view(lock, monitor.clock.now()));
+    let view = lock.and_then(|lock| table.view(lock, engine.clock.now()));
     filter.matches(&Subject::of_change(change, view.as_ref()).on_node(&place.node(change.node)))
 }
 
@@ -96,21 +97,21 @@ struct Talker {
 }
 
 impl Talker {
-    fn tell(&mut self, session: &Session, monitor: &Monitor) {
-        for (index, node) in monitor.nodes().iter().enumerate() {
+    fn tell(&mut self, session: &Session, engine: &Engine) {
+        for (index, node) in engine.nodes().iter().enumerate() {
             let sentence = match (&node.stream, &node.note) {
                 (Stream::Reconnecting { why, .. }, _) => format!("lost {}, trying again: {why}", node.name),
                 (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
                 (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
                 (Stream::Off | Stream::Starting, _) => continue,
             };
-            self.said.resize(monitor.nodes().len(), String::new());
+            self.said.resize(engine.nodes().len(), String::new());
             if self.said[index] != sentence {
                 session.say(&sentence);
                 self.said[index] = sentence;
             }
         }
-        let lost: u64 = monitor.nodes().iter().map(|node| node.lost).sum();
+        let lost: u64 = engine.nodes().iter().map(|node| node.lost).sum();
         if lost > self.lost {
             session
                 .say(&format!("{} events came too fast and were lost; looking at everything again", lost - self.lost));

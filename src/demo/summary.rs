@@ -1,4 +1,4 @@
-//! What a headless demo saw: the locks by state and library, and each planted situation as the monitor knows it, with
+//! What a headless demo saw: the locks by state and library, and each planted situation as the engine knows it, with
 //! what was said of it: what should have been and was not, and what is not true of it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::fleet::{DEADLOCK, SITUATIONS, Situation, Tally, is_usual};
-use crate::glob::Glob;
-use crate::model::{Blocking, Change, Ending, HeldIs, Key, LockView, Snapshot, State};
-use crate::monitor::Monitor;
-use crate::servers::Product;
-use crate::text;
+use crate::base::glob::Glob;
+use crate::base::text;
+use crate::engine::{Engine, Reader};
+use crate::lock::Key;
+use crate::model::{Blocking, Change, Ending, HeldIs, LockView, Snapshot, State};
+use crate::server::Product;
 
 /// One situation as it was seen.
 #[derive(Clone, Debug)]
@@ -104,26 +105,26 @@ impl Summary {
         }
     }
 
-    /// Takes in what the monitor knows now and what happened since the last look.
-    pub fn look(&mut self, monitor: &mut Monitor) {
-        for transition in monitor.take_transitions().0 {
+    /// Takes in what the engine knows now and what happened since the last look.
+    pub fn look(&mut self, engine: &Engine, reader: &mut Reader) {
+        for transition in reader.take().0 {
             if let Some(sighting) = self.sighting_of(&transition.key) {
                 sighting.changes.count(transition.change);
             }
         }
-        let snapshot = monitor.snapshot();
+        let snapshot = engine.snapshot();
         self.see(&snapshot);
-        let deadlocked = deadlocked(monitor);
+        let deadlocked = deadlocked(engine);
         for sighting in &mut self.sightings {
             sighting.hear(&snapshot.locks, &deadlocked);
         }
     }
 
-    pub(super) fn finish(&mut self, monitor: &mut Monitor, watched: Duration) {
-        self.look(monitor);
+    pub(super) fn finish(&mut self, engine: &Engine, reader: &mut Reader, watched: Duration) {
+        self.look(engine, reader);
         self.watched = watched;
-        self.locks = monitor.snapshot().locks.into_iter().filter(|lock| lock.verdict.state != State::Free).collect();
-        for node in monitor.nodes() {
+        self.locks = engine.snapshot().locks.into_iter().filter(|lock| lock.verdict.state != State::Free).collect();
+        for node in engine.nodes() {
             let product = node.facts.product.known().map(Product::to_string);
             self.server = format!("{} at {}", product.unwrap_or_else(|| "a server".into()), node.name);
             self.source = node.stream.name();
@@ -218,8 +219,8 @@ impl Summary {
 }
 
 /// The locks whose holders wait for each other, with what says so.
-fn deadlocked(monitor: &Monitor) -> BTreeMap<Key, String> {
-    let (table, now) = (monitor.table(), monitor.clock.now());
+fn deadlocked(engine: &Engine) -> BTreeMap<Key, String> {
+    let (table, now) = (engine.table(), engine.clock.now());
     let wanted = table.strained(WANTED, now);
     let locks: Vec<LockView> = wanted.into_iter().filter_map(|place| table.view(table.lock_at(place)?, now)).collect();
     let rings = Blocking::of(&locks, now).deadlocks;

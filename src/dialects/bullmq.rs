@@ -4,7 +4,7 @@
 //! the job counts as stalled and runs a second time, so it is not to be freed by hand.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 pub struct BullMq;
 
@@ -65,7 +65,7 @@ impl Dialect for BullMq {
 #[cfg(test)]
 mod tests {
     use crate::dialects::trial::*;
-    use crate::model::RawValue;
+    use crate::lock::RawValue;
 
     const KEY: &str = "bull:mail:1742:lock";
 

@@ -4,7 +4,7 @@
 //! a plain deletion that does not ask whose lock it is.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py};
-use crate::model::Mode;
+use crate::lock::Mode;
 
 pub struct CeleryOnce;
 
@@ -48,8 +48,8 @@ impl Dialect for CeleryOnce {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Time;
     use crate::dialects::trial::*;
-    use crate::model::Time;
 
     #[test]
     fn a_task_that_must_not_be_queued_twice() {

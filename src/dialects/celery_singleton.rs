@@ -52,8 +52,8 @@ impl Dialect for CelerySingleton {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     const KEY: &str = "SINGLETONLOCK_9e107d9d372bb6826bd81d3542a419d6";
 

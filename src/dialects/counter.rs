@@ -4,7 +4,7 @@
 //! job queues store `1` for "taken". What tells them apart is around it: who listens, and how it changes.
 
 use super::redisson;
-use crate::model::RawValue;
+use crate::lock::RawValue;
 
 /// Larger numbers are process ids, times, or anything but permits.
 const MOST: i64 = 99_999;

@@ -53,7 +53,7 @@ impl Dialect for Hangfire {
 #[cfg(test)]
 mod tests {
     use crate::dialects::trial::*;
-    use crate::model::RawValue;
+    use crate::lock::RawValue;
 
     #[test]
     fn a_guid_under_the_prefix_whatever_the_resource() {

@@ -5,7 +5,7 @@
 //! `huey.r.<name>.<huey>.lock.<lock>`. Neither has a TTL, nor says who holds it.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting};
-use crate::model::{Holder, Mode, RawValue};
+use crate::lock::{Holder, Mode, RawValue};
 
 const RESULTS: &[u8] = b"huey.results.";
 const EXPIRING_RESULTS: &[u8] = b"huey.r.";
@@ -92,7 +92,7 @@ fn take_out(key: &[u8], field: &[u8]) -> Step {
 fn lock_name(text: &[u8]) -> Option<String> {
     let at = text.windows(LOCK.len()).position(|window| window == LOCK)?;
     let name = &text[at + LOCK.len()..];
-    (at > 0 && !name.is_empty()).then(|| crate::text::visible(name))
+    (at > 0 && !name.is_empty()).then(|| crate::base::text::visible(name))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! never freed, so it is a marker. Elsewhere the owner's shape is a guess.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
-use crate::model::{Kind, Mode};
+use crate::lock::{Kind, Mode};
 
 pub struct Laravel;
 
@@ -143,9 +143,10 @@ impl Dialect for Laravel {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::Waiting;
     use crate::dialects::trial::*;
-    use crate::model::{Kind, Mode, RawValue, Ttl};
+    use crate::lock::{Kind, Mode, RawValue};
 
     const OWNER: &str = "aZ3kP0qLmN8rTx5V";
     const SCHEDULE: &str = "shop-database-shop-cache-framework/schedule-da39a3ee5e6b4b0d3255bfef95601890afd80709";

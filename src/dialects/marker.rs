@@ -4,7 +4,7 @@
 //! first part of the name.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
-use crate::model::{Kind, Mode, RawValue};
+use crate::lock::{Kind, Mode, RawValue};
 
 pub struct Marker;
 
@@ -74,8 +74,9 @@ impl Dialect for Marker {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::{Kind, RawValue, Ttl};
+    use crate::lock::{Kind, RawValue};
 
     #[test]
     fn work_that_is_done_has_a_marker_and_no_holder() {

@@ -5,7 +5,8 @@
 //! holds that key. A semaphore is a sorted set of ids by the time each ends. All are kept alive every 9 of 30 seconds.
 
 use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
-use crate::model::{Holder, Mode, RawValue, Time};
+use crate::base::time::Time;
+use crate::lock::{Holder, Mode, RawValue};
 
 pub struct Medallion;
 
@@ -163,9 +164,10 @@ impl Dialect for Medallion {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Time;
     use crate::dialects::Step;
     use crate::dialects::trial::*;
-    use crate::model::{Mode, RawValue, Time};
+    use crate::lock::{Mode, RawValue};
 
     const ID: &str = "WEB_EU-1_4711_0b5e7c1a94f24d3b8e6a2f1c9d7b3a50";
     const OTHER: &str = "web2_9_f3a9c07be15d28466cb1709e5ad2488f";

@@ -48,8 +48,8 @@ impl Dialect for NodeRedlock {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     const RANDOM: &str = "f3a9c07be15d28466cb1709e5ad2488f";
 

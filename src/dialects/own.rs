@@ -4,7 +4,7 @@
 //! from an application's.
 
 use super::{shape, sight};
-use crate::model::Holder;
+use crate::lock::Holder;
 
 const TEST: &[u8] = b"lockscope-test:";
 const COUNTS: (&[u8], &[u8]) = (b"lockscope:", b":counts");
@@ -61,7 +61,7 @@ fn has_tag(name: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::dialects::testing::{hash, recognised};
-    use crate::model::RawValue;
+    use crate::lock::RawValue;
 
     fn token() -> Vec<u8> {
         test_token("web-3.example", 812, [0xab; 16])
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(counts_key(b"lock:{a}:b"), b"lockscope:lock:{a}:b:counts");
         assert_eq!(counts_key(b"lock{a"), b"lockscope:{lock{a}:counts");
         for lock in [&b"lock:a"[..], b"lock:{a}:b", b"lock:{}", b"lock}"] {
-            assert!(is_counts_key(&counts_key(lock)), "{}", crate::text::visible(lock));
+            assert!(is_counts_key(&counts_key(lock)), "{}", crate::base::text::visible(lock));
         }
         assert!(!is_counts_key(b"lockscope:lock:counts") && !is_counts_key(b"lock:{a}:counts"));
     }

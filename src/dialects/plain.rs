@@ -5,7 +5,8 @@
 //! ends.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, own, shape};
-use crate::model::{Holder, Mode, RawValue, Time};
+use crate::base::time::Time;
+use crate::lock::{Holder, Mode, RawValue};
 
 pub struct Plain;
 
@@ -60,8 +61,9 @@ impl Dialect for Plain {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::{Time, Ttl};
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Time, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn a_one_under_a_lock_name_is_a_lock_of_nobody_known() {

@@ -51,8 +51,8 @@ impl Dialect for Pottery {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     #[test]
     fn up_to_ten_seconds_it_is_pottery_or_else_redlock_net() {

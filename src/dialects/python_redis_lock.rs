@@ -67,9 +67,10 @@ impl Dialect for PythonRedisLock {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
     use crate::dialects::{Step, Waiting, by_name, dialect};
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     const TOKEN: &str = "q83kL+0pZt/1xYbW7mNcR2vH";
 

@@ -1,8 +1,9 @@
 //! Asks every dialect and keeps the best reading, and the second where the best is a guess.
 
 use super::{Claim, Dialect, DialectId, Sight, all};
-use crate::glob::{BadGlob, Glob, Globs};
-use crate::model::{RawValue, Time, Ttl};
+use crate::base::glob::{BadGlob, Glob, Globs};
+use crate::base::time::{Time, Ttl};
+use crate::lock::RawValue;
 
 /// "Keys under this glob are locks of this dialect": from `--dialect NAME=GLOB` or the config.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! it; the others ask again once per longest tick. A beat that finds its lock gone dies.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py, shape};
-use crate::model::Mode;
+use crate::lock::Mode;
 
 pub struct RedBeat;
 
@@ -50,8 +50,9 @@ impl Dialect for RedBeat {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn the_lock_of_the_beat_is_not_just_any_redis_py_lock() {

@@ -4,7 +4,8 @@
 //! when the lock was got if the caller had to wait, and which machine called. Without `timeout` there is no TTL.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
-use crate::model::{Holder, Mode, Time};
+use crate::base::time::Time;
+use crate::lock::{Holder, Mode};
 
 pub struct RedisPy;
 
@@ -62,8 +63,9 @@ impl Dialect for RedisPy {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::{Time, Ttl};
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Time, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn a_redis_py_token_tells_when_acquire_was_called() {

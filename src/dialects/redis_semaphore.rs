@@ -4,7 +4,7 @@
 //! not pushed back there is lost for ever. Under redis-namespace the `SEMAPHORE:` in front is missing.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
-use crate::model::{Holder, Mode, RawValue};
+use crate::lock::{Holder, Mode, RawValue};
 
 const PREFIX: &[u8] = b"SEMAPHORE:";
 const GRABBED: &[u8] = b":GRABBED";
@@ -83,8 +83,8 @@ fn give_back<'a>(key: &[u8], tokens: impl IntoIterator<Item = &'a [u8]>) -> Rele
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Time;
     use crate::dialects::testing::{hash, recognised, sight};
-    use crate::model::Time;
 
     const KEY: &[u8] = b"SEMAPHORE:uploads:GRABBED";
 

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
-use crate::model::{Holder, Mode, RawValue, Time};
+use crate::base::time::Time;
+use crate::lock::{Holder, Mode, RawValue};
 
 pub struct RedisSemaphoreNpm;
 
@@ -123,9 +124,10 @@ impl Dialect for RedisSemaphoreNpm {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::{Time, Ttl};
     use crate::dialects::Step;
     use crate::dialects::trial::*;
-    use crate::model::{Mode, RawValue, Time, Ttl};
+    use crate::lock::{Mode, RawValue};
 
     const OTHER: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 

@@ -4,7 +4,7 @@
 //! several keys with the same value, and its release wants them all.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 pub struct RedisLock;
 
@@ -54,8 +54,9 @@ impl Dialect for RedisLock {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn metadata_after_the_token_names_the_holder() {

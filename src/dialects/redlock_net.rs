@@ -44,8 +44,9 @@ impl Dialect for RedLockNet {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn beyond_ten_seconds_it_is_redlock_net_or_else_pottery() {

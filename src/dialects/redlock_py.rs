@@ -38,8 +38,8 @@ impl Dialect for RedlockPy {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     #[test]
     fn twenty_two_letters_and_digits_are_a_guess() {

@@ -52,8 +52,8 @@ impl Dialect for RedlockRb {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     #[test]
     fn a_unique_job_is_known_by_its_prefix() {

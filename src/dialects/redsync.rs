@@ -37,8 +37,8 @@ impl Dialect for Redsync {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     #[test]
     fn sixteen_bytes_in_padded_base64_are_a_guess() {

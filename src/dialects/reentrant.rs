@@ -4,7 +4,7 @@
 //! in. Hashes of counters look alike, so the name must speak of a lock and there must be one holder.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, own, shape};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 /// Nobody enters a lock more often without leaving it; counters of other things pass it soon.
 const MOST_ENTRIES: i64 = 1_000;
@@ -64,7 +64,7 @@ fn holder(field: &[u8], value: &[u8]) -> Option<Holder> {
 mod tests {
     use super::*;
     use crate::dialects::testing::{hash, recognised, sight, told};
-    use crate::model::RawValue;
+    use crate::lock::RawValue;
 
     #[test]
     fn one_holder_that_entered_twice() {

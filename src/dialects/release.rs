@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::RawValue;
-use crate::text;
+use crate::base::text;
+use crate::lock::RawValue;
 
 /// What keeps a lock of a dialect alive.
 #[derive(Clone, Copy, PartialEq, Debug)]

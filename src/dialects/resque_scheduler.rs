@@ -4,7 +4,7 @@
 //! before the name may be there twice.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 pub struct ResqueScheduler;
 

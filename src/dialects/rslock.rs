@@ -35,8 +35,8 @@ impl Dialect for RsLock {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::Ttl;
 
     const RAW: &[u8] = b"\x9f\x02\xa1\xffabc\x00\xfe\x81\x13\x37\xc0\xde\xd0\x0d\x99\x88\x77\x66";
 

@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 
-use crate::model::Time;
+use crate::base::time::Time;
 
 /// `8-4-4-4-12` hex digits; the version nibble comes back.
 pub fn uuid_version(bytes: &[u8]) -> Option<u8> {

@@ -4,7 +4,8 @@
 //! the job has ended; that is not a stuck lock.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
-use crate::model::{Holder, Mode, Time};
+use crate::base::time::Time;
+use crate::lock::{Holder, Mode};
 
 pub struct ShedLock;
 
@@ -67,8 +68,9 @@ impl Dialect for ShedLock {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Time;
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Time};
+    use crate::lock::RawValue;
 
     const VALUE: &str = "ADDED:2025-10-09T08:50:00.125Z@batch-3";
 

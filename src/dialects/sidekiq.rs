@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
-use crate::model::{Holder, Mode, RawValue};
+use crate::lock::{Holder, Mode, RawValue};
 
 const PREFIX: &[u8] = b"uniquejobs:";
 const LOCKED: &[u8] = b":LOCKED";
@@ -165,8 +165,8 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::time::Time;
     use crate::dialects::testing::{hash, recognised, sight};
-    use crate::model::Time;
 
     const JID: &str = "b4a577edbccf1d805744efa9";
     const KEY: &[u8] = b"uniquejobs:0123456789abcdef0123456789abcdef:LOCKED";
@@ -242,11 +242,11 @@ mod tests {
             b"uniquejobs:working:host:17",
             b"app:0123456789abcdef0123456789abcdef:INFO",
         ] {
-            assert!(UniqueJobs.is_helper(helper), "{}", crate::text::visible(helper));
+            assert!(UniqueJobs.is_helper(helper), "{}", crate::base::text::visible(helper));
         }
         let run = b"uniquejobs:0123456789abcdef0123456789abcdef:RUN:LOCKED";
         for lock in [KEY, run, b"app:0123456789abcdef0123456789abcdef", b"lock:INFO"] {
-            assert!(!UniqueJobs.is_helper(lock), "{}", crate::text::visible(lock));
+            assert!(!UniqueJobs.is_helper(lock), "{}", crate::base::text::visible(lock));
         }
     }
 

@@ -6,20 +6,11 @@
 use std::time::Duration;
 
 use super::{Sight, shape};
-use crate::model::{Lock, LockView, RawValue, Time, Ttl};
-use crate::text;
+use crate::base::text;
+use crate::base::time::Ttl;
+use crate::lock::RawValue;
 
 impl<'a> Sight<'a> {
-    /// A lock that was read before: what it was then, it is still.
-    pub fn of(lock: &'a LockView, now: Time) -> Sight<'a> {
-        Sight { key: lock.key.as_bytes(), value: &lock.value, ttl: lock.ttl, now, given: true, told: true }
-    }
-
-    /// The same of a lock in the table.
-    pub fn of_lock(lock: &'a Lock, now: Time) -> Sight<'a> {
-        Sight { key: lock.key.as_bytes(), value: lock.value(), ttl: lock.ttl(now), now, given: true, told: true }
-    }
-
     /// The string by which the holder is known. A value that was cut is no token, unless we were told so: then its head
     /// must do.
     pub(super) fn token(&self) -> Option<&'a [u8]> {

@@ -80,9 +80,10 @@ impl Dialect for Spring {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
     use crate::dialects::{Step, Waiting};
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn a_uuid_in_something_like_a_registry_is_spring_perhaps() {

@@ -3,7 +3,7 @@
 //! Most callers pass the machine's name. That is no proof of anything, so this is only ever a second choice.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 pub struct StackExchange;
 
@@ -48,8 +48,9 @@ impl Dialect for StackExchange {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::model::{RawValue, Ttl};
+    use crate::lock::RawValue;
 
     #[test]
     fn a_machine_name_is_only_a_second_choice() {

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use super::{Claim, Dialect, Obstacle, Premise, Release, Renewal, Sight, Step, Waiting, shape};
-use crate::model::{Holder, Mode, RawValue, Time};
+use crate::base::time::Time;
+use crate::lock::{Holder, Mode, RawValue};
 
 const EXCLUSIVE: &[u8] = b"__write__";
 const NOT_TOLD: &str = "The holder is not told: it learns of the loss only when it refreshes the lock.";

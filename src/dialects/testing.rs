@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{Best, Claim, Recogniser, Sight, dialect};
-use crate::model::{RawValue, Time, Ttl};
+use crate::base::time::{Time, Ttl};
+use crate::lock::RawValue;
 
 /// The moment at which all of these tests happen.
 pub const NOW: Time = Time(1_750_000_000_000);

@@ -8,8 +8,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Best, Claim, Mapping, Recogniser, Release, Sight, Waiting, all, by_name, dialect};
-use crate::glob::Glob;
-use crate::model::{Holder, RawValue, Time, Ttl};
+use crate::base::glob::Glob;
+use crate::base::time::{Time, Ttl};
+use crate::lock::{Holder, RawValue};
 
 /// 2025-10-09T08:53:20Z.
 pub const NOW: Time = Time(1_760_000_000_000);
@@ -117,7 +118,7 @@ pub fn assert_no_garbage(name: &str, key: &str) {
     ];
     for value in garbage {
         let best = found(key, value, seconds(5));
-        assert_ne!(names(&best).0, name, "{key} = {}", crate::text::visible(&value[..value.len().min(40)]));
+        assert_ne!(names(&best).0, name, "{key} = {}", crate::base::text::visible(&value[..value.len().min(40)]));
     }
     let cut = RawValue::Str { head: UUID4.as_bytes().into(), len: 5_000 };
     assert_ne!(names(&found_value(key, &cut, seconds(5))).0, name, "{key} with a value that was cut");

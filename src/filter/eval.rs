@@ -2,7 +2,9 @@
 
 use super::field::{Measure, Topic};
 use super::{Expr, Op, Pattern, Threshold};
-use crate::model::{Holder, Key, LockView, NodeId, Token, Transition, Ttl};
+use crate::base::time::Ttl;
+use crate::lock::{Holder, Key, NodeId, Token};
+use crate::model::{LockView, Transition};
 
 /// What a filter can ask about: a lock, or a change of one, with whatever is known beside it.
 #[derive(Clone, Copy, Debug)]

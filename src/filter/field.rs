@@ -1,7 +1,8 @@
 //! What can be asked about a lock, by name.
 
 use crate::dialects;
-use crate::model::{Kind, Mode, State, findings};
+use crate::lock::{Kind, Mode};
+use crate::model::{State, findings};
 
 /// Asked with `:` and a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

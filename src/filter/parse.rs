@@ -3,7 +3,7 @@
 use super::field::{FIELDS, Field, Measure, Topic, field};
 use super::lex::{Placed, Token, lex};
 use super::{Expr, Op, Pattern, Threshold, Wrong};
-use crate::nearest::{nearest, nearly};
+use crate::base::nearest::{nearest, nearly};
 
 /// Deeper than any person nests, and far from the end of the stack.
 const DEPTH: usize = 64;

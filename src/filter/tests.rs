@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Change, Ending, Finding, LockView, NodeId, State, Token, Transition, findings};
-use crate::sample;
+use crate::lock::{NodeId, Token};
+use crate::model::{Change, Ending, Finding, LockView, State, Transition, findings};
+use crate::testkit::sample;
 
 fn matches(filter: &str, lock: &LockView) -> bool {
     parsed(filter).matches(&Subject::from(lock))
@@ -101,9 +102,9 @@ fn unknown_compares_false_both_ways() {
 #[test]
 fn a_change_is_matched_by_what_it_carries() {
     let change = Transition {
-        at: crate::model::Time(0),
+        at: crate::base::time::Time(0),
         node: NodeId(3),
-        key: crate::model::Key::from("lock:a"),
+        key: crate::lock::Key::from("lock:a"),
         change: Change::Ended(Ending::Released),
         holder: None,
         previous: Some(Token::from(&b"abc"[..])),
@@ -121,10 +122,10 @@ fn keys_with_colons_need_no_quotes() {
     for key in
         ["job:42", "mail:queue", "code:lock", "user=5", "a&b", "lock{x}", "sta:x", "o'brien", "order:7", "folder:x"]
     {
-        lock.key = crate::model::Key::from(key);
+        lock.key = crate::lock::Key::from(key);
         assert!(matches(key, &lock), "{key}");
     }
-    lock.key = crate::model::Key::from("f(x) \"y\" node:7");
+    lock.key = crate::lock::Key::from("f(x) \"y\" node:7");
     assert!(matches("\"f(x) \"\"y\"\" node:7\"", &lock));
     assert!(matches("'f(x) \"y\" node:7'", &lock) && matches("key:'x) '", &lock));
 }

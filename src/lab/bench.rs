@@ -11,9 +11,9 @@ use super::rate::Rate;
 use super::record::Record;
 use super::{Board, Order, Phase, Report, TestId};
 use crate::actions::Admission;
-use crate::fault::Fault;
+use crate::base::fault::Fault;
+use crate::base::text::short_duration;
 use crate::test_lock::{Held, Loss, Released, Request, Taken, Turn, take};
-use crate::text::short_duration;
 use crate::topology::Node;
 
 /// How often the counts of contenders are told.

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::Counts;
-use crate::audit::Audit;
-use crate::clock::Clock;
+use crate::actions::audit::Audit;
+use crate::base::clock::Clock;
 use crate::test_lock::{Held, Request, about, joined};
 
 pub struct Record {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::cli::duration;
-use crate::model::{Key, Token};
+use crate::base::text;
+use crate::base::time::duration;
+use crate::lock::{Key, Token};
 use crate::test_lock::Form;
-use crate::text;
 
 /// What is offered first.
 pub const USUAL: &str = "lock:test ttl=30s plain watchdog";

@@ -1,6 +1,6 @@
 //! What a keyspace notification said, packed so that a flood of them costs no allocation each.
 
-use super::Time;
+use crate::base::time::Time;
 
 /// The name of a keyspace event, reduced to what a lock can tell from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

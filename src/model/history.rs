@@ -1,8 +1,14 @@
 //! Bounded memory of one lock: the renewals of the current hold, and the holds before it.
 
+pub mod cadence;
+pub(in crate::model) mod holds;
+pub(in crate::model) mod pattern;
+
 use std::collections::VecDeque;
 
-use super::{Ending, Time, Token};
+use crate::base::time::Time;
+use crate::lock::Token;
+use crate::model::Ending;
 
 /// The renewals of the current hold: how many in all, and the times of the last few.
 #[derive(Clone, Debug, Default)]

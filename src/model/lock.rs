@@ -1,10 +1,12 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
-use super::history::{Beats, Hold, Past};
-use super::holds::GroupId;
-use super::{Contention, HeldIs, Key, KeyEvent, Kind, Mode, NodeId, RawValue, Time, Waits};
-use crate::dialects::{self, DialectId, Renewal};
-use crate::watchdog_probe::cadence::{self, Cadence, Rhythm};
+use crate::base::time::Time;
+use crate::dialects::{self, DialectId, Renewal, Sight};
+use crate::lock::{Key, Kind, Mode, NodeId, RawValue};
+use crate::model::history::cadence::{self, Cadence, Rhythm};
+use crate::model::history::holds::GroupId;
+use crate::model::history::{Beats, Hold, Past};
+use crate::model::{Contention, HeldIs, KeyEvent, Waits};
 
 /// Whether somebody holds it, as far as we know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,6 +156,11 @@ impl Lock {
 
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Held
+    }
+
+    /// What a dialect gets to see of it: what it was when it was read, it is still.
+    pub fn sight(&self, now: Time) -> Sight<'_> {
+        Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl(now), now, given: true, told: true }
     }
 
     pub fn value(&self) -> &RawValue {

@@ -1,6 +1,8 @@
-//! What a source saw, on its way into the [`Table`](super::Table).
+//! What a source saw, on its way into the [`Table`](crate::model::Table).
 
-use super::{Asked, Connection, EventBatch, Key, NodeId, RawValue, Sample, Time, Tries, Ttl, Waits};
+use crate::base::time::{Time, Ttl};
+use crate::lock::{Key, NodeId, RawValue};
+use crate::model::{Asked, Connection, EventBatch, Sample, Tries, Waits};
 
 /// Where a piece of knowledge comes from; always shown beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

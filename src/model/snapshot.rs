@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::findings::is_said_by;
-use super::table::{Table, id_of};
-use super::{Contention, Kind, Lock, LockView, Proof, RenewalView, Snapshot, Source, Time};
+use crate::base::time::Time;
 use crate::dialects::{self, Claim};
+use crate::lock::Kind;
+use crate::model::table::{Table, id_of};
+use crate::model::verdict::findings::is_said_by;
+use crate::model::{Contention, Lock, LockView, Proof, RenewalView, Snapshot, Source};
 
 /// How long a lock must have been watched before "no renewals" means anything.
 const WATCHED_MS: u64 = 1_000;

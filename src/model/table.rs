@@ -5,24 +5,30 @@
 //! repeated or out of order cannot corrupt it: whatever they made of a lock, a look asked for after the last of them
 //! settles it. Everything here is bounded by [`Limits`].
 
+pub(in crate::model) mod absent;
+pub(in crate::model) mod narrate;
+pub(in crate::model) mod node;
+pub(in crate::model) mod resolve;
+pub(in crate::model) mod settle;
+pub(in crate::model) mod slots;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::absent::{Departed, Ignored};
-use super::client::Clients;
-use super::holds::Groups;
-use super::lock::Phase;
-use super::node::NodeState;
-use super::slots::{LockRef, Slots};
-use super::strain::Strained;
-use super::{
-    EventBatch, Hazards, Holder, Holds, Key, KeyEvent, Kind, Lock, NodeId, Observation, Seen, Source, Time, Token,
-    Transition, Tuning,
-};
+use crate::base::time::Time;
 use crate::dialects::{Recogniser, own};
+use crate::lock::{Holder, Key, Kind, NodeId, Token};
+use crate::model::history::holds::Groups;
+use crate::model::lock::Phase;
+use crate::model::table::absent::{Departed, Ignored};
+use crate::model::table::node::NodeState;
+use crate::model::table::slots::{LockRef, Slots};
+use crate::model::wants::client::Clients;
+use crate::model::wants::strain::Strained;
+use crate::model::{EventBatch, Hazards, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::glob::Glob;
+use crate::base::time::{Time, Ttl};
 use crate::dialects::Recogniser;
-use crate::glob::Glob;
+use crate::lock::{Key, NodeId, RawValue, Token};
 
 const NODE: NodeId = NodeId(0);
 

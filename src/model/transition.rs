@@ -1,6 +1,8 @@
 //! What happened to a lock: one entry per change, as `watch` prints it.
 
-use super::{Key, NodeId, Source, Time, Token};
+use crate::base::time::Time;
+use crate::lock::{Key, NodeId, Token};
+use crate::model::Source;
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

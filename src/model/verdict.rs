@@ -1,6 +1,14 @@
 //! The verdict on a lock: one state word, the sentences behind it, and how sure they are.
 //!
-//! A state without evidence is never given; where it is found is in [`judge`](super::Table::judge).
+//! A state without evidence is never given; where it is found is in [`judge`](crate::model::Table::judge).
+
+pub(in crate::model) mod cause;
+pub(in crate::model) mod finding;
+pub mod findings;
+pub(in crate::model) mod hazards;
+pub(in crate::model) mod judge;
+pub(in crate::model) mod rivals;
+pub(in crate::model) mod tuning;
 
 /// The state word, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,10 +1,10 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
-use super::{
-    Connection, Contender, Finding, Hold, Holder, Key, Kind, Mode, NodeId, Notice, Proof, RawValue, Source, Strain,
-    Time, Tries, Ttl, Usual, Verdict, Waits,
-};
-use crate::text::short_duration;
+use crate::base::text::short_duration;
+use crate::base::time::{Time, Ttl};
+use crate::dialects::Sight;
+use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
+use crate::model::{Connection, Contender, Finding, Hold, Notice, Proof, Source, Strain, Tries, Usual, Verdict, Waits};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,4 +124,11 @@ pub struct Snapshot {
     pub incomplete: Option<String>,
     /// Locks that were not taken in because the table was full.
     pub dropped: u64,
+}
+
+impl LockView {
+    /// What a dialect gets to see of it: what it was when it was read, it is still.
+    pub fn sight(&self, now: Time) -> Sight<'_> {
+        Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl, now, given: true, told: true }
+    }
 }

@@ -3,9 +3,10 @@
 
 use serde::Serialize;
 
-use super::stored::typed;
-use crate::inspect::{self, Count, Inspection};
-use crate::model::{Connection, LockView, Time, Ttl};
+use crate::base::json::typed;
+use crate::base::time::{Time, Ttl};
+use crate::model::{Connection, LockView};
+use crate::sources::inspect::{self, Count, Inspection};
 
 /// How hard the lock is wanted: what is known of it.
 #[derive(Serialize)]

@@ -1,65 +1,13 @@
-//! The columns of the table: their words, what stands in a cell, and the order of the rows.
-
-use std::cmp::{Ordering, Reverse};
-
-use clap::ValueEnum;
+//! The columns of the table: what stands in a cell, and its colour.
 
 use super::Look;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Ttl;
 use crate::dialects::Claim;
-use crate::model::{HeldIs, Holder, Kind, LockView, State, Ttl};
-use crate::text::{self, short_duration};
-
-/// A column of `ls`, also a choice of `--sort`.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Column {
-    /// Worst first, then held longest
-    State,
-    Key,
-    Library,
-    Holder,
-    /// Longest first
-    Held,
-    /// Shortest first, locks that never expire last
-    Ttl,
-    /// Longest first
-    Lease,
-    /// Most first
-    Renewals,
-    /// Refused attempts a second, most first
-    Fail,
-    /// Most first
-    Wait,
-}
+use crate::lock::{Holder, Kind};
+use crate::model::{Column, HeldIs, LockView, State};
 
 impl Column {
-    pub const ALL: [Column; 10] = [
-        Column::State,
-        Column::Key,
-        Column::Library,
-        Column::Holder,
-        Column::Held,
-        Column::Ttl,
-        Column::Lease,
-        Column::Renewals,
-        Column::Fail,
-        Column::Wait,
-    ];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Column::State => "STATE",
-            Column::Key => "KEY",
-            Column::Library => "LIBRARY",
-            Column::Holder => "HOLDER",
-            Column::Held => "HELD",
-            Column::Ttl => "TTL",
-            Column::Lease => "LEASE",
-            Column::Renewals => "RENEWALS",
-            Column::Fail => "FAIL/S",
-            Column::Wait => "WAIT",
-        }
-    }
-
     pub(super) fn is_number(self) -> bool {
         matches!(self, Column::Held | Column::Ttl | Column::Lease | Column::Fail | Column::Wait)
     }
@@ -81,51 +29,6 @@ impl Column {
         };
         look.plain(text).into_owned()
     }
-
-    fn compare(self, a: &LockView, b: &LockView) -> Ordering {
-        match self {
-            Column::State => Ordering::Equal,
-            Column::Key => a.key.cmp(&b.key),
-            Column::Library => a.dialect.cmp(b.dialect),
-            Column::Holder => {
-                let token = |lock: &LockView| lock.holders.first().map(|holder| holder.token.to_string());
-                let (a, b) = (token(a), token(b));
-                (a.is_none(), a).cmp(&(b.is_none(), b))
-            }
-            Column::Held => most_first(a.held_ms, b.held_ms),
-            Column::Ttl => {
-                let left = |lock: &LockView| (lock.ttl == Ttl::Never, lock.ttl.remaining());
-                left(a).cmp(&left(b))
-            }
-            Column::Lease => most_first(a.lease_ms, b.lease_ms),
-            Column::Renewals => {
-                let count = |lock: &LockView| lock.renewals.as_ref().map(|renewals| renewals.count);
-                most_first(count(a), count(b))
-            }
-            Column::Fail => most_first(a.failures_rank(), b.failures_rank()),
-            Column::Wait => {
-                let count = |lock: &LockView| lock.waits.map(|waits| u64::from(waits.count));
-                most_first(count(a), count(b))
-            }
-        }
-    }
-}
-
-/// The largest first, the unknown last.
-fn most_first(a: Option<u64>, b: Option<u64>) -> Ordering {
-    Reverse(a).cmp(&Reverse(b))
-}
-
-/// The order that answers an incident: worst state first, then held longest, then by name.
-pub fn worst_first(a: &LockView, b: &LockView) -> Ordering {
-    let state = a.verdict.state.cmp(&b.verdict.state);
-    state.then_with(|| most_first(a.held_ms, b.held_ms)).then_with(|| (&a.key, a.node).cmp(&(&b.key, b.node)))
-}
-
-/// Orders locks by a column, or worst first; equals among themselves worst first.
-pub fn sort(locks: &mut [LockView], by: Option<Column>) {
-    let by = by.unwrap_or(Column::State);
-    locks.sort_by(|a, b| by.compare(a, b).then_with(|| worst_first(a, b)));
 }
 
 /// The colour of a state, as SGR parameters; the word itself says the same.
@@ -240,7 +143,8 @@ fn coarse(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::model::order::sort;
+    use crate::testkit::sample;
 
     #[test]
     fn ages_say_how_well_they_are_known() {

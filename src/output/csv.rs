@@ -116,13 +116,13 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testkit::sample;
 
     #[test]
     fn a_header_and_a_row_for_each_lock() {
         let mut out = Vec::new();
         let mut quoted = sample::unknown();
-        quoted.key = crate::model::Key::from("a,\"b\"");
+        quoted.key = crate::lock::Key::from("a,\"b\"");
         write(&mut out, &[sample::redisson(), sample::forever(), quoted], &Place::default()).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();

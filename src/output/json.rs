@@ -6,17 +6,15 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
 use serde_json::Value;
-use serde_json::ser::Formatter;
 
 use super::Place;
 use super::closer::{Belonging, Waiting};
 use super::page::Notes;
 use super::shape::{Document, Lock, Past};
-use crate::inspect::Inspection;
+use crate::base::json::write_value;
 use crate::model::{LockView, Snapshot, Transition};
-use crate::text;
+use crate::sources::inspect::Inspection;
 
 pub const SCHEMA: &str = "lockscope/1";
 
@@ -69,43 +67,6 @@ pub fn write_change(out: &mut impl Write, change: &Transition, place: &Place) ->
     out.write_all(b"\n")
 }
 
-/// Any value on one line, harmless to a terminal.
-pub fn write_value(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(out, Harmless);
-    value.serialize(&mut serializer).map_err(io::Error::from)
-}
-
-/// Any value over several lines, for people too, as harmless to a terminal.
-pub fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    for line in serde_json::to_string_pretty(value)?.lines() {
-        Harmless.write_string_fragment(out, line)?;
-        out.write_all(b"\n")?;
-    }
-    Ok(())
-}
-
-/// serde_json escapes what JSON asks for; this escapes what a terminal would obey, hide or reorder by as well.
-struct Harmless;
-
-impl Formatter for Harmless {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        if text::is_plain(fragment.as_bytes()) {
-            return out.write_all(fragment.as_bytes());
-        }
-        for c in fragment.chars() {
-            let mut buffer = [0; 4];
-            if text::is_plain(c.encode_utf8(&mut buffer).as_bytes()) {
-                out.write_all(c.encode_utf8(&mut [0; 4]).as_bytes())?;
-            } else {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    write!(out, "\\u{unit:04x}")?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -113,9 +74,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::inspect::Count;
+    use crate::base::time::*;
+    use crate::lock::*;
     use crate::model::*;
-    use crate::sample;
+    use crate::sources::inspect::Count;
+    use crate::testkit::sample;
 
     fn place() -> Place {
         Place { nodes: vec!["127.0.0.1:6379".into()], db: 2 }

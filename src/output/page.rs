@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use super::columns::{held, library, paint, ttl};
 use super::{Look, Place};
+use crate::base::text::{harmless, short_duration, visible};
+use crate::base::time::{Time, Ttl};
 use crate::dialects::Claim;
-use crate::inspect::{Belonging, Health, Inspection, Waiter};
-use crate::model::{HeldIs, Hold, Holder, Kind, LockView, RawValue, Time, Token, Ttl};
-use crate::text::{harmless, short_duration, visible};
+use crate::lock::{Holder, Kind, RawValue, Token};
+use crate::model::{HeldIs, Hold, LockView};
+use crate::sources::inspect::{Belonging, Health, Inspection, Waiter};
 
 /// What the lock's library says about waiting for it, renewing it and freeing it, as sentences.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -165,7 +167,7 @@ fn past_line(hold: &Hold) -> String {
 mod tests {
     use super::*;
     use crate::model::Finding;
-    use crate::sample;
+    use crate::testkit::sample;
 
     fn page(lock: &LockView, notes: &Notes, look: Look) -> String {
         let mut out = Vec::new();

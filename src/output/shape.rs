@@ -7,10 +7,13 @@ use serde_json::Value;
 
 use super::closer::{Belonging, Connected, Contention, Waiting};
 use super::json::SCHEMA;
-use super::stored::{Stored, typed};
+use super::stored::Stored;
 use super::{Notes, Place};
-use crate::inspect::Inspection;
-use crate::model::{self, Hold, LockView, Time, Token, Transition};
+use crate::base::json::typed;
+use crate::base::time::Time;
+use crate::lock::Token;
+use crate::model::{self, Hold, LockView, Transition};
+use crate::sources::inspect::Inspection;
 
 #[derive(Serialize)]
 pub(super) struct Document<'a> {
@@ -200,7 +203,7 @@ struct Holder<'a> {
 }
 
 impl<'a> Holder<'a> {
-    fn of(holder: &'a model::Holder, lock: &'a LockView) -> Holder<'a> {
+    fn of(holder: &'a crate::lock::Holder, lock: &'a LockView) -> Holder<'a> {
         // It is known only of a lock that one alone holds.
         let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
         let (token, token_base64) = typed(holder.token.as_bytes());
@@ -214,7 +217,7 @@ impl<'a> Holder<'a> {
             count: holder.count,
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),
-            mode: holder.mode.map(model::Mode::name),
+            mode: holder.mode.map(crate::lock::Mode::name),
             connection: connection.map(|known| Connected::of(known, lock.at)),
         }
     }

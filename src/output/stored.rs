@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
-use crate::model::{Bytes, Pair, RawValue};
-use crate::text;
+use crate::base::text;
+use crate::lock::{Bytes, Pair, RawValue};
 
 /// What is stored under the key, as far as it was read.
 #[derive(Serialize)]
@@ -90,14 +90,6 @@ impl<'a> Stored<'a> {
             RawValue::Other(_) => bare(None, 0),
             RawValue::Unread { why, .. } => Stored { unread: Some(why), ..bare(None, 0) },
         }
-    }
-}
-
-/// A name as it is typed on the command line, with its base64 where that differs from its bytes: keys, tokens, channels.
-pub(crate) fn typed(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if text::visible(bytes) == text => (text.into(), None),
-        _ => (text::visible(bytes).into(), Some(BASE64_STANDARD.encode(bytes))),
     }
 }
 

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::Look;
-use super::columns::{Column, paint};
+use super::columns::paint;
+use crate::base::text::fit_marked;
+use crate::model::Column;
 use crate::model::LockView;
-use crate::text::fit_marked;
 
 const GAP: usize = 2;
 
@@ -104,7 +105,7 @@ fn layout(locks: &[LockView], look: &Look) -> Vec<(Column, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testkit::sample;
 
     fn table(locks: &[LockView], look: Look) -> String {
         let mut out = Vec::new();
@@ -138,7 +139,7 @@ HELD    锁:cart          redisson  ?                                           
             }
         }
         let mut locks = all();
-        locks[1].key = crate::model::Key::from("lock:customer:order:8841:invoice");
+        locks[1].key = crate::lock::Key::from("lock:customer:order:8841:invoice");
         let text = table(&locks, Look { width: Some(80), ..Look::default() });
         assert!(text.contains("RENEWALS") && !text.contains("LEASE") && text.contains("3f2a8c00…"), "\n{text}");
     }

@@ -1,35 +1,18 @@
 //! The table of `contention`: how hard each lock is wanted, and where each number comes from.
 
-use std::cmp::Ordering;
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
 use super::Look;
-use super::columns::{holders, library, wait, worst_first};
+use super::columns::{holders, library, wait};
+use crate::base::text::fit_marked;
 use crate::model::{Contender, LockView, State};
-use crate::text::fit_marked;
 
 const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
 /// What a column may be cut down to on a narrow terminal, in this order.
 const CUT: [(usize, usize); 3] = [(6, 13), (2, 10), (0, 20)];
 const GAP: usize = 2;
-
-/// Hardest wanted first: most failures, then most attempts, then most who wait.
-pub fn hardest_first(a: &LockView, b: &LockView) -> Ordering {
-    let failures = |lock: &LockView| lock.tries.and_then(|tries| tries.known_failures_per_s()).unwrap_or(0.0);
-    let attempts = |lock: &LockView| lock.tries.map_or(0.0, |tries| tries.attempts_per_s());
-    let waiting = |lock: &LockView| lock.waits.map_or(0, |waits| waits.count);
-    let by_rate = failures(b).total_cmp(&failures(a)).then_with(|| attempts(b).total_cmp(&attempts(a)));
-    by_rate.then_with(|| waiting(b).cmp(&waiting(a))).then_with(|| worst_first(a, b))
-}
-
-/// Whether anything shows that somebody wants it and does not have it.
-pub fn is_wanted(lock: &LockView) -> bool {
-    let waited_for = lock.waits.is_some_and(|waits| waits.count > 0);
-    let tried_in_vain = lock.tries.is_some_and(|tries| tries.failures > 0 || tries.unjudged > 0);
-    waited_for || tried_in_vain || lock.wanted.is_some() || lock.strain.is_any()
-}
 
 /// Attempts a second, with their source: `4.2~m`, `4.2=c`; `?` where nobody knows.
 pub fn attempts(lock: &LockView) -> String {
@@ -106,9 +89,11 @@ mod tests {
 
     use super::super::columns::fail;
     use super::*;
+    use crate::base::time::Time;
     use crate::filter::{Filter, Subject};
-    use crate::model::{Address, Time, Token, Tries, TriesFrom, Waits, WaitsAt};
-    use crate::sample;
+    use crate::lock::Token;
+    use crate::model::{Address, Tries, TriesFrom, Waits, WaitsAt};
+    use crate::testkit::sample;
 
     fn tries(failures: u64, unjudged: u64) -> Tries {
         Tries {
@@ -144,7 +129,7 @@ mod tests {
     #[test]
     fn each_number_has_its_source_and_unknown_is_no_zero() {
         let mut locks = wanted();
-        locks.sort_by(hardest_first);
+        locks.sort_by(crate::model::order::hardest_first);
         let mut out = Vec::new();
         write(&mut out, &locks, &Look::default()).unwrap();
         let text = String::from_utf8(out).unwrap();

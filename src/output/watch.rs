@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use super::Look;
-use crate::model::{Change, Ending, Token, Transition};
-use crate::text;
+use crate::base::text;
+use crate::lock::Token;
+use crate::model::{Change, Ending, Transition};
 
 /// Writes one change as one line.
 pub fn write(out: &mut impl Write, change: &Transition, look: &Look) -> io::Result<()> {
@@ -51,7 +52,9 @@ fn paint(change: Change) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Key, NodeId, Source, Time};
+    use crate::base::time::Time;
+    use crate::lock::{Key, NodeId};
+    use crate::model::Source;
 
     #[test]
     fn a_change_is_one_line_whatever_the_key() {

@@ -4,12 +4,12 @@
 //! a client that drops a user without a password acts as `default`, which may do more.
 
 use super::{Outside, first_line, set};
-use crate::cli::Global;
-use crate::config::Target;
-use crate::fault::Fault;
-use crate::secret::Secret;
-use crate::server_url::ServerUrl;
-use crate::text;
+use crate::base::fault::Fault;
+use crate::base::secret::Secret;
+use crate::base::text;
+use crate::settings::cli::Global;
+use crate::settings::config::Target;
+use crate::topology::url::ServerUrl;
 
 /// What a server is told first.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,11 +10,11 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::Outside;
-use crate::cli::{Environment, Global};
-use crate::config::Config;
-use crate::glob::Glob;
-use crate::server_url::Address;
-use crate::text;
+use crate::base::glob::Glob;
+use crate::base::text;
+use crate::settings::cli::{Environment, Global};
+use crate::settings::config::Config;
+use crate::topology::url::Address;
 
 /// Why every write is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]

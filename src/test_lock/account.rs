@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Map, Value};
 
 use super::{Form, Request, random};
-use crate::output::typed;
+use crate::base::json::put;
 
 /// What every entry on a test lock begins with, under an id of its own.
 pub fn about(action: &str, request: &Request) -> io::Result<Map<String, Value>> {
@@ -38,22 +38,4 @@ pub fn joined(about: &Map<String, Value>, more: &Value) -> Value {
         entry.extend(more.clone());
     }
     Value::Object(entry)
-}
-
-/// A name as JSON has it: as it is typed, and beside it the exact bytes where they differ.
-pub fn put(into: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
-    let (text, base64) = typed(bytes);
-    into.insert(name.into(), text.into());
-    if let Some(base64) = base64 {
-        into.insert(format!("{name}_base64"), base64.into());
-    }
-}
-
-/// The same of many. Beside them the exact bytes of each, `null` where the text is that, if there is any that differs.
-pub fn put_all<'a>(into: &mut Map<String, Value>, name: &str, all: impl IntoIterator<Item = &'a [u8]>) {
-    let (texts, exact): (Vec<_>, Vec<_>) = all.into_iter().map(typed).unzip();
-    if exact.iter().any(Option::is_some) {
-        into.insert(format!("{name}_base64"), exact.into());
-    }
-    into.insert(name.into(), texts.into_iter().map(Value::from).collect());
 }

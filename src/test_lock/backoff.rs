@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::Ttl;
+use crate::base::time::Ttl;
 
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(250);

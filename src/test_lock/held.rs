@@ -7,7 +7,7 @@ use redis::RedisError;
 
 use super::wire::{Answer, Failure, Wire};
 use super::{Lease, Other, Request};
-use crate::text;
+use crate::base::text;
 
 /// How long giving a lock back may take.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use redis::RedisError;
 
 use super::wire::{Answer, Failure, Wire, timed_out};
 use super::{Backoff, Form, Held, Lease, Other, Request, random};
-use crate::model::Ttl;
+use crate::base::time::Ttl;
 use crate::topology::Node;
 
 /// How long an attempt may take; a lease that is shorter makes it less.

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use redis::{RedisError, RedisResult, Value};
 
 use super::Request;
-use crate::model::{Token, Ttl};
-use crate::scripts::Script;
-use crate::text;
+use crate::base::text;
+use crate::base::time::Ttl;
+use crate::dialects::scripts::Script;
+use crate::lock::Token;
 use crate::topology::{Node, ServerConnection};
 
 /// One lock's own connection.

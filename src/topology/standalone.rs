@@ -3,7 +3,7 @@
 use redis::{Client, RedisResult};
 
 use super::{Endpoint, Node};
-use crate::model::NodeId;
+use crate::lock::NodeId;
 
 pub fn node(endpoint: &Endpoint) -> RedisResult<Node> {
     let name = endpoint.info.addr().to_string();

@@ -20,10 +20,10 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::{App, Consent};
-use crate::keys::Command;
+use crate::base::text::short_duration;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
-use crate::text::short_duration;
+use crate::settings::keys::Command;
 
 const STATE: usize = 9;
 const HELD: usize = 8;
@@ -167,7 +167,7 @@ fn tell(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
     let theme = app.theme;
     let mut lines = Vec::new();
     for (text, style) in [(blocked(app, lock), theme.title()), (tried(app, lock), Style::new())] {
-        let text = if theme.ascii { crate::text::ascii(&text) } else { text };
+        let text = if theme.ascii { crate::base::text::ascii(&text) } else { text };
         lines.extend(wrap(&text, width).into_iter().map(|line| Line::styled(line, style)));
     }
     let now = app.scene.at;

@@ -9,8 +9,8 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::{help, part, wrap};
 use crate::actions::Plan;
 use crate::app::{App, Dialog};
-use crate::model::Ttl;
-use crate::text::short_duration;
+use crate::base::text::short_duration;
+use crate::base::time::Ttl;
 
 const WIDEST: u16 = 120;
 const BORDER: u16 = 2;

@@ -53,7 +53,7 @@ fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
         Change::Acquired => theme.good(),
         Change::Found | Change::Renewed => theme.dim(),
     };
-    let token = |token: &crate::model::Token| part::token(app, &token.to_string());
+    let token = |token: &crate::lock::Token| part::token(app, &token.to_string());
     let who = match (&change.holder, &change.previous, change.change) {
         (Some(holder), Some(previous), _) => format!("{} took it from {}", token(holder), token(previous)),
         (Some(holder), None, _) => token(holder),
@@ -68,6 +68,6 @@ fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
         Span::styled(format!(" {:<13}", part::clock(change.at)), theme.dim()),
         Span::styled(format!("{:<10}", change.change.name()), style),
         Span::raw(format!("{} ", fit_key(&change.key, key_width, theme))),
-        Span::raw(if theme.ascii { crate::text::ascii(&who) } else { who }),
+        Span::raw(if theme.ascii { crate::base::text::ascii(&who) } else { who }),
     ])
 }

@@ -7,9 +7,10 @@ use ratatui::text::{Line, Span};
 use super::part;
 use super::wrap::wrap;
 use crate::app::App;
+use crate::base::text::short_duration;
 use crate::dialects::Claim;
-use crate::model::{Ending, Hold, Kind, LockView, State};
-use crate::text::short_duration;
+use crate::lock::Kind;
+use crate::model::{Ending, Hold, LockView, State};
 
 /// The line above it, with where the cursor is.
 pub fn draw_rule(frame: &mut Frame<'_>, app: &App, area: Rect) {
@@ -102,5 +103,5 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
         parts.push(format!("the library is a guess: {}{second}", lock.dialect));
     }
     let text = parts.join("; ");
-    if app.theme.ascii { crate::text::ascii(&text) } else { text }
+    if app.theme.ascii { crate::base::text::ascii(&text) } else { text }
 }

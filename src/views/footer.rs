@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::part;
 use super::wrap::wrap;
+use crate::app::prompt::Prompt;
 use crate::app::{App, Overlay};
-use crate::keys::{BINDINGS, Command};
-use crate::prompt::Prompt;
+use crate::settings::keys::{BINDINGS, Command};
 
 /// Says where the cursor belongs while something is typed.
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::part;
+use crate::app::scene::NodeScene;
 use crate::app::{App, Screen};
+use crate::engine::Stream;
 use crate::model::{Source, State};
-use crate::monitor::Stream;
-use crate::scene::NodeScene;
 
 /// A piece of a line.
 struct Part {

@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use crate::app::App;
-use crate::keys::BINDINGS;
-use crate::theme::Theme;
+use crate::app::theme::Theme;
+use crate::settings::keys::BINDINGS;
 
 /// The frame around it.
 const BORDER: u16 = 2;

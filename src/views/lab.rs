@@ -13,11 +13,11 @@ use ratatui::text::{Line, Span};
 
 use super::part::{self, fit, fit_key, fit_right, safe};
 use super::wrap::{Labelled, wrap};
+use crate::app::theme::Theme;
 use crate::app::{App, Row};
-use crate::keys::Command;
+use crate::base::text::short_duration;
 use crate::lab::{Phase, WINDOW};
-use crate::text::short_duration;
-use crate::theme::Theme;
+use crate::settings::keys::Command;
 
 /// Where there is room for all that was counted.
 const WIDE: usize = 110;

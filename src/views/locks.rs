@@ -15,9 +15,10 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::App;
-use crate::keys::Command;
+use crate::model::Column;
 use crate::model::LockView;
-use crate::output::{Column, columns};
+use crate::output::columns;
+use crate::settings::keys::Command;
 
 /// The widths of the columns at some width of the terminal. What has none is left out.
 struct Widths {

@@ -7,9 +7,11 @@ use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
-use crate::model::{HeldIs, Holder, Key, LockView, Notice, State, Time, Ttl};
-use crate::text::{self, short_duration};
-use crate::theme::Theme;
+use crate::app::theme::Theme;
+use crate::base::text::{self, short_duration};
+use crate::base::time::{Time, Ttl};
+use crate::lock::{Holder, Key};
+use crate::model::{HeldIs, LockView, Notice, State};
 
 /// What stands where something is hidden for a picture.
 pub const HIDDEN: &str = "(hidden)";

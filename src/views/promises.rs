@@ -5,10 +5,11 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
 use crate::app::Screen;
-use crate::cli::Cli;
-use crate::model::{Key, Observation};
-use crate::output::Column;
-use crate::stage::{NODE, Stage, text};
+use crate::lock::Key;
+use crate::model::Column;
+use crate::model::Observation;
+use crate::settings::cli::Cli;
+use crate::testkit::stage::{NODE, Stage, text};
 
 /// The colours in which a word is written.
 fn colours_of(buffer: &Buffer, word: &str) -> Vec<Color> {
@@ -75,7 +76,7 @@ fn what_is_not_known_is_never_a_zero() {
     assert!(stage.screen().contains(" 0 locks"), "and now it was");
 
     // Of a lock that was there before us, neither its age nor its renewals are known.
-    let mut lock = crate::sample::redisson();
+    let mut lock = crate::testkit::sample::redisson();
     (lock.held_ms, lock.held_is, lock.renewals) = (None, None, None);
     assert_eq!(super::part::held(&lock, stage.app.theme), "?");
     assert_eq!(super::part::heartbeat(&lock, 20, stage.app.theme), ("?".into(), None));

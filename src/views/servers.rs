@@ -9,12 +9,12 @@ use ratatui::widgets::Paragraph;
 use super::part::{safe, whole_seconds};
 use super::wrap::Labelled;
 use crate::app::App;
-use crate::commands::doctor::{self, Status};
+use crate::app::scene::NodeScene;
+use crate::base::text::short_duration;
+use crate::engine::Stream;
 use crate::model::Source;
-use crate::monitor::Stream;
-use crate::scene::NodeScene;
-use crate::servers::Fact;
-use crate::text::short_duration;
+use crate::server::Fact;
+use crate::server::health::{self, Status};
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let lines: Vec<Line> = lines(app, area.width).into_iter().skip(app.scroll).collect();
@@ -75,7 +75,7 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
         format!("at most {:.2}% of its time over the last second", cost * 100.0)
     });
     say("our cost", (cost, plain));
-    for check in doctor::hazards(facts) {
+    for check in health::hazards(facts) {
         let style = match check.status {
             Status::Ok => plain,
             Status::Unknown => theme.dim(),

@@ -6,10 +6,11 @@ use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::Overlay;
-use crate::model::{Key, Source};
-use crate::monitor::Stream;
-use crate::stage::{Stage, text};
-use crate::theme::Theme;
+use crate::app::theme::Theme;
+use crate::engine::Stream;
+use crate::lock::Key;
+use crate::model::Source;
+use crate::testkit::stage::{Stage, text};
 use crate::views::part;
 
 /// A shop at 03:12: a lock without a TTL, one whose renewals stopped, healthy ones, a marker, names in other scripts.
@@ -229,7 +230,7 @@ fn the_first_line_tells_how_changes_are_learnt() {
 fn lost_events_and_partial_knowledge_are_told_at_80_columns() {
     let mut stage = shop();
     stage.node.lost = 1_204;
-    stage.table.apply(crate::model::Observation::Gap { node: crate::stage::NODE, at: stage.now });
+    stage.table.apply(crate::model::Observation::Gap { node: crate::testkit::stage::NODE, at: stage.now });
     stage.pass(2_000);
     stage.filter("lock:");
     let screen = stage.screen();
@@ -314,7 +315,7 @@ fn every_line_of_the_help_is_whole_at_80_columns() {
     let top = stage.screen();
     stage.press("G");
     let bottom = stage.screen();
-    for binding in crate::keys::BINDINGS {
+    for binding in crate::settings::keys::BINDINGS {
         assert!([&top, &bottom].iter().any(|screen| screen.contains(binding.about)), "{}", binding.about);
     }
 }
@@ -422,7 +423,7 @@ fn a_long_name_keeps_both_its_ends() {
 #[test]
 fn how_many_hold_a_lock_is_never_cut_off() {
     let mut stage = Stage::new();
-    let mut lock = crate::sample::redisson();
+    let mut lock = crate::testkit::sample::redisson();
     lock.holders.extend([lock.holders[0].clone(), lock.holders[0].clone()]);
     for width in [6, 13, 22] {
         let cell = part::fit_holders(&stage.app, &lock, width);

@@ -5,8 +5,8 @@ use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::part::{LABEL, labelled};
-use crate::text;
-use crate::theme::Theme;
+use crate::app::theme::Theme;
+use crate::base::text;
 
 /// The text in lines of at most `width` cells: broken at spaces, and inside a word where that alone is too long.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {

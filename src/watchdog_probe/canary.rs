@@ -13,10 +13,10 @@ use redis::RedisError;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::tally::{Renewal, Tally};
-use crate::clock::Clock;
-use crate::model::{Time, Ttl};
+use crate::base::clock::Clock;
+use crate::base::text;
+use crate::base::time::{Time, Ttl};
 use crate::test_lock::{Backoff, Held, Loss, Released, Request, Taken, Turn, Wire, random, take_on};
-use crate::text;
 use crate::topology::Node;
 
 /// Renewals in each cycle.

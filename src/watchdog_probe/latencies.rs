@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use crate::spread::Spread;
+use crate::base::histogram::Histogram;
 
 /// Microseconds, up to three days; what is longer counts as that.
 #[derive(Clone, Debug, Default)]
-pub struct Latencies(Spread<32, 1_120>);
+pub struct Latencies(Histogram<32, 1_120>);
 
 impl Latencies {
     pub fn add(&mut self, took: Duration) {

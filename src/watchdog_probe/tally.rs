@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use super::latencies::Latencies;
-use crate::clock::Clock;
-use crate::model::Time;
+use crate::base::clock::Clock;
+use crate::base::time::Time;
 
 /// So many events are told; the rest are counted.
 const TOLD: usize = 50;

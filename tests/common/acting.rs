@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockscope::actions::{Context, Freeing, Gate, Journal, Kept, Performed, Plan, perform, plan};
-use lockscope::cli::Global;
-use lockscope::clock::Clock;
-use lockscope::config::Config;
+use lockscope::base::clock::Clock;
 use lockscope::dialects::{Mapping, Recogniser};
-use lockscope::look::{Wanted, look};
-use lockscope::model::{Key, Limits, LockView, NodeId, Observation, Source, Table};
+use lockscope::lock::{Key, NodeId};
+use lockscope::model::{Limits, LockView, Observation, Source, Table};
+use lockscope::settings::cli::Global;
+use lockscope::settings::config::Config;
 use lockscope::settings::{Outside, Settings};
+use lockscope::sources::look::{Wanted, look};
 use lockscope::topology::{Endpoint, Topology};
 use redis::IntoConnectionInfo;
 
@@ -56,7 +57,7 @@ impl Acting {
         let endpoint = Endpoint { shown: server.url(), info, tls: None };
         Acting {
             topology: Topology::open(&endpoint).await.expect("the test's server"),
-            gate: Gate::of_command(&settings(&server.url(), |_| {})),
+            gate: settings(&server.url(), |_| {}).gate(),
             journal: Journal::open_in(&place).expect("a place for the records"),
             context: Context { target: server.url(), ..Context::default() },
             clock: Clock::start(),
@@ -68,7 +69,7 @@ impl Acting {
     pub async fn see(&self, key: &[u8], told: Option<&str>) -> Option<LockView> {
         let mut conn = self.topology.nodes()[0].connect().await.expect("a connection");
         let mapping = |dialect| Mapping::parse(&format!("{dialect}=*")).expect("a mapping");
-        let everything = vec![lockscope::glob::Glob::new("*").expect("a pattern")];
+        let everything = vec![lockscope::base::glob::Glob::new("*").expect("a pattern")];
         let recogniser = Recogniser::new(everything, Vec::new(), told.map(mapping).into_iter().collect());
         let wanted = [Wanted { key, hint: recogniser.field_hint(key) }];
         let asked = self.clock.now();
@@ -79,7 +80,7 @@ impl Acting {
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
         let lock = table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held());
         let mut view = lock.and_then(|lock| table.view(lock, answered))?;
-        lockscope::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
+        lockscope::sources::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
         Some(view)
     }
 

@@ -1,7 +1,7 @@
 //! What the tests of MONITOR bursts share.
 
+use lockscope::base::glob::Glob;
 use lockscope::dialects::Recogniser;
-use lockscope::glob::Glob;
 use lockscope::topology::{Endpoint, Node, Topology};
 use redis::IntoConnectionInfo;
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockscope::actions::{Context, Freeing, Gate, Journal, Performed, Plan, Refusal, perform, plan};
-use lockscope::model::{LockView, NodeId};
+use lockscope::lock::NodeId;
+use lockscope::model::LockView;
 use serde_json::Value;
 
 use crate::common::Server;

@@ -392,7 +392,7 @@ impl Play<'_> {
         if plan.holders.is_empty() {
             return self.ledger.holds.iter().filter(|hold| hold.key == key).cloned().collect();
         }
-        let named = |token: &lockscope::model::Token| {
+        let named = |token: &lockscope::lock::Token| {
             let token = token.as_bytes();
             // Of a long token only the beginning is shown.
             let is = |held: &[u8]| token == held || token.len() >= 512 && held.starts_with(token);

@@ -8,9 +8,10 @@ use crate::actions::gate::Refusal;
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Write;
+use crate::base::text::{self, short_duration};
+use crate::base::time::{Time, Ttl};
 use crate::dialects::{by_name, dialect};
-use crate::model::{Key, NodeId, Time, Token, Ttl};
-use crate::text::{self, short_duration};
+use crate::lock::{Key, NodeId, Token};
 
 /// Tells the score of a permit that never ends from a moment, and keeps sums within bounds.
 const NEVER: i64 = 100_000_000_000_000;

@@ -7,10 +7,10 @@ use redis::{Cmd, RedisResult, Value, cmd};
 use super::{About, Barrier, Blob, Deed, Keep, Kept, What};
 use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Write;
+use crate::base::text;
+use crate::base::time::{Time, Ttl};
 use crate::dialects::{Obstacle, Step, by_name, dialect, word};
-use crate::model::{Time, Ttl};
-use crate::permissions::{self, Permission};
-use crate::text;
+use crate::server::permissions::{self, Permission};
 
 /// More of one key than this is not kept.
 const LARGEST: u64 = 1 << 20;

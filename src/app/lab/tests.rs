@@ -8,8 +8,8 @@ use super::*;
 use crate::app::Event;
 use crate::app::writing::IDLE;
 use crate::lab::Counts;
-use crate::model::Token;
-use crate::stage::Stage;
+use crate::lock::Token;
+use crate::testkit::stage::Stage;
 
 /// A console that may write, on the lab.
 fn lab() -> Stage {

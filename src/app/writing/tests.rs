@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::actions::Action;
 use crate::app::{Event, Title};
-use crate::stage::Stage;
+use crate::testkit::stage::Stage;
 
 const FENCE: u64 = 60_000;
 

@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use super::watcher::{Charge, Watcher};
-use crate::cli::OnLost;
-use crate::fault::shown;
-use crate::text;
+use crate::base::fault::shown;
+use crate::base::text;
+use crate::settings::cli::OnLost;
 
 /// The exit code that tells of a signal, as shells have it.
 pub fn code_of(signal: i32) -> u8 {

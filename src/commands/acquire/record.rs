@@ -5,13 +5,14 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use crate::actions::Refusal;
-use crate::cli::Acquire;
+use crate::base::fault::Fault;
+use crate::base::json::put;
+use crate::base::text;
 use crate::commands::on_record::OnRecord;
 use crate::commands::session::Session;
-use crate::fault::Fault;
-use crate::model::Token;
-use crate::test_lock::{Held, Request, put};
-use crate::text;
+use crate::lock::Token;
+use crate::settings::cli::Acquire;
+use crate::test_lock::{Held, Request};
 
 pub struct Record {
     entries: OnRecord,

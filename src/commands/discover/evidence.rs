@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::shape::{is_random, is_random_base64};
+use crate::base::time::{Time, Ttl};
 use crate::dialects::{Best, DialectId, Recogniser, shape};
-use crate::model::{Key, Kind, RawValue, Time, Ttl};
+use crate::lock::{Key, Kind, RawValue};
 
 /// One key that was looked at.
 #[derive(Clone, Debug)]

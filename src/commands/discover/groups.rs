@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::shape::Shape;
 use super::words;
-use crate::model::{Key, NodeId};
+use crate::lock::{Key, NodeId};
 
 /// Shapes that are kept apart.
 const MOST: usize = 10_000;

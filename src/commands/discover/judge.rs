@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::evidence::{Evidence, Reading, Sort};
 use super::words;
+use crate::base::text::short_duration;
 use crate::dialects::{Claim, dialect};
-use crate::model::Kind;
-use crate::text::short_duration;
+use crate::lock::Kind;
 
 /// From here on a keyspace is proposed.
 const LEAST: f32 = 0.5;
@@ -156,9 +156,10 @@ fn expiry(evidence: &Evidence) -> String {
 mod tests {
     use super::super::evidence::Looked;
     use super::*;
+    use crate::base::glob::Glob;
+    use crate::base::time::{Time, Ttl};
     use crate::dialects::Recogniser;
-    use crate::glob::Glob;
-    use crate::model::{Key, RawValue, Time, Ttl};
+    use crate::lock::{Key, RawValue};
 
     const UUID: &str = "3f2a8c00-1111-4222-8333-44445555";
 

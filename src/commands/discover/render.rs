@@ -7,10 +7,10 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::judge::Verdict;
+use crate::base::text::{self, fit_marked, short_duration, wrap};
 use crate::dialects::Claim;
-use crate::model::Key;
+use crate::lock::Key;
 use crate::output::{Look, json};
-use crate::text::{self, fit_marked, short_duration, wrap};
 
 /// A keyspace that looks like locks.
 #[derive(Clone, PartialEq, Debug)]
@@ -165,7 +165,7 @@ pub fn document(out: &mut impl Write, found: &Found) -> io::Result<()> {
     let keyspaces = found.keyspaces.iter().map(Object::of).collect();
     let document =
         Document { schema: json::SCHEMA, sampled: found.sampled, of: found.of, complete: found.complete, keyspaces };
-    json::write_value(out, &document)?;
+    crate::base::json::write_value(out, &document)?;
     out.write_all(b"\n")
 }
 

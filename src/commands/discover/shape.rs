@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use crate::base::glob;
+use crate::base::text;
 use crate::dialects::shape::{is_decimal, is_mixed_case, is_uuid};
-use crate::{glob, text};
 
 /// Where a name is always split, and where it is unless the part as a whole is random: base64 has dashes of its own.
 const STRONG: &[u8] = b":/.|{}#=";
@@ -202,7 +203,7 @@ fn has_random_case(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glob::Glob;
+    use crate::base::glob::Glob;
     use proptest::prelude::*;
 
     #[test]

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Check, Report, Status};
-use crate::output::json::write_pretty;
-use crate::servers::{Mode, Role};
-use crate::text::wrap;
+use crate::base::json::write_pretty;
+use crate::base::text::wrap;
+use crate::server::health::{Check, Report, Status};
+use crate::server::{Mode, Role};
 
 /// How text is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

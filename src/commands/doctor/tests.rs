@@ -1,8 +1,11 @@
 //! Reports on servers that only exist as INFO texts, and how they read.
 
 use super::*;
-use crate::glob::{Glob, Globs};
-use crate::servers::{ClockOffset, Fact, Settings};
+use crate::base::glob::{Glob, Globs};
+use crate::server::ServerFacts;
+use crate::server::health::{Feed, Report, Status, feed, judge};
+use crate::server::permissions::Permissions;
+use crate::server::{ClockOffset, Fact, Settings};
 
 fn scope(pattern: &str) -> Scope {
     Scope::new(Globs::new(vec![Glob::new(pattern).unwrap()]), 0)

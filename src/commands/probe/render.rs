@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::model::Key;
-use crate::text::{harmless, short_duration};
+use crate::base::text::{harmless, short_duration};
+use crate::lock::Key;
 use crate::watchdog_probe::canary::{End, Report};
 use crate::watchdog_probe::latencies::Latencies;
 use crate::watchdog_probe::tally::{Event, Kind, Step};

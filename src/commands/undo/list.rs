@@ -5,13 +5,14 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use crate::actions::{Deed, Journal, Kept};
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::fault::Fault;
+use crate::base::json::typed;
+use crate::base::talk;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Time;
 use crate::commands::print;
-use crate::fault::Fault;
-use crate::model::{Time, Token};
-use crate::output::{self, typed};
-use crate::talk;
-use crate::text::{self, short_duration};
+use crate::lock::Token;
 
 pub fn run(as_json: bool) -> Result<u8, Fault> {
     let unreadable = |why| Fault::finding(format!("what was freed can't be read: {why}"));
@@ -23,7 +24,7 @@ pub fn run(as_json: bool) -> Result<u8, Fault> {
     if as_json {
         let all: Vec<Value> = records.iter().map(document).collect();
         print(|out| {
-            output::json::write_value(out, &json!({ "schema": "lockscope/1", "undo": all }))?;
+            crate::base::json::write_value(out, &json!({ "schema": "lockscope/1", "undo": all }))?;
             writeln!(out)
         })?;
         return Ok(0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::model::Time;
+use crate::base::time::Time;
 
 /// SplitMix64.
 #[derive(Clone, Debug)]

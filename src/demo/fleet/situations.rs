@@ -1,6 +1,6 @@
 //! What is planted in the fleet, where, and what a person should be able to see of it.
 
-use crate::glob::Glob;
+use crate::base::glob::Glob;
 use crate::model::State;
 
 /// One planted situation.

@@ -18,8 +18,8 @@ use tokio::sync::{Notify, watch};
 use super::dice::Dice;
 use super::tally::{Ledger, Tally};
 use super::tempo::Tempo;
-use crate::clock::Clock;
-use crate::model::Time;
+use crate::base::clock::Clock;
+use crate::base::time::Time;
 
 /// Longer than any command of ours blocks.
 const ANSWER: Duration = Duration::from_secs(60);

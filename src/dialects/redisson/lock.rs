@@ -4,7 +4,7 @@
 
 use super::{Fields, HOLDER_GOES_ON, fair, names};
 use crate::dialects::{Claim, Release, Step, shape};
-use crate::model::{Holder, Mode};
+use crate::lock::{Holder, Mode};
 
 pub const UNLOCKED: &[u8] = b"0";
 
@@ -54,7 +54,7 @@ mod tests {
     use super::super::tests::{A, A57};
     use crate::dialects::testing::{hash, recognised, sight, told};
     use crate::dialects::{Claim, Dialect, Waiting};
-    use crate::model::{Mode, RawValue};
+    use crate::lock::{Mode, RawValue};
 
     #[test]
     fn a_lock_is_known_by_its_shape_whatever_its_name() {

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 
 use super::lock::{UNLOCKED, count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
+use crate::base::time::Time;
 use crate::dialects::{Claim, Obstacle, Release, Step};
-use crate::model::{Holder, Mode, Time, Token};
+use crate::lock::{Holder, Mode, Token};
 
 const COUNT: &[u8] = b":lock_count";
 const EXPIRY: &[u8] = b":expire_time";
@@ -73,9 +74,10 @@ fn item_and_holder(text: &[u8]) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::super::Redisson;
     use super::super::tests::{A57, B9};
+    use crate::base::time::Time;
     use crate::dialects::Dialect;
     use crate::dialects::testing::{hash, recognised, sight};
-    use crate::model::{RawValue, Time};
+    use crate::lock::RawValue;
 
     fn group() -> RawValue {
         hash(&[

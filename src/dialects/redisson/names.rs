@@ -78,10 +78,10 @@ mod tests {
             b"redisson_lock_token:{lock:a}",
             b"{lock:a}:2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57:rwlock_timeout:2",
         ] {
-            assert!(is_helper(helper), "{}", crate::text::visible(helper));
+            assert!(is_helper(helper), "{}", crate::base::text::visible(helper));
         }
         for lock in [&b"lock:a"[..], b"my:rwlock_timeout:", b"redisson_lock", b"rwlock_timeout:a"] {
-            assert!(!is_helper(lock), "{}", crate::text::visible(lock));
+            assert!(!is_helper(lock), "{}", crate::base::text::visible(lock));
         }
     }
 }

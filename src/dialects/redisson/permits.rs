@@ -4,8 +4,9 @@
 //! their time stay in the set until the next call of anybody reclaims them.
 
 use super::names;
+use crate::base::time::Time;
 use crate::dialects::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting};
-use crate::model::{Holder, Mode, RawValue, Time};
+use crate::lock::{Holder, Mode, RawValue};
 
 /// The score of a permit that never runs out.
 const NEVER: f64 = 922_337_203_685_477.0;

@@ -6,7 +6,7 @@
 use super::lock::{count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
 use crate::dialects::{Claim, Obstacle, Premise, Release, Step};
-use crate::model::{Holder, Mode, Token};
+use crate::lock::{Holder, Mode, Token};
 
 pub const MODE: &[u8] = b"mode";
 const READ: &[u8] = b"read";
@@ -121,7 +121,7 @@ mod tests {
     use super::super::tests::{A57, B9};
     use crate::dialects::testing::{hash, recognised, sight, told};
     use crate::dialects::{Dialect, Waiting};
-    use crate::model::Mode;
+    use crate::lock::Mode;
 
     #[test]
     fn readers_are_several_holders() {

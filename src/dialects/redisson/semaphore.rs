@@ -5,7 +5,7 @@
 
 use super::permits;
 use crate::dialects::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting};
-use crate::model::Mode;
+use crate::lock::Mode;
 
 pub struct Semaphore;
 
@@ -44,7 +44,7 @@ impl Dialect for Semaphore {
 mod tests {
     use super::*;
     use crate::dialects::testing::{recognised, sight, told};
-    use crate::model::RawValue;
+    use crate::lock::RawValue;
 
     #[test]
     fn a_number_is_a_semaphore_only_where_the_user_says_so() {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use crate::app::Effect;
+use crate::base::time::*;
+use crate::lock::*;
 use crate::model::*;
-use crate::stage::{NODE, Stage};
+use crate::testkit::stage::{NODE, Stage};
 
 fn address(port: u16) -> Address {
     Address::parse(&format!("10.0.3.7:{port}")).unwrap()

@@ -13,8 +13,8 @@
 use ratatui::text::{Line, Span};
 
 use super::timeline::Timeline;
-use crate::text::short_duration;
-use crate::theme::Theme;
+use crate::app::theme::Theme;
+use crate::base::text::short_duration;
 use crate::views::part::LABEL;
 
 /// What a column of the sawtooth shows.
@@ -167,8 +167,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{LockView, RenewalView, Time, Ttl};
-    use crate::sample;
+    use crate::base::time::{Time, Ttl};
+    use crate::model::{LockView, RenewalView};
+    use crate::testkit::sample;
 
     const NOW: Time = Time(1_790_000_900_000);
 

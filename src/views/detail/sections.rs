@@ -5,11 +5,13 @@ use std::time::Duration;
 use ratatui::style::Style;
 
 use crate::app::App;
-use crate::dialects::{self, Sight};
-use crate::inspect::{Belonging, Count, Health};
-use crate::keys::Command;
-use crate::model::{Hold, Holder, Kind, LockView, RawValue, State, Time, Ttl};
-use crate::text::{harmless, short_duration, visible};
+use crate::base::text::{harmless, short_duration, visible};
+use crate::base::time::{Time, Ttl};
+use crate::dialects::{self};
+use crate::lock::{Holder, Kind, RawValue};
+use crate::model::{Hold, LockView, State};
+use crate::settings::keys::Command;
+use crate::sources::inspect::{Belonging, Count, Health};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
@@ -141,7 +143,7 @@ pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
         return;
     }
     let Some(id) = dialects::by_name(lock.dialect) else { return };
-    let release = dialects::dialect(id).release(&Sight::of(lock, app.scene.at));
+    let release = dialects::dialect(id).release(&lock.sight(app.scene.at));
     for step in release.describe() {
         page.say("freeing", &part::without_holders(app, lock, step), Style::new());
     }
@@ -271,7 +273,7 @@ pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
     page.say("library", &format!("{} (sure: {confidence:.2}), {what}", part::library(lock)), Style::new());
     let Some(id) = dialects::by_name(lock.dialect) else { return };
     let dialect = dialects::dialect(id);
-    let waiting = dialect.waiting(&Sight::of(lock, app.scene.at)).describe();
+    let waiting = dialect.waiting(&lock.sight(app.scene.at)).describe();
     page.say("library", &part::without_holders(app, lock, waiting), Style::new());
     page.say("library", &dialect.renewal().describe(), Style::new());
     page.say("confirmed", &format!("{} by {}", part::clock(lock.confirmed), lock.source.name()), app.theme.dim());

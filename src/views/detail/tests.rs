@@ -4,11 +4,13 @@ use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, LockId, Title};
-use crate::keys::Keys;
-use crate::model::{Address, Finding, LockView, Notice, RenewalView, State, Time, Token, Ttl, Verdict};
-use crate::sample;
-use crate::theme::Theme;
+use crate::base::time::{Time, Ttl};
+use crate::lock::Token;
+use crate::model::{Address, Finding, LockView, Notice, RenewalView, State, Verdict};
+use crate::settings::keys::Keys;
+use crate::testkit::sample;
 use crate::views;
 
 const NOW: Time = Time(1_790_000_900_000);
@@ -168,7 +170,7 @@ fn a_page_down_leaves_no_line_out() {
 #[test]
 fn a_very_long_name_leaves_room_for_the_rest() {
     let mut lock = stalled();
-    lock.key = crate::model::Key::from("k".repeat(5_000).as_str());
+    lock.key = crate::lock::Key::from("k".repeat(5_000).as_str());
     let lines = screen(&mut opened(lock, Theme::default()), 60, 12);
     shows(&lines, &["kkk…", "30.0s│"]);
 }
@@ -253,7 +255,7 @@ fn the_closer_look_is_taken_again_while_the_lock_stays_open() {
 fn a_late_answer_about_another_lock_is_dropped() {
     let mut app = opened(stalled(), Theme::default());
     let first = app.opened.clone().unwrap();
-    let other = LockId { node: first.node, key: crate::model::Key::from("lock:other") };
+    let other = LockId { node: first.node, key: crate::lock::Key::from("lock:other") };
     app.opened = Some(other.clone());
     assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(other)], "at once");
     app.update(Event::Inspected(first, Box::new(sample::inspection())), NOW);
@@ -264,7 +266,7 @@ fn a_late_answer_about_another_lock_is_dropped() {
 fn findings_are_told_and_name_nobody_in_private() {
     let former = Token::from(&b"11112222-3333-4444-5555-666677778888:9"[..]);
     let address = Address::parse("10.0.3.7:51322").unwrap();
-    let sentence = format!("{} at {address} tried to renew it", crate::text::short_token(&former.to_string()));
+    let sentence = format!("{} at {address} tried to renew it", crate::base::text::short_token(&former.to_string()));
     let late = Notice::Late { token: former, address: Some(address), renewal: true };
     let lock = LockView {
         verdict: Verdict { state: State::Split, evidence: vec![sentence.clone()], confidence: 0.95 },

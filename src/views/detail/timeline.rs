@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use crate::model::{HeldIs, LockView, State, Time};
-use crate::watchdog_probe::cadence;
+use crate::base::time::Time;
+use crate::model::cadence;
+use crate::model::{HeldIs, LockView, State};
 
 /// As many leases back as the axis reaches.
 const LEASES: u32 = 4;
@@ -131,8 +132,9 @@ fn expected(given: &[Time], period: Duration, now: Time) -> Vec<Due> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{RenewalView, Ttl};
-    use crate::sample;
+    use crate::base::time::Ttl;
+    use crate::model::RenewalView;
+    use crate::testkit::sample;
 
     const NOW: Time = Time(1_790_000_900_000);
 

@@ -1,0 +1,79 @@
+//! One node as the header and the servers screen show it, with its rates taken over a second.
+
+use std::time::Duration;
+
+use crate::base::time::Time;
+use crate::engine::{NodeStatus, Stream};
+use crate::server::ServerFacts;
+
+/// One node, as the header and the servers screen show it.
+#[derive(Clone, Debug)]
+pub struct NodeScene {
+    pub name: String,
+    pub db: i64,
+    pub facts: ServerFacts,
+    pub stream: Stream,
+    pub note: Option<String>,
+    pub clients_note: Option<String>,
+    /// How sampling by MONITOR goes, in a word and in a sentence; `None`: it is off.
+    pub sampling: Option<(String, String)>,
+    pub events: u64,
+    pub lost: u64,
+    pub reconnects: u64,
+    pub events_per_s: Option<f64>,
+    /// What share of the server's time we took at most.
+    pub cost: Option<f64>,
+    pub scanned_ago: Option<Duration>,
+    pub scan_took: Option<Duration>,
+    /// How far the walk under way has come, 0 to 1.
+    pub scanning: Option<f64>,
+    /// Keys that were not read because no lock is so large.
+    pub too_large: u64,
+    /// Why the last walk has not seen everything.
+    pub shortfall: Option<String>,
+    sampled: (Time, u64, Duration),
+}
+
+impl NodeScene {
+    /// Rates are taken over a second at least.
+    const SAMPLE: Duration = Duration::from_millis(1_000);
+
+    pub(super) fn of(node: &NodeStatus, before: Option<&NodeScene>, now: Time) -> NodeScene {
+        let scan = node.scan.as_ref();
+        let sample = (now, node.events, node.spent);
+        let (sampled, events_per_s, cost) = match before {
+            None => (sample, None, None),
+            Some(before) => {
+                let (at, events, spent) = before.sampled;
+                let passed = now.since(at);
+                if passed < Self::SAMPLE {
+                    (before.sampled, before.events_per_s, before.cost)
+                } else {
+                    let rate = (node.events - events) as f64 / passed.as_secs_f64();
+                    let cost = node.spent.saturating_sub(spent).as_secs_f64() / passed.as_secs_f64();
+                    (sample, Some(rate), Some(cost))
+                }
+            }
+        };
+        NodeScene {
+            name: node.name.clone(),
+            db: node.db,
+            facts: node.facts.clone(),
+            stream: node.stream.clone(),
+            note: node.note.clone(),
+            clients_note: node.clients_note.clone(),
+            sampling: node.sampling.as_ref().map(|sampling| (sampling.word(), sampling.sentence(now))),
+            events: node.events,
+            lost: node.lost,
+            reconnects: node.reconnects,
+            events_per_s,
+            cost,
+            scanned_ago: scan.map(|scan| now.since(scan.finished)),
+            scan_took: scan.map(|scan| scan.finished.since(scan.started)),
+            scanning: node.scanning(),
+            too_large: scan.map_or(0, |scan| scan.unread - scan.denied),
+            shortfall: node.shortfall(),
+            sampled,
+        }
+    }
+}

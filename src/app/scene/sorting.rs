@@ -1,0 +1,159 @@
+//! The order of all locks, worked out in slices: pure.
+//!
+//! For a hundred thousand locks it takes tens of milliseconds, and no key may wait that long. So locks are judged and
+//! sorted in runs of a few thousand, then the runs are merged, a bounded piece with each [`Sorting::step`]. The table
+//! changes in between: who is not held any more when its turn comes in the merge is left out, and a lock that moved to
+//! another place is left out at the old one.
+
+use super::rank::Rank;
+use crate::app::Order;
+use crate::base::time::Time;
+use crate::lock::{Key, NodeId};
+use crate::model::Column;
+use crate::model::{Lock, LockRef, LockView, State, Table};
+
+/// How much is done at a time, in locks.
+#[derive(Clone, Copy)]
+pub(super) struct Portion {
+    /// A table this small is ordered in one go; a quarter of that, when each one has to be decoded.
+    pub at_once: usize,
+    /// Judged in a slice, and when each one has to be decoded for it.
+    pub judged: usize,
+    pub decoded: usize,
+    /// Sorted in a slice.
+    pub run: usize,
+    pub merged: usize,
+}
+
+impl Default for Portion {
+    /// A slice takes about a millisecond.
+    fn default() -> Portion {
+        Portion { at_once: 5_000, judged: 4_000, decoded: 400, run: 2_000, merged: 2_000 }
+    }
+}
+
+/// An order that is being worked out.
+pub(super) struct Sorting {
+    /// As of this moment.
+    at: Time,
+    order: Order,
+    portion: Portion,
+    /// Each lock has to be decoded to be judged.
+    decodes: bool,
+    /// The first slot of the table that was not looked at yet.
+    slot: usize,
+    /// Judged and not sorted.
+    judged: Vec<Rank<LockRef>>,
+    /// Each sorted, the first in order at its end. While they are merged, a heap by those.
+    runs: Vec<Vec<Rank<LockRef>>>,
+    merging: bool,
+    sorted: Sorted,
+}
+
+/// What came out.
+#[derive(Default)]
+pub(super) struct Sorted {
+    pub places: Vec<LockRef>,
+    /// Locks there are, whatever the filter, and how many in each state.
+    pub total: usize,
+    pub counts: [usize; State::ALL.len()],
+}
+
+impl Sorting {
+    pub fn new(order: Order, filtered: bool, portion: Portion, at: Time) -> Sorting {
+        Sorting {
+            at,
+            order,
+            portion,
+            decodes: filtered || order.column == Column::Holder,
+            slot: 0,
+            judged: Vec::new(),
+            runs: Vec::new(),
+            merging: false,
+            sorted: Sorted::default(),
+        }
+    }
+
+    /// Whether the whole costs no more than a few slices.
+    pub fn is_small(&self, table: &Table) -> bool {
+        let locks = table.held() * if self.decodes { 4 } else { 1 };
+        locks <= self.portion.at_once && table.slots() <= 4 * self.portion.at_once
+    }
+
+    /// Goes on for one slice; the order, once it is there. `passes`: the filter, `None` where all pass.
+    pub fn step(&mut self, table: &Table, passes: Option<&dyn Fn(&LockView) -> bool>) -> Option<Sorted> {
+        let walked = self.slot >= table.slots();
+        if self.merging {
+            self.merge(table);
+        } else if self.judged.len() >= self.portion.run || walked && !self.judged.is_empty() {
+            self.sort_run(table);
+        } else if !walked {
+            self.judge(table, passes);
+        } else {
+            self.merging = true;
+            for at in (0..self.runs.len() / 2).rev() {
+                self.sink(at, table);
+            }
+        }
+        (self.merging && self.runs.is_empty()).then(|| std::mem::take(&mut self.sorted))
+    }
+
+    fn judge(&mut self, table: &Table, passes: Option<&dyn Fn(&LockView) -> bool>) {
+        let most = if self.decodes { self.portion.decoded } else { self.portion.judged };
+        let slots = self.slot..(self.slot + most.max(1)).min(table.slots());
+        self.slot = slots.end;
+        for (place, lock) in table.places_in(slots) {
+            let state = table.state(lock, self.at);
+            self.sorted.total += 1;
+            self.sorted.counts[state as usize] += 1;
+            if passes.is_none_or(|passes| table.view(lock, self.at).is_some_and(|view| passes(&view))) {
+                self.judged.push(Rank::new(place, lock, state, table, self.order, self.at));
+            }
+        }
+    }
+
+    fn sort_run(&mut self, table: &Table) {
+        let rest = self.judged.split_off(self.judged.len().min(self.portion.run.max(1)));
+        let mut run = std::mem::replace(&mut self.judged, rest);
+        run.sort_unstable_by(|a, b| b.compare(a, self.order, |place| name(table, *place)));
+        self.runs.push(run);
+    }
+
+    fn merge(&mut self, table: &Table) {
+        for _ in 0..self.portion.merged.max(1) {
+            let Some(first) = self.runs.first_mut() else { return };
+            let place = first.pop().map(|rank| rank.place);
+            if first.is_empty() {
+                self.runs.swap_remove(0);
+            }
+            self.sink(0, table);
+            self.sorted.places.extend(place.filter(|place| table.lock_at(*place).is_some_and(Lock::is_held)));
+        }
+    }
+
+    /// Moves the run at that place of the heap down to where it belongs. Locks whose names are gone since do no harm:
+    /// they come up early, and are left out.
+    fn sink(&mut self, mut at: usize, table: &Table) {
+        let before = |runs: &[Vec<Rank<LockRef>>], a: usize, b: usize| match (runs[a].last(), runs[b].last()) {
+            (Some(a), Some(b)) => a.compare(b, self.order, |place| name(table, *place)).is_lt(),
+            (first, _) => first.is_none(),
+        };
+        loop {
+            let mut least = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.runs.len() && before(&self.runs, child, least) {
+                    least = child;
+                }
+            }
+            if least == at {
+                return;
+            }
+            self.runs.swap(at, least);
+            at = least;
+        }
+    }
+}
+
+fn name(table: &Table, place: LockRef) -> Option<(&Key, NodeId)> {
+    table.lock_at(place).map(|lock| (&lock.key, lock.node))
+}

@@ -1,0 +1,436 @@
+//! The list under changing locks: the selection is a lock, the order waits for the hand, and nothing stale looks live.
+
+use std::cmp::Ordering;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
+
+use super::*;
+use crate::app::{Event, Order};
+use crate::lock::NodeId;
+use crate::model::Column;
+use crate::model::Limits;
+use crate::testkit::stage::Stage;
+
+fn three() -> Stage {
+    let mut stage = Stage::new();
+    for key in ["lock:a", "lock:b", "lock:c"] {
+        stage.acquire(key, "t", 60_000);
+        stage.pass(100);
+    }
+    stage.compose();
+    stage
+}
+
+/// Long enough for the order to be worked out anew.
+fn wait(stage: &mut Stage) {
+    stage.pass(2_000);
+    stage.compose();
+}
+
+#[test]
+fn the_worst_is_first_whenever_it_came() {
+    let mut stage = three();
+    stage.acquire("lock:forever", "t", None);
+    wait(&mut stage);
+    assert_eq!(stage.rows(), ["lock:forever", "lock:a", "lock:b", "lock:c"]);
+}
+
+#[test]
+fn the_selection_sticks_to_the_lock_when_the_order_changes() {
+    let mut stage = three();
+    stage.press("j");
+    stage.acquire("lock:forever", "t", None);
+    wait(&mut stage);
+    assert_eq!(stage.selected().as_deref(), Some("lock:b"));
+    assert_eq!(stage.app.scene.cursor, Some(2));
+    stage.press("s S");
+    assert_eq!(stage.selected().as_deref(), Some("lock:b"));
+}
+
+#[test]
+fn the_order_does_not_move_under_a_finger() {
+    let mut stage = three();
+    stage.pass(5_000);
+    stage.press("j");
+    stage.acquire("lock:forever", "t", None);
+    for _ in 0..14 {
+        stage.pass(100);
+        stage.compose();
+        assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c"]);
+    }
+    stage.pass(100);
+    stage.compose();
+    assert_eq!(stage.rows()[0], "lock:forever");
+}
+
+#[test]
+fn a_lock_freed_under_the_cursor_stays_until_one_moves_on() {
+    let mut stage = three();
+    stage.press("j");
+    stage.release("lock:b");
+    wait(&mut stage);
+    assert_eq!(stage.selected().as_deref(), Some("lock:b"));
+    let row = stage.app.scene.rows.iter().find(|lock| lock.key.to_string() == "lock:b").unwrap();
+    assert_eq!(row.verdict.state, State::Free);
+    let screen = stage.screen();
+    let row = screen.lines().find(|line| line.contains("FREE")).unwrap_or_else(|| panic!("{screen}"));
+    assert!(!row.contains("never"), "what is gone has no TTL: {row}");
+    // Looking at it, ordering, pausing and other screens are no moving on.
+    stage.press("enter esc 3 1 s p p");
+    assert_eq!(stage.selected().as_deref(), Some("lock:b"));
+    stage.press("g");
+    wait(&mut stage);
+    assert_eq!(stage.rows(), ["lock:a", "lock:c"]);
+}
+
+#[test]
+fn a_freed_lock_does_not_outlast_a_filter_that_hides_it() {
+    let mut stage = three();
+    stage.press("j");
+    stage.release("lock:b");
+    wait(&mut stage);
+    stage.filter("state:held");
+    assert_eq!(stage.rows(), ["lock:a", "lock:c"]);
+    assert_eq!(stage.selected().as_deref(), Some("lock:c"), "its neighbour");
+}
+
+#[test]
+fn marks_of_locks_that_are_gone_go_too() {
+    let mut stage = three();
+    stage.press("space space");
+    stage.release("lock:a");
+    wait(&mut stage);
+    let marked: Vec<String> = stage.app.marked.iter().map(|id| id.key.to_string()).collect();
+    assert_eq!(marked, ["lock:b"]);
+}
+
+#[test]
+fn a_filter_moves_the_selection_to_a_lock_that_is_shown() {
+    let mut stage = three();
+    stage.press("G");
+    stage.filter("lock:a");
+    assert_eq!(stage.selected().as_deref(), Some("lock:a"));
+    stage.filter("nothing-like-this");
+    assert_eq!((stage.selected(), stage.rows().len()), (None, 0));
+    stage.press("esc");
+    assert!(stage.selected().is_some());
+}
+
+#[test]
+fn a_filter_without_a_match_is_not_worked_out_for_every_frame() {
+    let mut stage = three();
+    stage.filter("nothing-like-this");
+    let ordered = stage.app.scene.ordered_at;
+    stage.pass(100);
+    stage.compose();
+    assert_eq!(stage.app.scene.ordered_at, ordered);
+}
+
+#[test]
+fn rows_are_stale_from_the_gap_until_the_next_walk() {
+    let mut stage = three();
+    assert!(stage.app.scene.rows.iter().all(|lock| !lock.stale));
+    stage.lose();
+    stage.pass(1_000);
+    let screen = stage.screen();
+    assert!(stage.app.scene.rows.iter().all(|lock| lock.stale));
+    assert_eq!(screen.matches("stale ").count(), 3 + 1, "each row, and the header: {screen}");
+    assert!(screen.lines().skip(3).take(3).all(|row| !row.contains("HELD")), "{screen}");
+    stage.come_back();
+    wait(&mut stage);
+    assert!(stage.app.scene.rows.iter().all(|lock| !lock.stale));
+    assert!(!stage.screen().contains("stale"));
+}
+
+#[test]
+fn locks_that_the_table_forgets_leave_the_list_and_the_others_stay() {
+    let mut stage = Stage::with(Limits { gone: 0, ..Limits::default() });
+    for key in ["lock:a", "lock:b", "lock:c", "lock:d"] {
+        stage.acquire(key, "t", 60_000);
+        stage.pass(100);
+    }
+    stage.compose();
+    stage.press("j j");
+    stage.release("lock:a");
+    stage.compose();
+    assert_eq!(stage.rows(), ["lock:b", "lock:c", "lock:d"]);
+    assert_eq!(stage.selected().as_deref(), Some("lock:c"));
+    stage.release("lock:c");
+    stage.compose();
+    assert_eq!(stage.selected().as_deref(), Some("lock:d"), "its neighbour");
+    stage.release("lock:d");
+    stage.compose();
+    assert_eq!(stage.selected().as_deref(), Some("lock:b"));
+    stage.release("lock:b");
+    stage.compose();
+    assert_eq!(stage.selected(), None);
+}
+
+#[test]
+fn equal_locks_on_two_nodes_keep_their_order() {
+    let mut views = [crate::testkit::sample::redisson(), crate::testkit::sample::redisson()];
+    views[1].node = NodeId(1);
+    let order = Order { column: Column::State, reversed: true };
+    let ranked: Vec<_> = views.iter().enumerate().map(|(at, view)| Rank::frozen(at, view, order, Time(0))).collect();
+    let name = |at: &usize| Some((&views[*at].key, views[*at].node));
+    assert_eq!(ranked[0].compare(&ranked[1], order, name), Ordering::Less);
+}
+
+/// Slices so small that every table takes many.
+fn tiny(size: usize) -> Portion {
+    Portion { at_once: 0, judged: size, decoded: size, run: size + 1, merged: size }
+}
+
+/// Many locks of different lives, `lock:00` and so on, and an order that takes many slices.
+fn in_slices() -> Stage {
+    let mut stage = Stage::new();
+    for n in 0..40u64 {
+        stage.pass(10);
+        let ttl = (n % 7 > 0).then_some(20_000 + n * 37 % 11 * 1_000);
+        stage.acquire(format!("lock:{n:02}"), &format!("t{}", n * 13 % 40), ttl);
+    }
+    stage.app.scene.portion = tiny(3);
+    stage
+}
+
+/// Composes and orders, as the loop does with nothing else to do.
+fn settle(stage: &mut Stage) {
+    stage.compose();
+    for _ in 0..1_000 {
+        if stage.app.is_ordering() && !stage.app.order_on(&stage.table, stage.now) {
+            continue;
+        }
+        return stage.compose();
+    }
+    panic!("the order is never there");
+}
+
+#[test]
+fn an_order_in_slices_is_the_same_as_one_at_once() {
+    let mut sliced = in_slices();
+    let mut whole = in_slices();
+    whole.app.scene.portion = Portion::default();
+    for stage in [&mut sliced, &mut whole] {
+        stage.resize(140, 60);
+        settle(stage);
+    }
+    for keys in ["G", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S"] {
+        for stage in [&mut sliced, &mut whole] {
+            stage.press(keys);
+            settle(stage);
+        }
+        let scene = &sliced.app.scene;
+        assert_eq!((sliced.rows(), &scene.counts), (whole.rows(), &whole.app.scene.counts), "{:?}", sliced.app.order);
+        assert_eq!((sliced.rows().len(), scene.total), (40, 40));
+        assert_eq!(sliced.selected(), whole.selected());
+    }
+}
+
+#[test]
+fn a_lock_that_goes_while_the_order_is_worked_out_is_not_in_it() {
+    for slices in 0..40 {
+        let mut stage = in_slices();
+        settle(&mut stage);
+        stage.pass(2_000);
+        stage.compose();
+        for _ in 0..slices {
+            stage.app.order_on(&stage.table, stage.now);
+        }
+        let under_way = stage.app.is_ordering();
+        stage.release("lock:05");
+        stage.release("lock:06");
+        stage.acquire("lock:06", "another", 500);
+        settle(&mut stage);
+        stage.resize(140, 60);
+        let rows = stage.rows();
+        let distinct: BTreeSet<&String> = rows.iter().collect();
+        assert_eq!(distinct.len(), rows.len(), "{slices}: {rows:?}");
+        let gone = stage.app.scene.rows.iter().filter(|lock| lock.verdict.state == State::Free).count();
+        assert!(!under_way || gone <= 1, "{slices}: what was merged before stays for a moment, no more: {rows:?}");
+    }
+}
+
+#[test]
+fn a_key_puts_off_an_order_that_is_under_way_unless_it_asks_for_one() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.pass(2_000);
+    stage.compose();
+    assert!(stage.app.is_ordering());
+    let before = stage.rows();
+    stage.press("j");
+    assert!(!stage.app.order_on(&stage.table, stage.now) && !stage.app.is_ordering());
+    assert_eq!(stage.rows(), before);
+    stage.press("s");
+    assert!(stage.app.is_ordering());
+    stage.press("j");
+    settle(&mut stage);
+    assert_ne!(stage.rows(), before);
+}
+
+#[test]
+fn keys_for_rows_that_are_not_there_yet_are_known() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.pass(2_000);
+    stage.compose();
+    assert!(stage.app.is_ordering() && !stage.app.awaits_order(), "nobody waits for an order that is due");
+    stage.filter("lock:07");
+    assert!(stage.app.awaits_order());
+    let on_rows = |stage: &Stage, c| stage.app.acts_on_rows(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+    assert!("jkgGly ".chars().all(|c| on_rows(&stage, c)));
+    assert!(!"qsS/:?p135".chars().any(|c| on_rows(&stage, c)));
+    stage.press("/");
+    assert!(!on_rows(&stage, 'j'), "a letter of a filter");
+    stage.press("esc");
+    settle(&mut stage);
+    assert!(!stage.app.awaits_order());
+}
+
+#[test]
+fn what_was_asked_for_before_a_pause_is_shown_in_it() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.filter("lock:07 or lock:08");
+    assert!(stage.app.is_ordering());
+    stage.press("p");
+    assert!(!stage.app.is_ordering(), "a paused screen has nothing to work on");
+    assert_eq!(stage.rows(), ["lock:07", "lock:08"]);
+    stage.press("p");
+    settle(&mut stage);
+    assert_eq!(stage.rows(), ["lock:07", "lock:08"]);
+}
+
+#[test]
+fn a_selected_lock_that_was_free_for_a_moment_stays_selected() {
+    let mut stage = in_slices();
+    settle(&mut stage);
+    stage.press("g");
+    assert_eq!(stage.selected().as_deref(), Some("lock:00"));
+    stage.pass(2_000);
+    stage.release("lock:00");
+    stage.compose();
+    assert!(!stage.app.order_on(&stage.table, stage.now), "it was judged, and found free");
+    stage.acquire("lock:00", "another", 60_000);
+    settle(&mut stage);
+    assert_eq!(stage.selected().as_deref(), Some("lock:00"));
+}
+
+/// What can happen to a console.
+#[derive(Clone, Debug)]
+enum Deed {
+    Press(&'static str),
+    Write(&'static str),
+    Paste(String),
+    Resize(u16, u16),
+    Acquire(u8, Option<u16>),
+    Renew(u8),
+    Release(u8),
+    Flush,
+    Lose,
+    ComeBack,
+    Pass(u16),
+    /// The order is worked on for so many slices.
+    Order(u8),
+}
+
+const KEYS: [&str; 30] = [
+    "j",
+    "k",
+    "G",
+    "g",
+    "pagedown",
+    "pageup",
+    "enter",
+    "esc",
+    "/",
+    ":",
+    "s",
+    "S",
+    "space",
+    "p",
+    "y",
+    "r",
+    "t",
+    "P",
+    "m",
+    "1",
+    "3",
+    "5",
+    "?",
+    "ctrl-l",
+    "ctrl-z",
+    "Z",
+    "left",
+    "right",
+    "backspace",
+    "ctrl-u",
+];
+const TEXTS: [&str; 8] = ["lock:1", "state:held", "ttl<5s", "(", "sort key", "state:free or lock:3", "锁", "no such"];
+const SIZES: [(u16, u16); 9] = [(1, 1), (2, 2), (10, 3), (59, 11), (60, 12), (61, 13), (80, 24), (140, 40), (250, 9)];
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let key = || 0..8u8;
+    let deed = prop_oneof![
+        8 => prop::sample::select(&KEYS).prop_map(Deed::Press),
+        2 => prop::sample::select(&TEXTS).prop_map(Deed::Write),
+        1 => "\\PC{0,6}".prop_map(Deed::Paste),
+        1 => prop::sample::select(&SIZES).prop_map(|(width, height)| Deed::Resize(width, height)),
+        5 => (key(), prop::option::of(1..20_000u16)).prop_map(|(n, ttl)| Deed::Acquire(n, ttl)),
+        2 => key().prop_map(Deed::Renew),
+        4 => key().prop_map(Deed::Release),
+        1 => Just(Deed::Flush),
+        1 => Just(Deed::Lose),
+        1 => Just(Deed::ComeBack),
+        4 => (0..3_000u16).prop_map(Deed::Pass),
+        4 => (0..12u8).prop_map(Deed::Order),
+    ];
+    prop::collection::vec(deed, 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_that_happens_panics_or_leaves_the_selection_out_of_sight(
+        deeds in deeds(),
+        gone in 0..4usize,
+        slices in prop::option::of(1..4usize),
+    ) {
+        let mut stage = Stage::with(Limits { locks: 64, gone, transitions: 50 });
+        stage.app.scene.portion = slices.map_or(Portion::default(), tiny);
+        for deed in deeds {
+            let key = |n: u8| format!("lock:{n}:锁");
+            match deed.clone() {
+                Deed::Press(key) => drop(stage.press(key)),
+                Deed::Write(text) => stage.write(text),
+                Deed::Paste(text) => drop(stage.app.update(Event::Paste(text), stage.now)),
+                Deed::Resize(width, height) => stage.resize(width, height),
+                Deed::Acquire(n, ttl) => stage.acquire(key(n), "t", ttl.map(u64::from)),
+                Deed::Renew(n) => stage.renew(&key(n), 5_000),
+                Deed::Release(n) => stage.release(key(n)),
+                Deed::Flush => stage.flush(),
+                Deed::Lose => stage.lose(),
+                Deed::ComeBack => stage.come_back(),
+                Deed::Pass(ms) => stage.pass(u64::from(ms)),
+                Deed::Order(slices) => {
+                    for _ in 0..slices {
+                        stage.app.order_on(&stage.table, stage.now);
+                    }
+                }
+            }
+            stage.draw();
+            let scene = &stage.app.scene;
+            let distinct: BTreeSet<_> = scene.rows.iter().map(|lock| &lock.key).collect();
+            prop_assert_eq!(distinct.len(), scene.rows.len(), "a lock is shown twice after {:?}", deed);
+            match &stage.app.selected {
+                None => prop_assert!(scene.rows.is_empty(), "rows without a selection after {deed:?}"),
+                Some(id) => {
+                    let row = scene.cursor.and_then(|cursor| scene.rows.get(cursor.checked_sub(scene.first)?));
+                    prop_assert!(row.is_some_and(|row| id.is(row)), "{id:?} is not the row shown after {deed:?}");
+                    prop_assert!(scene.rows.len() <= scene.page && scene.cursor < Some(scene.listed));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What every layer stands on: text made safe, globs, time, faults. Knows nothing of locks or of Redis.
+
+pub mod clock;
+pub mod fault;
+pub mod glob;
+pub mod histogram;
+pub mod json;
+pub mod nearest;
+pub mod secret;
+pub mod talk;
+pub mod text;
+pub mod time;

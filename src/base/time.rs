@@ -1,0 +1,85 @@
+//! Time as the model sees it: milliseconds since the Unix epoch, always handed in, never asked for.
+
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A point in time, in milliseconds since the Unix epoch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// How long ago `earlier` was, zero when it lies ahead.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
+    }
+
+    /// As a server's TIME tells it. `None` after the year 9999: no clock, and nothing to calculate with.
+    pub fn of_server(seconds: i64, micros: i64) -> Option<Time> {
+        const LAST: i64 = 253_402_300_799;
+        (0..=LAST).contains(&seconds).then(|| Time(seconds * 1_000 + micros.clamp(0, 999_999) / 1_000))
+    }
+
+    /// RFC 3339 in UTC with milliseconds, as the JSON output writes it.
+    pub fn rfc3339(self) -> String {
+        DateTime::<Utc>::from_timestamp_millis(self.0)
+            .map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true))
+            .unwrap_or_else(|| format!("{}ms", self.0))
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+    fn add(self, rhs: Duration) -> Time {
+        Time(self.0.saturating_add(rhs.as_millis().min(i64::MAX as u128) as i64))
+    }
+}
+
+impl Sub<Duration> for Time {
+    type Output = Time;
+    fn sub(self, rhs: Duration) -> Time {
+        Time(self.0.saturating_sub(rhs.as_millis().min(i64::MAX as u128) as i64))
+    }
+}
+
+/// What is left of a key's life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Ttl {
+    /// The key has no expiry at all.
+    Never,
+    In(Duration),
+}
+
+impl Ttl {
+    /// Of the milliseconds that PTTL answers, cut where sums with it would be no numbers any more. `None` where there is
+    /// no key.
+    pub fn of_pttl(ms: i64) -> Option<Ttl> {
+        const LONGEST: i64 = i64::MAX / 4;
+        match ms {
+            -1 => Some(Ttl::Never),
+            0.. => Some(Ttl::In(Duration::from_millis(ms.min(LONGEST) as u64))),
+            _ => None,
+        }
+    }
+
+    pub fn remaining(self) -> Option<Duration> {
+        match self {
+            Ttl::Never => None,
+            Ttl::In(left) => Some(left),
+        }
+    }
+}
+
+/// What is longer is a slip, and no clock can be relied on to count that far.
+const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
+
+/// A duration such as `500ms`, `30s`, `5m` or `2h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration > LONGEST => Err("a duration is 100 years at most".into()),
+        Ok(duration) => Ok(duration),
+        Err(_) => Err("a duration is written 500ms, 30s, 5m or 2h".into()),
+    }
+}

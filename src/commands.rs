@@ -1,0 +1,96 @@
+//! The headless commands, one per file. They read the same model as the console and write to any `Write`.
+
+mod acquire;
+mod act;
+mod audit;
+mod console;
+mod contention;
+mod demo;
+mod discover;
+pub mod doctor;
+mod extend;
+mod fencing;
+mod info;
+mod ls;
+mod on_record;
+mod one_lock;
+mod probe;
+mod release;
+mod scripts;
+mod session;
+mod show;
+mod signals;
+mod undo;
+mod waiters;
+mod watch;
+
+use std::io::{self, BufWriter, Write};
+
+use crate::actions::audit as audit_file;
+use crate::base::fault::{Fault, quiet_pipe};
+use crate::base::talk;
+use crate::settings::Settings;
+use crate::settings::cli::{self, Cli, Command, ConfigCommand};
+use crate::settings::config;
+pub use acquire::watcher;
+use session::Session;
+
+/// Runs a command; the exit code comes back.
+pub async fn run(cli: Cli) -> Result<u8, Fault> {
+    let global = &cli.global;
+    if cli.command.as_ref().is_none_or(Command::keeps_records) {
+        keep_records_private()?;
+    }
+    let Some(command) = cli.command else {
+        return console::run(&Session::open(global).await?, None, None).await;
+    };
+    match command {
+        Command::Completions { shell } => print(|out| cli::write_completions(shell, out)),
+        Command::Man { page } => {
+            let name = page.unwrap_or_default();
+            let page = Some(name.as_str()).filter(|name| !name.is_empty());
+            let mut text = Vec::new();
+            match cli::write_man(page, &mut text) {
+                Some(written) => written?,
+                None => {
+                    return Err(Fault::usage(format!("there is no command {name:?}; 'lockscope --help' lists them")));
+                }
+            }
+            print(|out| out.write_all(&text))
+        }
+        Command::Config { what: ConfigCommand::Template } => print(|out| out.write_all(config::TEMPLATE.as_bytes())),
+        Command::Demo(options) => demo::run(global, &options).await,
+        Command::Info => info::run(&Settings::load(global)?),
+        Command::Ls(options) => ls::run(&Session::open(global).await?, &options).await,
+        Command::Show(options) => show::run(&Session::open(global).await?, &options).await,
+        Command::Watch(options) => watch::run(&Session::open(global).await?, &options).await,
+        Command::Discover(options) => discover::run(&Session::open(global).await?, &options).await,
+        Command::Release(options) => release::run(&Session::open(global).await?, &options).await,
+        Command::Extend(options) => extend::run(&Session::open(global).await?, &options).await,
+        Command::Undo(options) => undo::run(global, &options).await,
+        Command::Audit(options) => audit::run(&options),
+        Command::Doctor(options) => doctor::run(&Session::open(global).await?, &options).await,
+        Command::Acquire(options) => acquire::run(&Session::open(global).await?, &options).await,
+        Command::Probe(options) => probe::run(&Session::open(global).await?, &options).await,
+        Command::Contention(options) => contention::run(&Session::open(global).await?, &options).await,
+        Command::Scripts(options) => scripts::run(&options),
+    }
+}
+
+/// Closes the records to others before they are read or written, with a word where they were open.
+fn keep_records_private() -> Result<(), Fault> {
+    let Some(place) = audit_file::state_directory() else { return Ok(()) };
+    let narrowed = audit_file::narrow(&place).map_err(|why| Fault::finding(why.to_string()))?;
+    if let Some(sentence) = audit_file::narrowed_sentence(&narrowed) {
+        talk::say(&sentence);
+    }
+    Ok(())
+}
+
+/// Writes to stdout, buffered; a reader that leaves early is no error.
+fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) -> Result<u8, Fault> {
+    // Large enough that a document of many megabytes is not a matter of system calls.
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    quiet_pipe(write(&mut out).and_then(|()| out.flush()))?;
+    Ok(0)
+}

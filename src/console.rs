@@ -1,0 +1,4 @@
+//! The console's loop, and the operator beside it who writes.
+
+pub mod operator;
+pub mod run;

@@ -1,0 +1,187 @@
+//! The console's hands: does beside the loop what the app asks for, and hands in what came of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::actions::{
+    Context, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, foresee, last_done, perform,
+};
+use crate::app::{Event, Wish};
+use crate::base::clock::Clock;
+use crate::base::text;
+use crate::lab::Lab;
+use crate::model::LockView;
+use crate::settings::Settings;
+use crate::settings::cli::Environment;
+use crate::sources::inspect::prove;
+use crate::topology::{Node, Topology};
+
+/// Between two releases of many.
+const BREATHER: Duration = Duration::from_millis(20);
+/// How long a closer look may take before the question is asked without it.
+const PROVING: Duration = Duration::from_secs(5);
+/// Results that wait for the loop; whoever makes more waits.
+const WAITING: usize = 64;
+
+pub struct Operator {
+    settings: Settings,
+    node: Node,
+    /// The server's address without a password.
+    shown: String,
+    /// Where the records are, unless in the user's own place.
+    place: Option<PathBuf>,
+    news: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+    stopped: Arc<AtomicBool>,
+    /// What is being performed.
+    running: Option<JoinHandle<Tally>>,
+    pub lab: Lab,
+}
+
+impl Operator {
+    pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
+        let node = topology.nodes()[0].clone();
+        let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings.gate(), topology, shown, place.clone()));
+        let (settings, stopped) = (settings.clone(), Arc::default());
+        Operator { settings, node, shown: shown.into(), place, news, stopped, running: None, lab }
+    }
+
+    /// Performs these plans, one after the other. `write`: the operator has turned writing on.
+    pub fn perform(&mut self, plans: Vec<Plan>, reason: Option<String>, write: bool) {
+        let context = Context {
+            target: self.shown.clone(),
+            node: self.node.name.clone(),
+            db: self.node.db,
+            environment: self.settings.environment.map(Environment::name),
+            reason,
+        };
+        // One flag for each task: an old stop must not stop a new one.
+        self.stopped = Arc::default();
+        let (gate, node) = (self.settings.gate().for_console(write), self.node.clone());
+        let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
+        let Some(first) = plans.first() else { return };
+        let mut tally = Tally::of(plans.len(), &first.action);
+        self.running = Some(tokio::spawn(async move {
+            let mut journal = journal;
+            for (number, plan) in plans.into_iter().enumerate() {
+                if number > 0 {
+                    tokio::time::sleep(BREATHER).await;
+                }
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                let performed = match &mut journal {
+                    Ok(journal) => perform(&plan, &gate, &node, journal, &context).await,
+                    Err(why) => refused(why),
+                };
+                tally.count(&performed.outcome);
+                // Nobody listens any more once the console is left; then the flag above says so too.
+                let _ = news.send(Event::Performed(Box::new(plan), Box::new(performed))).await;
+            }
+            if let (true, Ok(journal)) = (tally.untouched() > 0, &mut journal) {
+                // What was done is on record; that this line can't be written changes nothing of that.
+                let _ = journal.write_stopped(Clock::start().now(), &context, &tally, "stopped");
+            }
+            let _ = news.send(Event::AllPerformed).await;
+            tally
+        }));
+    }
+
+    /// Reads what a write to these locks will be compared with, and hands them in. Without a server they have no proof,
+    /// and what takes one is refused.
+    pub fn see(&self, wish: Wish, mut locks: Vec<LockView>) {
+        let (node, news) = (self.node.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            let proving = async {
+                let mut conn = node.connect().await?;
+                prove(&mut conn, &mut locks).await
+            };
+            let _ = tokio::time::timeout(PROVING, proving).await;
+            let _ = news.send(Event::Seen(wish, locks)).await;
+        });
+    }
+
+    /// Begins nothing more of what is being performed; what is under way is finished.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Finishes what is under way, begins nothing more, and says what became of it where some was left undone.
+    pub async fn finish(&mut self) -> Option<Tally> {
+        self.stop();
+        self.news.1.close();
+        let running = self.running.take()?;
+        // Each question of an action has a time limit of its own.
+        let tally = running.await.ok()?;
+        (tally.untouched() > 0).then_some(tally)
+    }
+
+    /// What was done last here, to be put back.
+    pub fn recall(&self) {
+        let (journal, node, shown, news) = (self.journal(), self.node.clone(), self.shown.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            let kept = match journal {
+                Ok(journal) => recalled(&journal, &node, &shown).await,
+                Err(why) => Err(format!("what was freed can't be read: {why}")),
+            };
+            let _ = news.send(Event::Recalled(kept.map(|kept| kept.map(Box::new)))).await;
+        });
+    }
+
+    /// Asks whether these could be undone.
+    pub fn foresee(&self, mut plans: Vec<Plan>) {
+        let (node, news) = (self.node.clone(), self.news.0.clone());
+        tokio::spawn(async move {
+            foresee(&node, &mut plans).await;
+            let _ = news.send(Event::Foreseen(plans)).await;
+        });
+    }
+
+    fn journal(&self) -> Result<Journal, String> {
+        let journal = match &self.place {
+            Some(place) => Journal::open_in(place),
+            None => Journal::open(),
+        };
+        journal.map_err(|why| why.to_string())
+    }
+
+    /// What came of it, one by one, and how the test locks are.
+    pub async fn next(&mut self) -> Event {
+        tokio::select! {
+            Some(event) = self.news.1.recv() => event,
+            tests = self.lab.next() => Event::Lab(tests),
+        }
+    }
+
+    /// Removes all test locks, in a bounded time. What may still be there is named, in a sentence each.
+    pub async fn close(&mut self) -> Vec<String> {
+        self.lab.close().await
+    }
+}
+
+/// The last thing that was done in the data that is here, if it can be put back; else why not.
+async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<Kept>, String> {
+    let asked = |error: redis::RedisError| format!("the server could not be asked: {}", text::said(&error));
+    let mut conn = node.connect().await.map_err(asked)?;
+    let here = Keyspace::read(&mut conn).await.map_err(asked)?;
+    let done = journal.done_here(here.as_ref().ok(), shown, node.db);
+    let done = done.map_err(|why| format!("what was freed can't be read: {why}"))?;
+    let Some(kept) = last_done(done, Clock::start().now())? else { return Ok(None) };
+    let insist = format!("'lockscope undo {} --force' puts it back all the same", kept.id());
+    if let Some(then) = &kept.about.keyspace {
+        here.and_then(|here| here.continues(then)).map_err(|why| format!("{}: {why}; {insist}", kept.lock()))?;
+    }
+    match kept.happened(&mut conn).await.map_err(asked)? {
+        Happened::Yes => Ok(Some(kept)),
+        Happened::No => Err(kept.not_freed()),
+        Happened::CanNotTell => Err(format!("{}; {insist}", kept.perhaps_freed())),
+    }
+}
+
+fn refused(why: &str) -> Performed {
+    Performed::refused(String::new(), Refusal::Audit(why.into()))
+}

@@ -1,0 +1,144 @@
+//! `lockscope demo`: a private server with a simulated fleet on it, for people to look at and for tests to hold on to.
+//!
+//! [`Demo`] is the stage; the console opens on it. [`headless`] watches it for a while with the same engine that the
+//! console uses and prints what it saw.
+
+pub mod fleet;
+mod server;
+mod summary;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisError;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, MissedTickBehavior};
+
+pub use fleet::{Fleet, SITUATIONS, Situation, Tally, Tempo};
+pub use server::{NoServer, PrivateServer};
+pub use summary::{Sighting, Summary, Told};
+
+use crate::dialects::Recogniser;
+use crate::engine::{self, Duty, Engine, Inventory};
+use crate::model::Limits;
+use crate::sources::pace::Pace;
+use crate::sources::sampling::burst::Bounds;
+use crate::topology::Topology;
+
+/// How long a headless demo watches if nothing else is said.
+pub const USUAL: Duration = Duration::from_secs(20);
+/// Nobody else is on the demo's server whom MONITOR could slow.
+pub const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
+/// How often the headless demo looks at the table.
+const LOOK: Duration = Duration::from_millis(200);
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    /// The server program; `None` takes the first on the PATH.
+    pub server: Option<PathBuf>,
+    pub seed: u64,
+    /// How long to watch; `None` is [`USUAL`] when headless, and until the user quits in the console.
+    pub for_: Option<Duration>,
+    pub headless: bool,
+    pub tempo: Tempo,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { server: None, seed: 1, for_: None, headless: false, tempo: Tempo::REAL }
+    }
+}
+
+/// Why a demo came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    #[error(transparent)]
+    Server(#[from] NoServer),
+    #[error("the demo's own server is lost: {0}")]
+    Redis(#[from] RedisError),
+    #[error("the summary could not be written: {0}")]
+    Output(#[from] io::Error),
+    #[error("stopped by {0} before the time was over")]
+    Stopped(&'static str),
+}
+
+/// The stage: the server goes when this is dropped, and the fleet with it.
+pub struct Demo {
+    pub fleet: Fleet,
+    pub server: PrivateServer,
+}
+
+impl Demo {
+    pub async fn open(options: &Options) -> Result<Demo, DemoError> {
+        let server = PrivateServer::start(options.server.as_deref()).await?;
+        let fleet = Fleet::start(&server.url(), options.seed, options.tempo).await?;
+        Ok(Demo { fleet, server })
+    }
+}
+
+/// Watches a demo and writes a summary for people. What a signal stops is cleaned up all the same.
+pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary, DemoError> {
+    let mut signals = Signals::listen()?;
+    let demo = Demo::open(options).await?;
+    let topology = Topology::open(&demo.server.endpoint()).await?;
+    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
+    let watch = engine::Options {
+        recogniser,
+        pace: Pace::POLITE,
+        limits: Limits::default(),
+        follow: true,
+        inventory: Inventory::Walk,
+    };
+    let mut engine = Engine::start(&topology, watch).await?;
+    engine.sample_by(Some(DUTY));
+    let mut reader = engine.reader();
+
+    let mut summary = Summary::new(options.seed);
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let began = Instant::now();
+    let end = tokio::time::sleep_until(began + options.for_.unwrap_or(USUAL));
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            biased;
+            name = signals.next() => return Err(DemoError::Stopped(name)),
+            _ = &mut end => break,
+            _ = looks.tick() => summary.look(&engine, &mut reader),
+            _ = engine.next() => {}
+        }
+    }
+    summary.finish(&engine, &mut reader, began.elapsed());
+    drop(engine);
+    summary.workers = demo.fleet.names().len();
+    summary.tally = demo.fleet.stop().await;
+    summary.write(out)?;
+    Ok(summary)
+}
+
+/// The signals that ask us to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.hang_up.recv() => "SIGHUP",
+        }
+    }
+}

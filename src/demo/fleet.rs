@@ -1,0 +1,123 @@
+//! A simulated fleet: workers that take, renew, lose and leave locks in the wire formats of the real libraries.
+//!
+//! The same fleet is what a person sees in the demo, what the tests look at, and what benchmarks run on. What is planted
+//! in it is listed in [`SITUATIONS`]; who plays it is in `cast.rs`; one family of libraries per file says how.
+
+mod cast;
+mod dice;
+mod fair;
+mod jobs;
+mod plain;
+mod python;
+mod read_write;
+mod redisson;
+mod situations;
+mod strings;
+mod tally;
+mod tempo;
+mod web;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use redis::{Client, IntoConnectionInfo, RedisResult};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use situations::{DEADLOCK, SITUATIONS, Situation, is_usual};
+pub use tally::Tally;
+pub use tempo::Tempo;
+
+use crate::base::clock::Clock;
+use tally::Ledger;
+use worker::{Role, Site, Worker};
+
+/// From the shortest to the longest.
+type Range = (Duration, Duration);
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+const fn millis(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// One after the other, so that of those who want the same lock the same is first every time.
+const BETWEEN_ENTRANCES: Duration = Duration::from_millis(15);
+
+/// How long the workers may take to finish the command under way.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// All workers of a server. They end with this value.
+pub struct Fleet {
+    workers: JoinSet<()>,
+    names: Vec<String>,
+    ledger: Ledger,
+    stop: watch::Sender<bool>,
+}
+
+impl Fleet {
+    /// Sends the fleet to the server behind `url`, where it writes keys of its own names. The same seed gives the same
+    /// workers, keys and tokens.
+    pub async fn start(url: &str, seed: u64, tempo: Tempo) -> RedisResult<Fleet> {
+        let info = url.into_connection_info()?;
+        let mut conn = Client::open(info.clone())?.get_multiplexed_async_connection().await?;
+        redis::cmd("PING").exec_async(&mut conn).await?;
+        let (stop, stopping) = watch::channel(false);
+        let ledger = Ledger::default();
+        let site = Site { info, seed, tempo, ledger: ledger.clone(), clock: Clock::start(), stop: stopping };
+        let mut crew = Crew { site, workers: JoinSet::new(), names: Vec::new() };
+        cast::assemble(&mut crew);
+        Ok(Fleet { workers: crew.workers, names: crew.names, ledger, stop })
+    }
+
+    /// The names under which the workers' connections are known to the server.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What the workers know of each lock.
+    pub fn tally(&self) -> BTreeMap<String, Tally> {
+        self.ledger.tallies()
+    }
+
+    /// The last errors that workers got from the server.
+    pub fn failures(&self) -> Vec<String> {
+        self.ledger.failures()
+    }
+
+    /// Ends all workers and their connections, each after the command it is at, and gives the final tally. Locks stay as
+    /// they are.
+    pub async fn stop(mut self) -> BTreeMap<String, Tally> {
+        self.stop.send_replace(true);
+        let all = async {
+            while let Some(ended) = self.workers.join_next().await {
+                if let Err(failed) = ended
+                    && failed.is_panic()
+                {
+                    std::panic::resume_unwind(failed.into_panic());
+                }
+            }
+        };
+        // Those that the server leaves without an answer end with the value.
+        let _ = tokio::time::timeout(ENDING, all).await;
+        self.ledger.tallies()
+    }
+}
+
+/// The fleet while it is put together.
+struct Crew {
+    site: Site,
+    workers: JoinSet<()>,
+    names: Vec<String>,
+}
+
+impl Crew {
+    fn add(&mut self, name: &str, role: impl Role) {
+        let worker = Worker::new(name.into(), self.site.clone());
+        self.workers.spawn(worker.play(BETWEEN_ENTRANCES * self.names.len() as u32, role));
+        self.names.push(name.into());
+    }
+}

@@ -1,0 +1,216 @@
+//! How each lock library stores its locks.
+//!
+//! One family per file, one trait. A [`Dialect`] recognises a key from its name, type and value, decodes the holders,
+//! and says what waits for the lock, what renews it, and what a release must do. Nothing here speaks to Redis. The
+//! [`Recogniser`] asks all of them and keeps the best reading and the second.
+
+mod bullmq;
+mod celery_once;
+mod celery_singleton;
+pub mod counter;
+mod hangfire;
+mod huey;
+mod laravel;
+mod marker;
+mod medallion;
+mod node_redlock;
+pub mod own;
+mod plain;
+mod pottery;
+mod python_redis_lock;
+mod recogniser;
+mod redbeat;
+mod redis_py;
+mod redis_semaphore;
+mod redis_semaphore_npm;
+mod redislock;
+mod redisson;
+mod redlock_net;
+mod redlock_py;
+mod redlock_rb;
+mod redsync;
+mod reentrant;
+mod release;
+mod resque_scheduler;
+mod rslock;
+pub mod scripts;
+pub mod shape;
+mod shedlock;
+mod sidekiq;
+mod sight;
+mod spring;
+mod stackexchange;
+mod symfony;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod trial;
+pub mod unique;
+
+pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
+pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
+
+use std::time::Duration;
+
+use crate::base::time::{Time, Ttl};
+use crate::lock::{Holder, Kind, Mode, RawValue};
+
+/// Index of a dialect in [`all`]. Small, since each lock carries one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DialectId(pub u8);
+
+/// What there is to see of a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    pub key: &'a [u8],
+    pub value: &'a RawValue,
+    pub ttl: Ttl,
+    /// Now, for values that carry a time.
+    pub now: Time,
+    /// The user named the pattern under which the key was found: a string there is a lock.
+    pub given: bool,
+    /// The user said that this keyspace is of this dialect: take what could be one for one.
+    pub told: bool,
+}
+
+/// A dialect's reading of a key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    pub kind: Kind,
+    pub mode: Mode,
+    /// 0 to 1. From [`Claim::SURE`] on it is not shown as a guess.
+    pub confidence: f32,
+    pub holders: Vec<Holder>,
+}
+
+impl Claim {
+    pub const SURE: f32 = 0.8;
+
+    pub fn lock(confidence: f32, mode: Mode, holders: Vec<Holder>) -> Claim {
+        Claim { kind: Kind::Lock, mode, confidence, holders }
+    }
+
+    /// One exclusive holder, known by `token`.
+    pub fn exclusive(confidence: f32, token: &[u8]) -> Claim {
+        Claim::lock(confidence, Mode::Exclusive, vec![Holder::new(token)])
+    }
+}
+
+/// One library's way to store locks.
+pub trait Dialect: Send + Sync {
+    /// The name in `--dialect`, in the tables and in JSON.
+    fn name(&self) -> &'static str;
+
+    /// Where its locks live by default, as Redis globs. Empty for libraries that use the caller's name as it is.
+    fn patterns(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Keys that belong to a lock of this library but are not the lock: queues, channels' companions, latches. They are
+    /// hidden, and never read.
+    fn is_helper(&self, _key: &[u8]) -> bool {
+        false
+    }
+
+    /// Reads the key as a lock of this library, if it can be one.
+    fn read(&self, sight: &Sight<'_>) -> Option<Claim>;
+
+    /// Whether a holder has one token for all its holds: a process's or a thread's, not one of each hold.
+    fn tokens_come_again(&self) -> bool {
+        false
+    }
+
+    /// What its watchdog renews a lock to, unless the application set something else.
+    fn watchdog_lease(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What keeps the lock alive.
+    fn renewal(&self) -> Renewal;
+
+    /// Whether the key stays on purpose when the work is done, or is taken by somebody else than the one who works, so
+    /// that a holder who is gone means nothing.
+    fn stays(&self, _key: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether those who wait can be counted on the server, by a channel or a queue of the lock's own.
+    fn shows_waiters(&self) -> bool {
+        false
+    }
+
+    /// Whether the library writes each attempt into a changelog.
+    fn publishes_attempts(&self) -> bool {
+        false
+    }
+
+    /// Who waits for it, and where that can be seen.
+    fn waiting(&self, sight: &Sight<'_>) -> Waiting;
+
+    /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
+    fn release(&self, sight: &Sight<'_>) -> Release;
+
+    /// The same for the share of one holder, where the library lets holders go one by one.
+    fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {
+        self.release(sight)
+    }
+
+    /// The keys that belong to this lock beside its own, by name, whether they are there or not: queues, counters, the
+    /// leases of single readers. Few, whatever the value says.
+    fn companions(&self, _sight: &Sight<'_>) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// Keys beside its own that carry the lease of this holder: they are extended with it.
+    fn leases(&self, _sight: &Sight<'_>, _token: &[u8]) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// For hashes that hold other things beside locks and may be huge: a glob of the fields that matter.
+    fn field_hint(&self, _key: &[u8]) -> Option<&'static str> {
+        None
+    }
+
+    /// The key of the fencing counter, where the library has one.
+    fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// All dialects, the most specific first: on equal confidence the earlier one wins.
+pub fn all() -> &'static [&'static dyn Dialect] {
+    &[
+        &redisson::Redisson,
+        &redisson::Permits,
+        &redisson::Semaphore,
+        &sidekiq::UniqueJobs,
+        &redis_semaphore::RedisSemaphore,
+        &huey::Huey,
+        &symfony::Symfony,
+        &bullmq::BullMq,
+        &celery_once::CeleryOnce,
+        &celery_singleton::CelerySingleton,
+        &hangfire::Hangfire,
+        &redbeat::RedBeat,
+        &resque_scheduler::ResqueScheduler,
+        &shedlock::ShedLock,
+        &medallion::Medallion,
+        &laravel::Laravel,
+        &python_redis_lock::PythonRedisLock,
+        &redis_semaphore_npm::RedisSemaphoreNpm,
+        &redlock_net::RedLockNet,
+        &pottery::Pottery,
+        &redis_py::RedisPy,
+        &rslock::RsLock,
+        &redsync::Redsync,
+        &redislock::RedisLock,
+        &redlock_py::RedlockPy,
+        &node_redlock::NodeRedlock,
+        &spring::Spring,
+        &redlock_rb::RedlockRb,
+        &marker::Marker,
+        &stackexchange::StackExchange,
+        &reentrant::Reentrant,
+        &plain::Plain,
+    ]
+}

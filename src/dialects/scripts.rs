@@ -1,0 +1,98 @@
+//! The Lua scripts of `lua/`, each known by its name and its SHA1.
+//!
+//! Called by hash, and with the whole text only where the server does not know it (any more): a script is never half
+//! there, and SCRIPT LOAD is not needed. They write, so an [`Admission`](crate::actions::Admission) runs them.
+
+use redis::{Cmd, cmd};
+
+/// One script.
+#[derive(Debug)]
+pub struct Script {
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub purpose: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! script {
+    ($name:literal, $purpose:literal) => {
+        Script { name: $name, purpose: $purpose, text: include_str!(concat!("../../lua/", $name, ".lua")) }
+    };
+}
+
+pub static ACQUIRE: Script = script!("acquire", "take a lock that nobody holds: a string with a lease");
+pub static RELEASE: Script = script!("release", "give it back, if this token still holds it");
+pub static RENEW: Script = script!("renew", "begin its lease anew, if this token still holds it");
+pub static REENTRANT_ACQUIRE: Script =
+    script!("reentrant_acquire", "enter a lock that nobody else holds: a hash that counts entries, as Redisson's");
+pub static REENTRANT_RELEASE: Script =
+    script!("reentrant_release", "leave it once, if this token still holds it; it goes with the last entry");
+pub static REENTRANT_RENEW: Script = script!("reentrant_renew", "begin its lease anew, if this token still holds it");
+pub static COUNTED_ACQUIRE: Script = script!("counted_acquire", "acquire that also counts attempts and failures");
+pub static COUNTED_REENTRANT_ACQUIRE: Script =
+    script!("counted_reentrant_acquire", "reentrant_acquire that also counts attempts and failures");
+/// Compares what the operator saw and writes, in one step: freeing, extending and undoing are all made of it.
+pub static CHANGE: Script = script!("change", "compare what the operator saw, then free, extend or put back");
+
+/// All of them: first those that an application can use, last our own.
+pub static ALL: [&Script; 9] = [
+    &ACQUIRE,
+    &RELEASE,
+    &RENEW,
+    &REENTRANT_ACQUIRE,
+    &REENTRANT_RELEASE,
+    &REENTRANT_RENEW,
+    &COUNTED_ACQUIRE,
+    &COUNTED_REENTRANT_ACQUIRE,
+    &CHANGE,
+];
+
+impl Script {
+    /// The hash by which servers know it.
+    pub fn sha1(&self) -> String {
+        redis::Script::new(self.text).get_hash().to_string()
+    }
+
+    /// It as a command: `how` is EVAL or EVALSHA. Only an [`Admission`](crate::actions::Admission) sends it.
+    pub(crate) fn command(&self, how: &str, which: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Cmd {
+        let mut command = cmd(how);
+        command.arg(which).arg(keys.len()).arg(keys).arg(args);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_says_what_it_takes_and_returns() {
+        for script in ALL {
+            let head: String = script.text.lines().take_while(|line| line.starts_with("--")).collect();
+            for word in ["KEYS", "ARGV", "Returns"] {
+                assert!(head.contains(word), "{} does not speak of {word}", script.name);
+            }
+            assert!(
+                script.text.ends_with('\n') && script.text.lines().all(|line| line.len() <= 120),
+                "{}",
+                script.name
+            );
+        }
+    }
+
+    #[test]
+    fn no_two_have_the_same_name_or_text() {
+        for field in [|script: &Script| script.name.to_string(), Script::sha1] {
+            let mut all: Vec<String> = ALL.iter().map(|script| field(script)).collect();
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), ALL.len());
+        }
+    }
+
+    #[test]
+    fn every_file_is_known() {
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/lua")).unwrap().count();
+        assert_eq!(files, ALL.len());
+    }
+}

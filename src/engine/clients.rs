@@ -1,0 +1,158 @@
+//! Follows the connections of those who hold locks, by the server's list of clients.
+//!
+//! The whole list is asked for only while the number of a connection is not known, and only where it is short. From then
+//! on the server is asked for those numbers alone; whoever is missing from the answer is gone. Nothing is asked while no
+//! holder's connection is known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{RedisResult, Value};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{Engine, Incoming};
+use crate::base::clock::Clock;
+use crate::lock::NodeId;
+use crate::model::{Asked, Connection, Observation};
+use crate::server::client_list::{self, LISTED};
+use crate::server::refusal;
+use crate::sources::pace::Budget;
+use crate::topology::{Node, ServerConnection};
+
+/// Between two questions.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How much longer the whole list is not asked for again, for each client in it.
+const PAUSE_EACH: Duration = Duration::from_millis(5);
+/// After a refusal.
+const REFUSED: Duration = Duration::from_secs(60);
+/// As many connections as one question is about, and as are asked about between two pauses.
+const BATCH: usize = 100;
+const ASKED: usize = 1_000;
+
+pub(super) struct Lister {
+    pub node: Node,
+    pub budget: Arc<Budget>,
+    pub clock: Clock,
+}
+
+/// Where the questions to one node stand.
+pub(super) struct Listing {
+    orders: mpsc::Sender<Asked>,
+    under_way: bool,
+    next_at: Instant,
+    /// When the whole list may be asked for again.
+    all_at: Instant,
+}
+
+impl Listing {
+    pub fn new(orders: mpsc::Sender<Asked>) -> Listing {
+        Listing { orders, under_way: false, next_at: Instant::now(), all_at: Instant::now() }
+    }
+}
+
+impl Lister {
+    pub async fn run(self, mut orders: mpsc::Receiver<Asked>, out: mpsc::Sender<Incoming>) {
+        let mut conn: Option<ServerConnection> = None;
+        while let Some(order) = orders.recv().await {
+            let mut refused = None;
+            for asked in parts(order) {
+                match self.ask(&mut conn, asked).await {
+                    Ok(Ok(listed)) => {
+                        if out.send(Incoming::Observed(vec![listed])).await.is_err() {
+                            return;
+                        }
+                    }
+                    Ok(Err(why)) => {
+                        refused = Some(why);
+                        break;
+                    }
+                    // The follower tells of the lost server; the next question tries again.
+                    Err(_) => {
+                        conn = None;
+                        break;
+                    }
+                }
+            }
+            if out.send(Incoming::Listed(self.node.id, refused)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What the server listed, or why it did not. An error means that the connection is lost.
+    async fn ask(&self, conn: &mut Option<ServerConnection>, asked: Asked) -> RedisResult<Result<Observation, String>> {
+        let _turn = self.budget.turn().await;
+        let conn = match conn {
+            Some(conn) => conn,
+            None => conn.insert(self.node.connect().await?),
+        };
+        let mut pipe = redis::pipe();
+        pipe.cmd("CLIENT").arg("LIST");
+        if let Asked::Ids(ids) = &asked {
+            pipe.arg("ID").arg(ids);
+        }
+        let at = self.clock.now();
+        let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
+        let answer = answers.into_iter().next().unwrap_or(Ok(Value::Nil));
+        let text = answer.and_then(|answer| redis::from_redis_value::<String>(answer).map_err(Into::into));
+        Ok(match text {
+            Ok(text) => {
+                let present: Vec<Connection> =
+                    client_list::lines(&text).filter_map(|line| line.connection(at)).collect();
+                Ok(Observation::Connections { node: self.node.id, at, asked, present })
+            }
+            Err(error) => Err(refusal(&error, "CLIENT LIST")),
+        })
+    }
+}
+
+fn parts(asked: Asked) -> Vec<Asked> {
+    match asked {
+        Asked::All => vec![Asked::All],
+        Asked::Ids(ids) => ids.chunks(BATCH).map(|ids| Asked::Ids(ids.to_vec())).collect(),
+    }
+}
+
+impl Engine {
+    /// Has it asked whether the connections of holders are still there.
+    pub(super) fn list_clients(&mut self, node: NodeId) {
+        let listing = &mut self.tasks[node.0 as usize].listing;
+        let now = Instant::now();
+        if listing.under_way || listing.next_at > now {
+            return;
+        }
+        let open: Vec<&Connection> = self.table.open_connections(node).collect();
+        if open.is_empty() {
+            return;
+        }
+        let connected = self.status[node.0 as usize].facts.clients.known().map(|clients| clients.connected);
+        let few = connected.filter(|connected| *connected <= LISTED);
+        let unlisted = open.iter().any(|connection| connection.id.is_none());
+        let asked = match few {
+            Some(connected) if unlisted && listing.all_at <= now => {
+                listing.all_at = now + PAUSE + PAUSE_EACH * connected as u32;
+                Asked::All
+            }
+            _ => {
+                let mut listed: Vec<_> = open.iter().filter_map(|known| Some((known.seen, known.id?))).collect();
+                listed.sort_unstable();
+                Asked::Ids(listed.into_iter().take(ASKED).map(|(_, id)| id).collect())
+            }
+        };
+        if asked == Asked::Ids(Vec::new()) {
+            listing.next_at = now + PAUSE;
+        } else {
+            listing.under_way = listing.orders.try_send(asked).is_ok();
+        }
+    }
+
+    /// The question was answered, or refused for a reason.
+    pub(super) fn take_listed(&mut self, node: NodeId, refused: Option<String>) {
+        let listing = &mut self.tasks[node.0 as usize].listing;
+        listing.under_way = false;
+        listing.next_at = Instant::now() + if refused.is_some() { REFUSED } else { PAUSE };
+        let clause = |why| format!("whether holders are still connected is not known: {why}");
+        self.status[node.0 as usize].clients_note = refused.map(clause);
+    }
+}

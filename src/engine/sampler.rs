@@ -1,0 +1,223 @@
+//! Looks at the commands of a node now and then, in bursts, while somebody wants it: who tries to take which lock.
+//!
+//! Off until asked for. A burst costs a busy server some of its throughput, so between two there is a pause. Turned off,
+//! a burst under way ends at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use super::Incoming;
+use crate::base::clock::Clock;
+use crate::base::text::{self, short_duration};
+use crate::base::time::Time;
+use crate::dialects::Recogniser;
+use crate::engine::Engine;
+use crate::lock::{Key, NodeId};
+use crate::model::{Observation, Sample, Tries};
+use crate::sources::sampling::Scripts;
+use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
+use crate::sources::sampling::rates::Rates;
+use crate::topology::Node;
+
+/// After a burst that could not be.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How much of the time is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Duty {
+    pub burst: Bounds,
+    /// Between the end of a burst and the next.
+    pub pause: Duration,
+    /// So much in all, then no more.
+    pub most: Option<Duration>,
+}
+
+impl Default for Duty {
+    /// One second in ten: below what can be noticed on the server.
+    fn default() -> Duty {
+        Duty { burst: Bounds::default(), pause: Duration::from_secs(9), most: None }
+    }
+}
+
+/// What is known of the sampling of a node.
+#[derive(Clone, Debug)]
+pub enum Sampling {
+    /// The first burst is not over.
+    Starting,
+    On(Box<Sampled>),
+    /// It can't be, and is not tried again.
+    Refused(String),
+    /// The last burst failed; the next may not.
+    Failed(String),
+}
+
+impl Sampling {
+    /// For the top of the screen.
+    pub fn word(&self) -> String {
+        match self {
+            Sampling::Starting => "MONITOR".into(),
+            Sampling::On(sampled) => format!("MONITOR {:.0}%", sampled.coverage * 100.0),
+            Sampling::Refused(_) => "MONITOR refused".into(),
+            Sampling::Failed(_) => "MONITOR failed".into(),
+        }
+    }
+
+    pub fn sentence(&self, now: Time) -> String {
+        match self {
+            Sampling::Starting => "the first burst of MONITOR is under way".into(),
+            Sampling::On(sampled) => {
+                let ago = short_duration(now.since(sampled.at).as_millis() as u64);
+                let cut = sampled.cut.map(|cut| format!(", and ended early: {}", cut.why())).unwrap_or_default();
+                let untold = if sampled.told {
+                    ""
+                } else {
+                    "; notifications are off or can't be asked for, so outcomes may not be known"
+                };
+                let share = sampled.coverage * 100.0;
+                format!(
+                    "the last burst, {ago} ago, saw {} commands{cut}; {share:.0} % of the time is looked at{untold}",
+                    sampled.lines
+                )
+            }
+            Sampling::Refused(why) | Sampling::Failed(why) => why.clone(),
+        }
+    }
+}
+
+/// What the bursts have shown so far.
+#[derive(Clone, Debug)]
+pub struct Sampled {
+    /// When the last burst ended.
+    pub at: Time,
+    /// Commands that it saw, on locks or not.
+    pub lines: u64,
+    /// Why it ended before its time.
+    pub cut: Option<Cut>,
+    /// Outcomes are known. Where they are not, the server's notifications are off.
+    pub told: bool,
+    /// What is known of a lock that nobody was seen to try; `None` where there were too many others.
+    pub quiet: Option<Tries>,
+    /// The share of the time that was looked at, over the bursts that count.
+    pub coverage: f64,
+    /// For so long was looked since it was turned on.
+    pub looked: Duration,
+    /// The locks that somebody tried to take lately.
+    pub wanted: Arc<[Key]>,
+}
+
+pub(super) struct Sampler {
+    pub node: Node,
+    pub recogniser: Arc<Recogniser>,
+    pub clock: Clock,
+}
+
+impl Sampler {
+    pub async fn run(self, mut orders: watch::Receiver<Option<Duty>>, out: mpsc::Sender<Incoming>) {
+        let mut scripts = Scripts::default();
+        let mut rates = Rates::default();
+        let mut looked = Duration::ZERO;
+        loop {
+            let Some(duty) = *orders.borrow_and_update() else {
+                (rates, looked) = (Rates::default(), Duration::ZERO);
+                if orders.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            let left = duty.most.map_or(Duration::MAX, |most| most.saturating_sub(looked));
+            let bounds = Bounds { time: duty.burst.time.min(left), ..duty.burst };
+            let burst = tokio::select! {
+                burst = burst::run(&self.node, &self.recogniser, &mut scripts, bounds, self.clock), if !left.is_zero() => burst,
+                changed = orders.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+            };
+            let (told, pause) = match burst {
+                Ok(burst) => {
+                    looked += burst.looked;
+                    rates.take(burst.began, burst.ended, burst.looked, burst.locks.iter());
+                    let told = Sampling::On(Box::new(self.account(&burst, &rates, looked)));
+                    if out.send(Incoming::Observed(self.observations(burst, &rates))).await.is_err() {
+                        return;
+                    }
+                    (told, Some(duty.pause))
+                }
+                Err(NoBurst::Refused(why)) => (Sampling::Refused(why), None),
+                Err(NoBurst::Lost(error)) => (Sampling::Failed(text::said(&error)), Some(RETRY)),
+            };
+            if out.send(Incoming::Sampled(self.node.id, told)).await.is_err() {
+                return;
+            }
+            let rest = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = rest => {}
+                changed = orders.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    fn account(&self, burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
+        let any = rates.quiet().or_else(|| rates.tries(rates.keys().next()?));
+        Sampled {
+            at: burst.ended,
+            lines: burst.lines,
+            cut: burst.cut,
+            told: burst.told,
+            quiet: rates.quiet().filter(|_| burst.left_out == 0),
+            coverage: any.map_or(0.0, |tries| tries.coverage()),
+            looked,
+            wanted: rates.keys().cloned().collect(),
+        }
+    }
+
+    /// What the burst says of each lock, and what it says of those that only earlier ones saw.
+    fn observations(&self, burst: Burst, rates: &Rates) -> Vec<Observation> {
+        let node = self.node.id;
+        let only_before = rates.keys().filter(|key| !burst.locks.contains_key(*key));
+        let before: Vec<(Key, Sample)> =
+            only_before.map(|key| (key.clone(), Sample { tries: rates.tries(key), ..Sample::default() })).collect();
+        let now = burst.locks.into_iter().map(|(key, seen)| {
+            let tries = rates.tries(&key);
+            let sample = Sample { tries, contenders: seen.contenders, spoke: seen.spoke, notices: seen.notices };
+            (key, sample)
+        });
+        let all = now.chain(before);
+        all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) }).collect()
+    }
+}
+
+impl Engine {
+    /// Turns sampling by MONITOR on or off, on every node. The caller has the user's consent.
+    pub fn sample(&mut self, on: bool) {
+        self.sample_by(on.then(Duty::default));
+    }
+
+    /// The same, with a duty of the caller's choice.
+    pub fn sample_by(&mut self, duty: Option<Duty>) {
+        for (tasks, status) in self.tasks.iter().zip(&mut self.status) {
+            let changed = tasks.samples.send_if_modified(|current| {
+                let changed = *current != duty;
+                *current = duty;
+                changed
+            });
+            if changed {
+                status.sampling = duty.map(|_| Sampling::Starting);
+            }
+        }
+    }
+
+    pub(super) fn take_sampling(&mut self, node: NodeId, sampling: Sampling) {
+        // Turned off meanwhile, it stays off.
+        if let Some(status) = self.status.get_mut(usize::from(node.0)).filter(|status| status.sampling.is_some()) {
+            status.sampling = Some(sampling);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The filter language, one for the console, the command line and the alert rules.
+//!
+//! Bare words match the key; `state:no-ttl`, `lib:redisson`, `holder:10.0.3.7`, `mode:read`, `kind:marker`, `node:`,
+//! `key:`, `finding:starving`; `ttl<5s`, `ttl:none`, `held>1m`, `lease`, `renewals`, `missed`, `fail` and `wait` with `<`, `<=`, `>`,
+//! `>=`, `=`, `!=`; joined by `and` (or nothing), `or`, `not` and parentheses. A `*` stands for anything and makes a
+//! word match as a whole; quotes take everything literally, and a quote inside them is doubled. What is unknown
+//! compares false whichever way it is asked.
+
+mod eval;
+mod field;
+mod lex;
+mod parse;
+mod print;
+#[cfg(test)]
+mod tests;
+
+use std::str::FromStr;
+
+pub use eval::Subject;
+use field::{Measure, Topic};
+
+use crate::base::fault::Fault;
+
+/// A filter that was understood.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Filter(Expr);
+
+/// Prints as a text that parses to the same expression.
+#[derive(Clone, PartialEq, Debug)]
+enum Expr {
+    /// All of them; none at all matches everything.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    /// The lock never expires.
+    TtlNone,
+    Matches(Topic, Pattern),
+    Compare(Measure, Op, Threshold),
+}
+
+/// A text to look for.
+#[derive(Clone, PartialEq, Debug)]
+struct Pattern {
+    /// Lower case.
+    text: String,
+    /// A `*` in it stands for anything, and it has to match as a whole.
+    glob: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Op {
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Equal,
+    NotEqual,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Threshold {
+    Millis(u64),
+    Number(f64),
+}
+
+impl Filter {
+    /// Whether the lock is one of those asked for.
+    pub fn matches(&self, subject: &Subject<'_>) -> bool {
+        self.0.holds(subject)
+    }
+
+    /// Whether it lets everything pass.
+    pub fn is_empty(&self) -> bool {
+        self.0 == Expr::And(Vec::new())
+    }
+}
+
+impl FromStr for Filter {
+    type Err = BadFilter;
+
+    fn from_str(text: &str) -> Result<Filter, BadFilter> {
+        parse::parse(text).map(Filter).map_err(|Wrong { at, why }| {
+            let before = &text[..at];
+            BadFilter { column: before.chars().count() + 1, why, text: text.to_string() }
+        })
+    }
+}
+
+/// Where a filter is wrong, and what was expected there.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("the filter is wrong at column {column}: {why}")]
+pub struct BadFilter {
+    /// In characters, from 1.
+    pub column: usize,
+    pub why: String,
+    text: String,
+}
+
+impl BadFilter {
+    /// Two lines: the filter, and a caret under the place.
+    pub fn caret(&self) -> String {
+        use unicode_width::UnicodeWidthStr;
+        let shown = crate::base::text::harmless;
+        let before: String = self.text.chars().take(self.column - 1).collect();
+        format!("  {}\n  {}^", shown(&self.text), " ".repeat(shown(&before).width()))
+    }
+}
+
+impl From<BadFilter> for Fault {
+    fn from(bad: BadFilter) -> Fault {
+        Fault::usage(bad.to_string()).with_detail(bad.caret())
+    }
+}
+
+/// An error at a byte of the text.
+struct Wrong {
+    at: usize,
+    why: String,
+}
+
+impl Wrong {
+    fn new(at: usize, why: impl Into<String>) -> Wrong {
+        Wrong { at, why: why.into() }
+    }
+}

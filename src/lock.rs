@@ -1,0 +1,9 @@
+//! The nouns that a dialect reads and the model keeps: key, holder, value. Pure.
+
+mod holder;
+mod key;
+mod value;
+
+pub use holder::{Holder, Kind, Mode, Token};
+pub use key::{Key, NodeId};
+pub use value::{Bytes, Pair, RawValue};

@@ -1,0 +1,108 @@
+//! Who holds a lock, as far as the stored value tells.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::text;
+use crate::base::time::Time;
+
+/// The bytes by which a holder is known on the server: a value, a hash field or a set member.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Token(Box<[u8]>);
+
+impl Token {
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Token {
+    fn from(bytes: &[u8]) -> Self {
+        Token(bytes.into())
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&text::visible(&self.0))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({self})")
+    }
+}
+
+/// One holder of a lock. Everything but the token is there only where the library stores it. Texts are escaped already.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Holder {
+    pub token: Token,
+    pub host: Option<String>,
+    pub pid: Option<u64>,
+    pub thread: Option<String>,
+    /// A name the holder gave itself: a worker, a job, a task.
+    pub client: Option<String>,
+    /// Re-entrancy count.
+    pub count: Option<i64>,
+    /// When it took the lock, by the value's own word.
+    pub since: Option<Time>,
+    /// When this one holder's share ends, where each holder has a lease of its own.
+    pub until: Option<Time>,
+    /// Whether this holder reads, writes or has one permit, where that differs from the lock's own mode.
+    pub mode: Option<Mode>,
+}
+
+impl Holder {
+    pub fn new(token: &[u8]) -> Holder {
+        Holder {
+            token: Token::from(token),
+            host: None,
+            pid: None,
+            thread: None,
+            client: None,
+            count: None,
+            since: None,
+            until: None,
+            mode: None,
+        }
+    }
+}
+
+/// In which way a lock is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Exclusive,
+    Read,
+    Write,
+    Permit,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Exclusive => "exclusive",
+            Mode::Read => "read",
+            Mode::Write => "write",
+            Mode::Permit => "permit",
+        }
+    }
+}
+
+/// What a key is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Lock,
+    /// "This has been done": set once with a TTL so that it is not done twice. Nobody holds it.
+    Marker,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Lock => "lock",
+            Kind::Marker => "marker",
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The pure model: locks, their holders, leases and histories.
+//!
+//! Nothing here speaks to Redis, to the terminal or to the clock; the time is always an argument. Sources hand in
+//! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
+
+mod event;
+pub mod guesses;
+mod history;
+mod lock;
+mod observation;
+pub mod order;
+pub mod proof;
+mod snapshot;
+mod table;
+mod transition;
+mod verdict;
+mod view;
+mod wants;
+
+#[cfg(test)]
+mod tests;
+
+pub use event::{EventBatch, KeyEvent};
+pub use history::cadence;
+pub use history::holds::{Ends, Holds, Usual};
+pub use history::{Beats, Hold};
+pub use lock::Lock;
+pub use observation::{Observation, Seen, Source};
+pub use order::Column;
+pub use proof::{End, Proof, Whole};
+pub use table::slots::LockRef;
+pub use table::{Limits, Table, Ticket};
+pub use transition::{Change, Ending, Transition};
+pub use verdict::finding::Finding;
+pub use verdict::findings;
+pub use verdict::hazards::{Eviction, Hazards};
+pub use verdict::tuning::{KNOBS, Knob, Tuning};
+pub use verdict::{State, Verdict};
+pub use view::{HeldIs, LockView, RenewalView, Snapshot};
+pub use wants::blocking::{Blocking, Link};
+pub use wants::client::{Address, Asked, ClientRef, Connection};
+pub use wants::contention::{Contender, Contention, Former, Notice, Sample};
+pub use wants::strain::Strain;
+pub use wants::tries::{Tries, TriesFrom};
+pub use wants::waits::{Waits, WaitsAt};

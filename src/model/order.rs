@@ -1,0 +1,140 @@
+//! The orders of the locks: by a column, worst first, or hardest wanted first. Screens and commands share them.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::LockView;
+use crate::base::time::Ttl;
+
+/// A column of `ls`, also a choice of `--sort`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Column {
+    State,
+    Key,
+    Library,
+    Holder,
+    Held,
+    Ttl,
+    Lease,
+    Renewals,
+    Fail,
+    Wait,
+}
+
+impl Column {
+    pub const ALL: [Column; 10] = [
+        Column::State,
+        Column::Key,
+        Column::Library,
+        Column::Holder,
+        Column::Held,
+        Column::Ttl,
+        Column::Lease,
+        Column::Renewals,
+        Column::Fail,
+        Column::Wait,
+    ];
+
+    /// As `--sort` and the filter name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Column::State => "state",
+            Column::Key => "key",
+            Column::Library => "library",
+            Column::Holder => "holder",
+            Column::Held => "held",
+            Column::Ttl => "ttl",
+            Column::Lease => "lease",
+            Column::Renewals => "renewals",
+            Column::Fail => "fail",
+            Column::Wait => "wait",
+        }
+    }
+
+    /// What comes first when sorted by it, where that is not plain.
+    pub fn order(self) -> Option<&'static str> {
+        match self {
+            Column::State => Some("Worst first, then held longest"),
+            Column::Held | Column::Lease => Some("Longest first"),
+            Column::Ttl => Some("Shortest first, locks that never expire last"),
+            Column::Renewals | Column::Wait => Some("Most first"),
+            Column::Fail => Some("Refused attempts a second, most first"),
+            Column::Key | Column::Library | Column::Holder => None,
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Column::State => "STATE",
+            Column::Key => "KEY",
+            Column::Library => "LIBRARY",
+            Column::Holder => "HOLDER",
+            Column::Held => "HELD",
+            Column::Ttl => "TTL",
+            Column::Lease => "LEASE",
+            Column::Renewals => "RENEWALS",
+            Column::Fail => "FAIL/S",
+            Column::Wait => "WAIT",
+        }
+    }
+
+    fn compare(self, a: &LockView, b: &LockView) -> Ordering {
+        match self {
+            Column::State => Ordering::Equal,
+            Column::Key => a.key.cmp(&b.key),
+            Column::Library => a.dialect.cmp(b.dialect),
+            Column::Holder => {
+                let token = |lock: &LockView| lock.holders.first().map(|holder| holder.token.to_string());
+                let (a, b) = (token(a), token(b));
+                (a.is_none(), a).cmp(&(b.is_none(), b))
+            }
+            Column::Held => most_first(a.held_ms, b.held_ms),
+            Column::Ttl => {
+                let left = |lock: &LockView| (lock.ttl == Ttl::Never, lock.ttl.remaining());
+                left(a).cmp(&left(b))
+            }
+            Column::Lease => most_first(a.lease_ms, b.lease_ms),
+            Column::Renewals => {
+                let count = |lock: &LockView| lock.renewals.as_ref().map(|renewals| renewals.count);
+                most_first(count(a), count(b))
+            }
+            Column::Fail => most_first(a.failures_rank(), b.failures_rank()),
+            Column::Wait => {
+                let count = |lock: &LockView| lock.waits.map(|waits| u64::from(waits.count));
+                most_first(count(a), count(b))
+            }
+        }
+    }
+}
+
+/// The largest first, the unknown last.
+fn most_first(a: Option<u64>, b: Option<u64>) -> Ordering {
+    Reverse(a).cmp(&Reverse(b))
+}
+
+/// The order that answers an incident: worst state first, then held longest, then by name.
+pub fn worst_first(a: &LockView, b: &LockView) -> Ordering {
+    let state = a.verdict.state.cmp(&b.verdict.state);
+    state.then_with(|| most_first(a.held_ms, b.held_ms)).then_with(|| (&a.key, a.node).cmp(&(&b.key, b.node)))
+}
+
+/// Orders locks by a column, or worst first; equals among themselves worst first.
+pub fn sort(locks: &mut [LockView], by: Option<Column>) {
+    let by = by.unwrap_or(Column::State);
+    locks.sort_by(|a, b| by.compare(a, b).then_with(|| worst_first(a, b)));
+}
+
+/// Hardest wanted first: most failures, then most attempts, then most who wait.
+pub fn hardest_first(a: &LockView, b: &LockView) -> Ordering {
+    let failures = |lock: &LockView| lock.tries.and_then(|tries| tries.known_failures_per_s()).unwrap_or(0.0);
+    let attempts = |lock: &LockView| lock.tries.map_or(0.0, |tries| tries.attempts_per_s());
+    let waiting = |lock: &LockView| lock.waits.map_or(0, |waits| waits.count);
+    let by_rate = failures(b).total_cmp(&failures(a)).then_with(|| attempts(b).total_cmp(&attempts(a)));
+    by_rate.then_with(|| waiting(b).cmp(&waiting(a))).then_with(|| worst_first(a, b))
+}
+
+/// Whether anything shows that somebody wants it and does not have it.
+pub fn is_wanted(lock: &LockView) -> bool {
+    let waited_for = lock.waits.is_some_and(|waits| waits.count > 0);
+    let tried_in_vain = lock.tries.is_some_and(|tries| tries.failures > 0 || tries.unjudged > 0);
+    waited_for || tried_in_vain || lock.wanted.is_some() || lock.strain.is_any()
+}

@@ -1,0 +1,131 @@
+//! Turns the steps that were worked out for a lock into transitions, and keeps the lock's history in step with them.
+
+use crate::base::time::Time;
+use crate::lock::{Holder, Token};
+use crate::model::history::Hold;
+use crate::model::history::holds::{Mark, Over};
+use crate::model::table::resolve::Step;
+use crate::model::{Change, Ending, Former, HeldIs, Lock, Source, Transition};
+
+pub(in crate::model) struct Narrator<'a> {
+    lock: &'a mut Lock,
+    source: Source,
+    /// Who holds it at this point of the story.
+    holding: Option<Token>,
+    /// Who holds it at the end.
+    finally: Option<Token>,
+    out: Vec<Transition>,
+    marks: Vec<Mark>,
+}
+
+/// What the steps came to.
+pub(in crate::model) struct Told {
+    pub transitions: Vec<Transition>,
+    /// What they add to what is usual for locks of its kind.
+    pub marks: Vec<Mark>,
+}
+
+impl<'a> Narrator<'a> {
+    pub fn new(lock: &'a mut Lock, source: Source, before: &[Holder], after: &[Holder]) -> Narrator<'a> {
+        let first = |holders: &[Holder]| holders.first().map(|holder| holder.token.clone());
+        Narrator { lock, source, holding: first(before), finally: first(after), out: Vec::new(), marks: Vec::new() }
+    }
+
+    /// Tells the steps in order. Only the last hold can be the one that was looked at; holds that came and went before
+    /// it had holders nobody saw.
+    pub fn tell(mut self, steps: &[Step]) -> Told {
+        let last_start =
+            steps.iter().rposition(|step| matches!(step, Step::Begin { .. } | Step::Take { .. } | Step::Find));
+        for (index, step) in steps.iter().enumerate() {
+            let looked_at = Some(index) == last_start;
+            match *step {
+                Step::Find => {
+                    self.start(None, looked_at);
+                    self.say(self.lock.confirmed, Change::Found, None);
+                }
+                Step::Begin { at, exact } => {
+                    self.start(Some(at).filter(|_| exact), looked_at);
+                    self.say(at, Change::Acquired, None);
+                }
+                Step::Take { at } => {
+                    self.finish(at, Ending::Taken);
+                    let previous = self.holding.take();
+                    let until = self.lock.expires;
+                    self.start(Some(at), looked_at);
+                    self.take_over(previous.clone(), until, at);
+                    self.say(at, Change::Taken, previous);
+                }
+                Step::Renew { at } => {
+                    if self.lock.beats.get_or_insert_default().push(at) {
+                        self.say(at, Change::Renewed, None);
+                    }
+                }
+                Step::End { at, ending } => {
+                    self.finish(at, ending);
+                    let previous = self.holding.take();
+                    self.say(at, Change::Ended(ending), previous);
+                }
+            }
+        }
+        Told { transitions: self.out, marks: self.marks }
+    }
+
+    /// Tells who joined and who left a lock that several hold.
+    pub fn tell_shared(mut self, before: &[Holder], after: &[Holder], at: Time) -> Vec<Transition> {
+        let among = |holders: &[Holder], token: &Token| holders.iter().any(|holder| holder.token == *token);
+        for holder in before.iter().filter(|holder| !among(after, &holder.token)) {
+            self.holding = None;
+            self.say(at, Change::Ended(Ending::Released), Some(holder.token.clone()));
+        }
+        for holder in after.iter().filter(|holder| !among(before, &holder.token)) {
+            self.holding = Some(holder.token.clone());
+            self.say(at, Change::Acquired, None);
+        }
+        self.out
+    }
+
+    fn start(&mut self, at: Option<Time>, looked_at: bool) {
+        self.holding = self.finally.clone().filter(|_| looked_at);
+        self.lock.beats = None;
+        if let Some(contention) = &mut self.lock.contention {
+            (contention.client, contention.former, contention.bare_ms) = (None, None, None);
+            if let Some(token) = &self.holding {
+                contention.got(token, at.unwrap_or(self.lock.confirmed));
+            }
+        }
+        let before = self.lock.past().last().filter(|before| before.ending != Ending::Taken);
+        if let (Some(at), Some(before)) = (at, before) {
+            self.marks.push(Mark::HandedOver(before.until, at));
+        }
+        self.lock.lease_ms = None;
+        self.lock.since = at.unwrap_or(self.lock.confirmed);
+        self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };
+    }
+
+    fn finish(&mut self, at: Time, ending: Ending) {
+        let hold = Hold {
+            holder: self.holding.clone(),
+            since: self.lock.since,
+            exact: self.lock.since_is == HeldIs::Exact,
+            until: at,
+            ending,
+            renewals: self.lock.beats.as_ref().map_or(0, |beats| beats.count),
+        };
+        let leased = self.lock.lease_ms.is_some() || self.lock.expires.is_some();
+        self.marks.push(Mark::Ended(Over::of(&hold, leased)));
+        self.lock.past.get_or_insert_default().push(hold);
+    }
+
+    /// Remembers from whom it was taken, as long as their lease may make them think that they hold it.
+    fn take_over(&mut self, token: Option<Token>, until: Option<Time>, at: Time) {
+        if until.is_none_or(|until| until > at) {
+            self.lock.contention.get_or_insert_default().former = Some(Former { token, until });
+        }
+    }
+
+    fn say(&mut self, at: Time, change: Change, previous: Option<Token>) {
+        let holder = if matches!(change, Change::Ended(_)) { None } else { self.holding.clone() };
+        let (node, key, source) = (self.lock.node, self.lock.key.clone(), self.source);
+        self.out.push(Transition { at, node, key, change, holder, previous, source });
+    }
+}

@@ -1,0 +1,28 @@
+//! What the table knows of a node: how its changes are learnt, and what may have been missed.
+
+use crate::base::time::Time;
+use crate::model::{Hazards, Source};
+
+#[derive(Debug, Default)]
+pub(in crate::model) struct NodeState {
+    /// Named events arrive for each change.
+    pub eventful: bool,
+    /// Whatever happened before this may have been missed.
+    pub gap: Option<Time>,
+    /// When the last walk of the keyspace began that was finished.
+    pub swept: Option<Time>,
+    pub source: Option<Source>,
+    pub hazards: Hazards,
+}
+
+impl NodeState {
+    /// Something that was last known then may have changed without our learning of it.
+    pub fn missed(&self, known: Time) -> bool {
+        self.gap.is_some_and(|gap| known < gap)
+    }
+
+    /// The keyspace was walked, and nothing went missing since.
+    pub fn is_whole(&self) -> bool {
+        self.swept.is_some_and(|started| !self.missed(started))
+    }
+}

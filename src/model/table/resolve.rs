@@ -1,0 +1,368 @@
+//! What happened to a lock, told from its events and one look at its key.
+//!
+//! Events say what was done but not by whom; a look says who holds the lock but not how they came to. Both arrive on
+//! different connections, so either may be ahead of the other. [`resolve`] puts them together. Where the look says
+//! something that no event explains while events are flowing, it asks to look again in a moment: the event is on its way.
+
+use crate::base::time::Time;
+use crate::model::{Ending, KeyEvent};
+
+/// One thing that happened, in order.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(in crate::model) enum Step {
+    /// First seen, held already.
+    Find,
+    /// Taken. `exact`: at that time; else at some time before it.
+    Begin {
+        at: Time,
+        exact: bool,
+    },
+    Renew {
+        at: Time,
+    },
+    /// The holder changed with no end in between.
+    Take {
+        at: Time,
+    },
+    End {
+        at: Time,
+        ending: Ending,
+    },
+}
+
+/// What the look at the key found, compared with what was known.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(in crate::model) enum Look {
+    Absent,
+    /// Held by the holder we knew, or shared with one of them.
+    Same,
+    Other,
+}
+
+/// What is known when a look comes in.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) struct Question<'a> {
+    /// Somebody held it, as far as we knew.
+    pub held: bool,
+    /// We have read it before.
+    pub known: bool,
+    /// Everything was looked at before: what is first seen now was not there then.
+    pub swept: bool,
+    /// When its time is up, by what we knew.
+    pub expires: Option<Time>,
+    /// Its time was moved ahead since the last look.
+    pub extended: bool,
+    /// When it was taken, if it has got no TTL since.
+    pub begun: Option<Time>,
+    pub events: &'a [(KeyEvent, Time)],
+    pub look: Look,
+    /// Each change comes with an event; what no event explains is odd.
+    pub eventful: bool,
+    /// Changes since the last look may have gone by unseen.
+    pub missed: bool,
+    /// An odd look was put off already, and no event has come since.
+    pub surprised: bool,
+    pub flushed: bool,
+    /// When the answer came.
+    pub at: Time,
+}
+
+/// How long after an acquire its EXPIRE still belongs to it (SETNX, then EXPIRE).
+const ACQUIRE_MS: i64 = 1_000;
+
+/// The same for one more entry into a lock that is held.
+const ENTRY_MS: i64 = 100;
+
+/// What happened, or `None`: look again in a moment.
+pub(in crate::model) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
+    let mut walk = Walk::new(q.held, q.begun);
+    for &(event, at) in q.events {
+        walk.take(event, at);
+    }
+    let Walk { mut steps, now, boundary, rewritten, .. } = walk;
+    let wait = q.eventful && !q.surprised;
+    match (q.look, now) {
+        (Look::Absent, Now::Nobody) => {}
+        (Look::Absent, _) => {
+            let ending = match q.expires {
+                _ if q.flushed => Ending::Flushed,
+                _ if wait => return None,
+                Some(expires) if expires <= q.at => Ending::Expired,
+                _ if q.eventful || q.missed && now == Now::Known => Ending::Unseen,
+                _ => Ending::Released,
+            };
+            let at = if ending == Ending::Expired { q.expires.unwrap_or(q.at) } else { q.at };
+            steps.push(Step::End { at, ending });
+        }
+        (_, Now::Somebody) => {}
+        (_, Now::Nobody) if !q.known && steps.is_empty() => {
+            steps.push(if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find });
+        }
+        (_, Now::Nobody) => {
+            if wait {
+                return None;
+            }
+            steps.push(Step::Begin { at: q.at, exact: false });
+        }
+        (Look::Same, Now::Known) => {
+            let beaten = steps.iter().any(|step| matches!(step, Step::Renew { .. }));
+            if q.extended && !q.eventful && !beaten {
+                steps.push(Step::Renew { at: q.at });
+            }
+        }
+        (Look::Other, Now::Known) => {
+            steps.retain(|step| !matches!(step, Step::Renew { .. }));
+            match (boundary, rewritten) {
+                (Some(at), _) => {
+                    steps.push(Step::End { at, ending: unexplained(q) });
+                    steps.push(Step::Begin { at, exact: true });
+                }
+                (None, Some(at)) => steps.push(Step::Take { at }),
+                (None, None) if wait => return None,
+                (None, None) if q.eventful => steps.push(Step::Take { at: q.at }),
+                (None, None) => {
+                    steps.push(Step::End { at: q.at, ending: unexplained(q) });
+                    steps.push(Step::Begin { at: q.at, exact: false });
+                }
+            }
+        }
+    }
+    Some(steps)
+}
+
+/// How a hold ended that nobody saw end.
+fn unexplained(q: &Question<'_>) -> Ending {
+    match q.expires {
+        _ if q.flushed => Ending::Flushed,
+        Some(expires) if expires <= q.at => Ending::Expired,
+        _ if q.missed => Ending::Unseen,
+        _ => Ending::Released,
+    }
+}
+
+/// Who holds the lock at this point of the walk.
+#[derive(Clone, Copy, PartialEq)]
+enum Now {
+    Nobody,
+    /// The holder known before.
+    Known,
+    /// Somebody who took it during these events.
+    Somebody,
+}
+
+struct Walk {
+    now: Now,
+    steps: Vec<Step>,
+    /// The acquire whose EXPIRE has not come yet.
+    fresh: Option<Time>,
+    /// "New" while we thought it held: either a late word of an acquire already known, or an end we missed.
+    boundary: Option<Time>,
+    /// Written over without an end.
+    rewritten: Option<Time>,
+    /// One more entry or reader came in; its EXPIRE is no renewal.
+    entered: Option<Time>,
+}
+
+impl Walk {
+    fn new(held: bool, begun: Option<Time>) -> Walk {
+        let now = if held { Now::Known } else { Now::Nobody };
+        Walk { now, steps: Vec::new(), fresh: begun, boundary: None, rewritten: None, entered: None }
+    }
+
+    fn take(&mut self, event: KeyEvent, at: Time) {
+        match event {
+            KeyEvent::Del => self.end(at, Ending::Released),
+            KeyEvent::Expired => self.end(at, Ending::Expired),
+            KeyEvent::Evicted => self.end(at, Ending::Evicted),
+            KeyEvent::RenamedFrom => self.end(at, Ending::Renamed),
+            KeyEvent::New | KeyEvent::RenamedTo => match self.now {
+                Now::Nobody => self.begin(at),
+                Now::Known => {
+                    self.boundary = Some(at);
+                    self.fresh = Some(at);
+                }
+                Now::Somebody => {}
+            },
+            KeyEvent::Set | KeyEvent::Written => match self.now {
+                Now::Nobody => self.begin(at),
+                _ if self.is_fresh(at) => {}
+                _ => {
+                    self.rewritten = Some(at);
+                    self.entered = Some(at).filter(|_| event == KeyEvent::Written);
+                }
+            },
+            KeyEvent::Expire => match self.now {
+                Now::Nobody => {}
+                _ if self.is_fresh(at) => self.fresh = None,
+                _ if self.entered.take().is_some_and(|entered| at.0 - entered.0 <= ENTRY_MS) => {}
+                _ => self.steps.push(Step::Renew { at }),
+            },
+            KeyEvent::Persist | KeyEvent::Removed | KeyEvent::Other => {}
+        }
+    }
+
+    fn is_fresh(&self, at: Time) -> bool {
+        self.fresh.is_some_and(|begun| at.0 - begun.0 <= ACQUIRE_MS)
+    }
+
+    fn begin(&mut self, at: Time) {
+        self.steps.push(Step::Begin { at, exact: true });
+        self.now = Now::Somebody;
+        self.fresh = Some(at);
+    }
+
+    fn end(&mut self, at: Time, ending: Ending) {
+        if self.now != Now::Nobody {
+            self.steps.push(Step::End { at, ending });
+        }
+        self.now = Now::Nobody;
+        self.fresh = None;
+        self.boundary = None;
+        self.rewritten = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use KeyEvent::*;
+
+    const AT: Time = Time(10_000);
+
+    fn ask<'a>(held: bool, events: &'a [(KeyEvent, Time)], look: Look) -> Question<'a> {
+        let expires = held.then_some(Time(20_000));
+        Question {
+            held,
+            known: true,
+            swept: true,
+            expires,
+            extended: false,
+            begun: None,
+            events,
+            look,
+            eventful: true,
+            missed: false,
+            surprised: false,
+            flushed: false,
+            at: AT,
+        }
+    }
+
+    fn at(ms: i64, event: KeyEvent) -> (KeyEvent, Time) {
+        (event, Time(ms))
+    }
+
+    #[test]
+    fn a_won_set_nx_px_is_one_acquire() {
+        let events = [at(1, New), at(1, Set), at(1, Expire)];
+        assert_eq!(resolve(&ask(false, &events, Look::Other)), Some(vec![Step::Begin { at: Time(1), exact: true }]));
+        let old_server = [at(1, Set), at(1, Expire)];
+        assert_eq!(
+            resolve(&ask(false, &old_server, Look::Other)),
+            Some(vec![Step::Begin { at: Time(1), exact: true }])
+        );
+    }
+
+    #[test]
+    fn a_renewal_that_sets_again_is_no_acquire() {
+        let events = [at(5, Set), at(5, Expire)];
+        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(5) }]));
+    }
+
+    #[test]
+    fn one_more_reader_or_entry_is_no_renewal() {
+        let events = [at(5, Written), at(5, Expire), at(500, Expire)];
+        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(500) }]));
+    }
+
+    #[test]
+    fn another_holder_without_an_end_took_it_over() {
+        let events = [at(5, Set), at(5, Expire)];
+        assert_eq!(resolve(&ask(true, &events, Look::Other)), Some(vec![Step::Take { at: Time(5) }]));
+    }
+
+    #[test]
+    fn released_and_taken_between_two_looks() {
+        let events = [at(5, Del), at(6, New), at(6, Set), at(6, Expire)];
+        let steps = resolve(&ask(true, &events, Look::Other)).unwrap();
+        assert_eq!(
+            steps,
+            [Step::End { at: Time(5), ending: Ending::Released }, Step::Begin { at: Time(6), exact: true }]
+        );
+    }
+
+    #[test]
+    fn taken_and_released_before_we_could_look() {
+        let events = [at(5, New), at(5, Set), at(5, Expire), at(7, Del)];
+        let steps = resolve(&ask(false, &events, Look::Absent)).unwrap();
+        assert_eq!(
+            steps,
+            [Step::Begin { at: Time(5), exact: true }, Step::End { at: Time(7), ending: Ending::Released }]
+        );
+    }
+
+    #[test]
+    fn a_lock_first_seen_between_two_holds_was_not_there_before_them() {
+        let events = [at(5, New), at(5, Set), at(7, Del)];
+        let early = Question { known: false, swept: false, ..ask(false, &events, Look::Other) };
+        assert_eq!(resolve(&early), None, "the events of the next hold are on their way");
+        let alone = Question { events: &[], ..early };
+        assert_eq!(resolve(&alone), Some(vec![Step::Find]));
+    }
+
+    #[test]
+    fn expired_and_evicted_are_told_from_released() {
+        for (event, ending) in [(Expired, Ending::Expired), (Evicted, Ending::Evicted), (RenamedFrom, Ending::Renamed)]
+        {
+            let events = [at(5, event)];
+            assert_eq!(resolve(&ask(true, &events, Look::Absent)), Some(vec![Step::End { at: Time(5), ending }]));
+        }
+    }
+
+    #[test]
+    fn a_look_ahead_of_its_event_waits_for_it() {
+        assert_eq!(resolve(&ask(true, &[], Look::Absent)), None);
+        assert_eq!(resolve(&ask(true, &[], Look::Other)), None);
+        assert_eq!(resolve(&ask(false, &[], Look::Other)), None);
+        let again = Question { surprised: true, ..ask(true, &[], Look::Absent) };
+        assert_eq!(resolve(&again), Some(vec![Step::End { at: AT, ending: Ending::Unseen }]));
+    }
+
+    #[test]
+    fn a_late_word_of_a_known_acquire_changes_nothing() {
+        let events = [at(5, New), at(5, Set), at(5, Expire)];
+        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![]));
+    }
+
+    #[test]
+    fn a_flush_is_told_from_a_release() {
+        let q = Question { flushed: true, ..ask(true, &[], Look::Absent) };
+        assert_eq!(resolve(&q), Some(vec![Step::End { at: AT, ending: Ending::Flushed }]));
+    }
+
+    #[test]
+    fn what_went_by_unseen_is_not_called_a_release() {
+        let blind = Question { eventful: false, missed: true, ..ask(true, &[], Look::Absent) };
+        assert_eq!(resolve(&blind), Some(vec![Step::End { at: AT, ending: Ending::Unseen }]));
+        let blind = Question { look: Look::Other, ..blind };
+        assert_eq!(
+            resolve(&blind),
+            Some(vec![Step::End { at: AT, ending: Ending::Unseen }, Step::Begin { at: AT, exact: false }])
+        );
+    }
+
+    #[test]
+    fn the_first_ttl_soon_after_a_setnx_is_no_renewal() {
+        let events = [at(9_500, Expire)];
+        let q = Question { begun: Some(Time(9_000)), ..ask(true, &events, Look::Same) };
+        assert_eq!(resolve(&q), Some(vec![]));
+        let q = Question { begun: Some(Time(1_000)), ..q };
+        assert_eq!(resolve(&q), Some(vec![Step::Renew { at: Time(9_500) }]));
+    }
+
+    #[test]
+    fn polling_sees_a_renewal_by_its_deadline() {
+        let q = Question { eventful: false, extended: true, ..ask(true, &[], Look::Same) };
+        assert_eq!(resolve(&q), Some(vec![Step::Renew { at: AT }]));
+    }
+}

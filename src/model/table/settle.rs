@@ -1,0 +1,323 @@
+//! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
+
+use crate::base::time::{Time, Ttl};
+use crate::dialects::{self, Best, counter};
+use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
+use crate::model::history::holds::Mark;
+use crate::model::lock::{Pending, Phase, Reading};
+use crate::model::table::narrate::{Narrator, Told};
+use crate::model::table::resolve::{Look, Question, Step, resolve};
+use crate::model::table::slots::LockRef;
+use crate::model::table::{GRACE, Table, Ticket};
+use crate::model::{Ending, HeldIs, KeyEvent, Lock, Seen, Source};
+
+/// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
+const OVERTAKEN_MOST: u8 = 3;
+/// A deadline that moved by less than this was not renewed; it is the grain of our clock.
+const JUMP_MS: i64 = 250;
+
+impl Table {
+    /// The answer to a ticket. One that events have overtaken is set aside, and the key looked at again.
+    pub fn answer(&mut self, ticket: Ticket, asked: Time, answered: Time, seen: Seen) {
+        let source = self.source(ticket.node).unwrap_or(Source::Scan);
+        let Some(lock) = self.at(ticket.place) else { return };
+        if lock.event_seq > ticket.seq && lock.overtaken < OVERTAKEN_MOST {
+            lock.overtaken += 1;
+            return self.enqueue(ticket.place);
+        }
+        lock.overtaken = 0;
+        self.settle(ticket.place, Answer { asked, answered, seen, source, events_until: ticket.seq });
+    }
+
+    /// The ticket could not be answered: the key goes back into the queue.
+    pub fn ask_again(&mut self, ticket: &Ticket) {
+        self.enqueue(ticket.place);
+    }
+
+    /// A look that nobody asked the table for, as a walk of the keyspace makes them. Where events wait to be understood
+    /// it is left out: the look they cause is newer.
+    pub(in crate::model) fn take_look(
+        &mut self,
+        node: NodeId,
+        key: Key,
+        asked: Time,
+        answered: Time,
+        seen: Seen,
+        source: Source,
+    ) {
+        let Some(place) = self.place_of(node, &key, asked, &seen) else { return };
+        let Some(lock) = self.at(place) else { return };
+        if lock.pending.is_none() && asked >= lock.asked {
+            self.settle(place, Answer { asked, answered, seen, source, events_until: 0 });
+        }
+    }
+
+    fn settle(&mut self, place: LockRef, answer: Answer) {
+        let Answer { asked, answered, seen, source, events_until } = answer;
+        let recogniser = self.recogniser.clone();
+        let Some(lock) = self.at(place) else { return };
+        let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
+        lock.counts |= lock.was_counted(&seen, events_until);
+        let decode_before = |lock: &Lock| {
+            let reading = lock.reading?;
+            recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(answered), answered)
+        };
+        let before =
+            if was_held { decode_before(lock).map(|claim| claim.holders).unwrap_or_default() } else { Vec::new() };
+        let found = match seen {
+            Seen::Absent => Found::Nothing,
+            Seen::Present { value, ttl } if was_held && lock.value == value && lock.counts == counted => {
+                Found::Unchanged { ttl }
+            }
+            Seen::Present { value, ttl } => match recogniser.read(lock.key.as_bytes(), &value, ttl, answered) {
+                Some(best) if lock.counts => {
+                    let best = recogniser.read_counter(best, lock.key.as_bytes(), &value, ttl, answered);
+                    Found::Lock { value, ttl, best: Box::new(best) }
+                }
+                Some(best) => Found::Lock { value, ttl, best: Box::new(best) },
+                None => return self.not_a_lock(place, &before, answered, source),
+            },
+        };
+        let after = found.holders(&before);
+        let look = found.look(was_held, &before, &after);
+        let Some(lock) = self.lock_at(place) else { return };
+        let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
+        let test = self.is_test(&lock.key, &after);
+        let Some(lock) = self.at(place) else { return };
+        let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
+        let extended = matches!((lock.expires, expires), (Some(old), Some(new)) if new.0 > old.0 + JUMP_MS);
+        let events = lock.pending.as_ref().map_or(0, |pending| pending.until(events_until));
+        let question = Question {
+            held: was_held,
+            known: lock.phase != Phase::Unread,
+            swept,
+            expires: lock.expires,
+            extended,
+            begun: lock.begun(),
+            events: lock.pending.as_ref().map_or(&[], |pending| &pending.events[..events]),
+            look,
+            eventful,
+            missed,
+            surprised: lock.surprised.is_some_and(|since| asked >= since + GRACE),
+            flushed: lock.flushed,
+            at: answered,
+        };
+        let Some(steps) = resolve(&question) else {
+            lock.surprised.get_or_insert(answered);
+            return self.put_off(place, answered);
+        };
+
+        lock.pending.take_if(|pending| !pending.take(events));
+        lock.surprised = None;
+        lock.flushed = false;
+        lock.asked = asked;
+        lock.confirmed = answered;
+        let Told { transitions: mut told, marks } = Narrator::new(lock, source, &before, &after).tell(&steps);
+        if look == Look::Same && was_held {
+            told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
+        }
+        if look == Look::Other
+            && let Some(contention) = &mut lock.contention
+        {
+            // It was that of the holder before.
+            contention.client = None;
+        }
+        if let Some(ttl) = found.ttl() {
+            let first_ttl = was_held && lock.expires.is_none();
+            lock.learn_lease(ttl, answered, &steps, extended || first_ttl);
+            lock.learn_age(&after);
+            lock.learn_bare(first_ttl && ttl != Ttl::Never, answered);
+            lock.expires = expires;
+            lock.phase = Phase::Held;
+        }
+        let is_held = found.ttl().is_some();
+        let unread = lock.reading.is_none();
+        if let Found::Lock { value, best, .. } = found {
+            lock.reading = Some(Reading::of(&best, &lock.key, &value, test));
+            lock.value = value;
+        }
+        lock.keep_period();
+        if unread && lock.reading.is_some() {
+            self.first_read(place);
+        }
+        self.count_holds(place, &marks);
+        if is_held {
+            self.know_client(place, &after);
+        }
+        self.held = self.held + is_held as usize - was_held as usize;
+        for transition in told {
+            self.report(transition);
+        }
+        if is_held { self.schedule(place) } else { self.leave(place) }
+    }
+
+    /// Adds what became of a lock to what is usual for its kind.
+    fn count_holds(&mut self, place: LockRef, marks: &[Mark]) {
+        let counts =
+            |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Lock && reading.is_alone());
+        let Some(group) = self.lock_at(place).filter(counts).map(|lock| lock.group) else { return };
+        for mark in marks {
+            self.groups.mark(group, *mark);
+        }
+    }
+
+    /// The key is there but reads as no lock; where it was one, somebody wrote something else over it.
+    fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
+        let Some(lock) = self.at(place) else { return };
+        if lock.is_held() {
+            let told = Narrator::new(lock, source, before, &[]).tell(&[Step::End { at, ending: Ending::Unseen }]);
+            self.held -= 1;
+            self.count_holds(place, &told.marks);
+            for transition in told.transitions {
+                self.report(transition);
+            }
+        }
+        self.ignore(place, at);
+    }
+}
+
+/// A look at one key, come back.
+struct Answer {
+    asked: Time,
+    answered: Time,
+    seen: Seen,
+    source: Source,
+    /// The events up to here are older than the look; later ones may or may not be part of it.
+    events_until: u64,
+}
+
+/// What a look found.
+enum Found {
+    Nothing,
+    /// The value we knew.
+    Unchanged {
+        ttl: Ttl,
+    },
+    Lock {
+        value: RawValue,
+        ttl: Ttl,
+        best: Box<Best>,
+    },
+}
+
+impl Found {
+    fn ttl(&self) -> Option<Ttl> {
+        match self {
+            Found::Nothing => None,
+            Found::Unchanged { ttl } | Found::Lock { ttl, .. } => Some(*ttl),
+        }
+    }
+
+    fn holders(&self, before: &[Holder]) -> Vec<Holder> {
+        match self {
+            Found::Nothing => Vec::new(),
+            Found::Unchanged { .. } => before.to_vec(),
+            Found::Lock { best, .. } => best.claim.holders.clone(),
+        }
+    }
+
+    fn look(&self, was_held: bool, before: &[Holder], after: &[Holder]) -> Look {
+        match self {
+            Found::Nothing => Look::Absent,
+            Found::Unchanged { .. } => Look::Same,
+            Found::Lock { .. } if !was_held => Look::Other,
+            // A marker has no holder that could change.
+            Found::Lock { best, .. } if best.claim.kind == Kind::Marker => Look::Same,
+            Found::Lock { .. } => {
+                let shared = |holder: &Holder| after.iter().any(|other| other.token == holder.token);
+                let same = before.is_empty() && after.is_empty() || before.iter().any(shared);
+                if same { Look::Same } else { Look::Other }
+            }
+        }
+    }
+}
+
+impl Reading {
+    fn of(best: &Best, key: &Key, value: &RawValue, test: bool) -> Reading {
+        // A bare counter of permits names nobody, and is held all the same.
+        let counter = best.claim.mode == Mode::Permit && matches!(value, RawValue::Str { .. });
+        Reading {
+            test,
+            mixed: best.claim.holders.len() > 1 && best.claim.holders.iter().any(|holder| holder.mode.is_some()),
+            vacant: best.claim.holders.is_empty() && best.claim.kind == Kind::Lock && !counter,
+            dialect: best.dialect,
+            kind: best.claim.kind,
+            mode: best.claim.mode,
+            confidence: best.claim.confidence,
+            second: best.second,
+            stays: dialects::dialect(best.dialect).stays(key.as_bytes()),
+        }
+    }
+}
+
+impl Lock {
+    /// What is left of the lease at `now`, by our own deadline.
+    pub fn ttl(&self, now: Time) -> Ttl {
+        self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
+    }
+
+    /// Whether it is a number that INCR or DECR has changed, by the events that the look is newer than.
+    fn was_counted(&self, seen: &Seen, events_until: u64) -> bool {
+        let is_number = matches!(seen, Seen::Present { value, .. } if counter::number(value).is_some());
+        let written = |pending: &Pending| {
+            let heard = &pending.events[..pending.until(events_until)];
+            heard.iter().any(|(event, _)| *event == KeyEvent::Written)
+        };
+        is_number && self.pending.as_deref().is_some_and(written)
+    }
+
+    /// When it was taken, while it still waits for its TTL (SETNX, then EXPIRE).
+    fn begun(&self) -> Option<Time> {
+        let waits = self.is_held() && self.expires.is_none() && self.since_is == HeldIs::Exact;
+        waits.then_some(self.since)
+    }
+
+    /// The full lease shows right after it was given: what is left then, plus the little that has passed.
+    fn learn_lease(&mut self, ttl: Ttl, answered: Time, steps: &[Step], extended: bool) {
+        let given_at = steps.iter().rev().find_map(|step| match step {
+            Step::Begin { at, exact: true } | Step::Renew { at } | Step::Take { at } => Some(*at),
+            _ => None,
+        });
+        let Some(left) = ttl.remaining() else {
+            self.lease_ms = None;
+            return;
+        };
+        let left = left.as_millis() as u64;
+        if let Some(at) = given_at {
+            let full = left + answered.since(at).as_millis() as u64;
+            // The same lease given again and seen a little later must not look shorter.
+            let before = u64::from(self.lease_ms.unwrap_or(0));
+            let full = rounded(full);
+            let full = if full < before && full * 10 > before * 9 { before } else { full };
+            self.lease_ms = u32::try_from(full).ok();
+        } else if extended {
+            self.lease_ms = u32::try_from(rounded(left).max(self.lease_ms.unwrap_or(0) as u64)).ok();
+        }
+    }
+
+    /// A lock that is given its TTL by a second command has none in between.
+    fn learn_bare(&mut self, got_ttl: bool, answered: Time) {
+        if let Some(taken) = self.taken().filter(|_| got_ttl && self.beats().is_none_or(|beats| beats.count <= 1)) {
+            let bare = answered.since(taken).as_millis().min(u128::from(u32::MAX)) as u32;
+            self.contention.get_or_insert_default().bare_ms = Some(bare);
+        }
+    }
+
+    /// Some values say when they were written.
+    fn learn_age(&mut self, holders: &[Holder]) {
+        if self.since_is == HeldIs::Exact {
+            return;
+        }
+        if let Some(since) = holders.iter().filter_map(|holder| holder.since).min() {
+            self.since = since;
+            self.since_is = HeldIs::Estimated;
+        }
+    }
+}
+
+/// Leases are round numbers, and what we see is never more than the lease: the little that passed until the event
+/// reached us is missing from it.
+fn rounded(ms: u64) -> u64 {
+    let up_to = |step: u64| Some(ms.next_multiple_of(step)).filter(|up| up - ms <= step / 10);
+    up_to(1_000).or(up_to(500)).or(up_to(100)).unwrap_or(ms)
+}

@@ -1,0 +1,216 @@
+//! Why a lock is in its state: the numbers behind the word, and the sentence made of them.
+//!
+//! Found without decoding or allocating anything, since it is asked of every lock at every moment; words are made of it
+//! only for the locks that somebody looks at.
+
+use crate::base::text::{short_duration, short_token, visible};
+use crate::base::time::Time;
+use crate::lock::Token;
+use crate::model::history::cadence::Rhythm;
+use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Tries};
+
+/// The worst that can be said of a lock, with what says it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) enum Cause<'a> {
+    Split(Second<'a>),
+    Orphan(Gone<'a>),
+    NoTtl {
+        of_the_library: bool,
+    },
+    Stalled {
+        rhythm: Rhythm,
+        lost_in_ms: u64,
+    },
+    Contended(Wanted),
+    Long {
+        held_ms: u64,
+        held_is: HeldIs,
+        holds: &'a Holds,
+    },
+    Expiring {
+        left_ms: u64,
+        lease_ms: u64,
+        watched: bool,
+    },
+    Held,
+    Test,
+    Done,
+    /// The key is there, but nobody holds it.
+    Vacant,
+    Free {
+        last: Option<&'a Hold>,
+    },
+}
+
+/// How a second holder shows.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) enum Second<'a> {
+    /// The lock was taken from one whose lease runs on until then.
+    Took { from: Option<&'a Token>, at: Time, until: Option<Time> },
+    /// One who lost it was heard of since it was taken by another.
+    Late { token: &'a Token, address: Option<&'a Address>, renewal: bool, at: Time, taken: Time },
+    /// A reader and a writer hold it at once, which its library never lets happen.
+    Beside,
+}
+
+/// How it shows that the holder is gone.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) enum Gone<'a> {
+    Closed { connection: &'a Connection, at: Time, rhythm: Option<Rhythm> },
+    Silent(Rhythm),
+}
+
+/// How it shows that many want it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::model) enum Wanted {
+    /// By those who wait, which is told of every lock.
+    Waits,
+    Failures(Tries),
+    Contenders(usize, Option<Tries>),
+}
+
+impl Cause<'_> {
+    pub fn state(&self) -> State {
+        match self {
+            Cause::Split(_) => State::Split,
+            Cause::Orphan(_) => State::Orphan,
+            Cause::NoTtl { .. } => State::NoTtl,
+            Cause::Stalled { .. } => State::Stalled,
+            Cause::Contended(_) => State::Contended,
+            Cause::Long { .. } => State::Long,
+            Cause::Expiring { .. } => State::Expiring,
+            Cause::Held => State::Held,
+            Cause::Test => State::Test,
+            Cause::Done => State::Done,
+            Cause::Vacant | Cause::Free { .. } => State::Free,
+        }
+    }
+
+    /// 0 to 1.
+    pub fn confidence(&self) -> f32 {
+        match self {
+            Cause::Split(Second::Took { .. }) => 0.9,
+            Cause::Split(Second::Late { .. }) => 0.95,
+            Cause::Orphan(Gone::Closed { rhythm, .. }) => match rhythm {
+                Some(rhythm) if rhythm.missed > 0 => 0.97,
+                // It may have more than one connection, and the next renewal is not due yet.
+                Some(_) => 0.8,
+                None => 0.85,
+            },
+            Cause::Orphan(Gone::Silent(_)) => 0.75,
+            Cause::Long { .. } => 0.9,
+            Cause::Expiring { watched: false, .. } => 0.7,
+            Cause::Expiring { .. } => 0.9,
+            _ => 1.0,
+        }
+    }
+
+    /// With its numbers; `None` where the word says it all.
+    pub fn sentence(&self, now: Time) -> Option<String> {
+        let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
+        Some(match self {
+            Cause::Split(second) => second.sentence(now),
+            Cause::Orphan(Gone::Closed { connection, at, rhythm }) => {
+                let renewed = rhythm.map(|rhythm| format!("; {}", until(&rhythm, now))).unwrap_or_default();
+                format!("holder's connection {} closed {} ago{renewed}", connection.address, ago(*at))
+            }
+            Cause::Orphan(Gone::Silent(rhythm)) => {
+                format!("{}, {} missed, and nothing else of its holder is seen", until(rhythm, now), rhythm.missed)
+            }
+            Cause::NoTtl { of_the_library } => no_ttl(*of_the_library),
+            Cause::Stalled { rhythm, lost_in_ms } => format!(
+                "{}, {} missed: lost in {} unless renewed",
+                until(rhythm, now),
+                rhythm.missed,
+                short_duration(*lost_in_ms)
+            ),
+            Cause::Contended(Wanted::Waits) | Cause::Held | Cause::Done => return None,
+            Cause::Contended(Wanted::Failures(tries)) => failing(tries),
+            Cause::Contended(Wanted::Contenders(count, tries)) => {
+                let rate = tries.map(|tries| format!("; {}", failing(&tries))).unwrap_or_default();
+                format!("{count} clients were seen trying in vain just now{rate}")
+            }
+            Cause::Long { held_ms, held_is, holds } => {
+                let least = if *held_is == HeldIs::AtLeast { "at least " } else { "" };
+                format!(
+                    "held for {least}{}, while 99 of 100 holds of {} end within {} ({} were timed)",
+                    short_duration(*held_ms),
+                    visible(holds.pattern()),
+                    short_duration(holds.p99_ms().unwrap_or(0)),
+                    holds.timed()
+                )
+            }
+            Cause::Expiring { left_ms, lease_ms, .. } => {
+                format!("{} left of {}, and nothing renews it", short_duration(*left_ms), short_duration(*lease_ms))
+            }
+            Cause::Test => "lockscope took it, as a test".into(),
+            Cause::Vacant => "nobody holds it right now".into(),
+            Cause::Free { last } => free((*last)?, now),
+        })
+    }
+}
+
+/// `9.0 attempts a second fail (+/- 2.0), 90 % of all`
+fn failing(tries: &Tries) -> String {
+    // Of attempts with an unknown outcome, all may have failed.
+    let least = if tries.unjudged > 0 { "at least " } else { "" };
+    let share = 100.0 * tries.failures as f64 / tries.attempts.max(1) as f64;
+    format!("{least}{:.1} attempts a second fail{}, {least}{share:.0} % of all", tries.failures_per_s(), margin(tries))
+}
+
+/// Nothing where each attempt is counted.
+fn margin(tries: &Tries) -> String {
+    if tries.margin_per_s > 0.0 { format!(" (+/- {:.1})", tries.margin_per_s) } else { String::new() }
+}
+
+impl Second<'_> {
+    fn sentence(&self, now: Time) -> String {
+        let ms = |later: Time, earlier: Time| short_duration(later.since(earlier).as_millis() as u64);
+        match self {
+            Second::Beside => "a reader and a writer hold it at once: somebody put one beside the other".into(),
+            Second::Took { from, at, until } => {
+                let rest = match until {
+                    Some(until) => format!("whose lease runs on for {}", ms(*until, now)),
+                    None => "whose lease had no end".into(),
+                };
+                format!("taken over {} ago from {}, {rest}: both may be at work", ms(now, *at), who(*from, None))
+            }
+            Second::Late { token, address, renewal, at, taken } => {
+                let (what, who) = (if *renewal { "renew" } else { "release" }, who(Some(token), *address));
+                let both = ms(*at, *taken);
+                format!(
+                    "{who} tried to {what} it {} ago, {both} after it was taken by another: both worked",
+                    ms(now, *at)
+                )
+            }
+        }
+    }
+}
+
+pub(in crate::model) fn no_ttl(of_the_library: bool) -> String {
+    let whose = if of_the_library { ", as all locks of this library" } else { "" };
+    format!("it has no TTL{whose}: if its holder died, it stays until somebody frees it")
+}
+
+/// `renewed every 10.0s until 32.0s ago`.
+pub(in crate::model) fn until(rhythm: &Rhythm, now: Time) -> String {
+    let last = now.since(rhythm.last).as_millis() as u64;
+    format!("renewed every {} until {} ago", short_duration(rhythm.period_ms), short_duration(last))
+}
+
+fn free(last: &Hold, now: Time) -> String {
+    let ago = short_duration(now.since(last.until).as_millis() as u64);
+    let held = short_duration(last.until.since(last.since).as_millis() as u64);
+    let least = if last.exact { "" } else { "at least " };
+    format!("{} {ago} ago, after {least}{held}", last.ending.name())
+}
+
+/// A client in a sentence: its token shortened, its address beside it.
+pub(in crate::model) fn who(token: Option<&Token>, address: Option<&Address>) -> String {
+    match (token.map(|token| short_token(&token.to_string())), address) {
+        (Some(token), Some(address)) => format!("{token} at {address}"),
+        (Some(token), None) => token,
+        (None, Some(address)) => address.to_string(),
+        (None, None) => "somebody".into(),
+    }
+}

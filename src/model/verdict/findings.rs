@@ -1,0 +1,153 @@
+//! The findings: each a small file with a `check` that makes a sentence with its numbers of what is known of one lock.
+//!
+//! A new one is a file with a `LINT`, a place in [`ALL`], its thresholds in [`Tuning`](crate::model::Tuning) and a scenario in tests/scenarios.
+//! Nothing here asks anybody anything: all that may be looked at is in the [`Case`].
+
+mod case;
+mod dead_heads;
+mod eviction_hazard;
+mod freed_by_other;
+mod leaked_permits;
+mod lease_too_long;
+mod lease_too_short;
+mod marker_early;
+mod never_stops;
+mod no_watchdog;
+mod non_atomic_acquire;
+mod orphan_suspected;
+mod outlived;
+mod renewed_by_nobody_known;
+mod renewed_late;
+mod starving;
+mod suggestion;
+mod taken_over;
+
+pub use case::Case;
+
+use crate::base::time::Time;
+use crate::dialects;
+use crate::lock::Holder;
+use crate::model::table::Table;
+use crate::model::{Finding, Lock, LockView, State};
+
+/// What would show who is behind a token, in so many words.
+const SETTLE: &str = "a burst of MONITOR would show whether its holder's client is still connected";
+
+/// One thing to look for.
+pub struct Lint {
+    pub name: &'static str,
+    /// What a lock of which it is true does, and what several do: "is renewed too late", "are renewed too late".
+    words: (&'static str, &'static str),
+    /// States whose own sentence says the same.
+    said_by: &'static [State],
+    /// Worth saying of a lock that nobody holds any more.
+    of_free: bool,
+    check: fn(&Case<'_>) -> Option<Finding>,
+}
+
+/// All of them, the worst first.
+pub const ALL: [Lint; 16] = [
+    taken_over::LINT,
+    outlived::LINT,
+    freed_by_other::LINT,
+    orphan_suspected::LINT,
+    dead_heads::LINT,
+    marker_early::LINT,
+    non_atomic_acquire::LINT,
+    renewed_by_nobody_known::LINT,
+    renewed_late::LINT,
+    never_stops::LINT,
+    starving::LINT,
+    leaked_permits::LINT,
+    no_watchdog::LINT,
+    lease_too_short::LINT,
+    lease_too_long::LINT,
+    eviction_hazard::LINT,
+];
+
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|lint| lint.name)
+}
+
+impl Lint {
+    /// "3 locks are renewed too late".
+    fn summary(&self, count: usize) -> String {
+        match count {
+            1 => format!("1 lock {}", self.words.0),
+            count => format!("{count} locks {}", self.words.1),
+        }
+    }
+
+    fn finding(&self, sentence: String, confidence: f32) -> Finding {
+        Finding { name: self.name, sentence, confidence, settle: None }
+    }
+}
+
+/// A sentence for each finding that any of these locks has, the worst first, with its name.
+pub fn summaries(locks: &[LockView]) -> Vec<(&'static str, String)> {
+    let count = |lint: &Lint| locks.iter().filter(|lock| lock.findings.iter().any(|one| one.name == lint.name)).count();
+    let counted = ALL.iter().map(|lint| (lint, count(lint))).filter(|(_, count)| *count > 0);
+    counted.map(|(lint, count)| (lint.name, lint.summary(count))).collect()
+}
+
+/// Whether a state's own sentence says what the finding says.
+pub(in crate::model) fn is_said_by(name: &str, state: State) -> bool {
+    ALL.iter().any(|lint| lint.name == name && lint.said_by.contains(&state))
+}
+
+impl Table {
+    /// What is wrong with a lock or with how it is used, the worst first.
+    pub(in crate::model) fn findings(&self, lock: &Lock, holders: &[Holder], state: State, now: Time) -> Vec<Finding> {
+        let Some(case) = self.case(lock, holders, state, now) else { return Vec::new() };
+        let wanted = |lint: &&Lint| (case.is_held() || lint.of_free) && !self.tuning.is_silenced(lint.name);
+        ALL.iter().filter(wanted).filter_map(|lint| (lint.check)(&case)).collect()
+    }
+
+    fn case<'a>(&'a self, lock: &'a Lock, holders: &'a [Holder], state: State, now: Time) -> Option<Case<'a>> {
+        let reading = lock.reading()?;
+        Some(Case {
+            now,
+            lock,
+            reading,
+            state,
+            holders,
+            renewal: dialects::dialect(reading.dialect).renewal(),
+            cadence: lock.cadence(self.heard_until(lock, now)),
+            held: self.held_for(lock, now),
+            connection: self.connection(lock),
+            marker: self.marker_of(lock),
+            holds: self.holds(lock),
+            hazards: self.hazards_of(lock),
+            tuning: &self.tuning,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::sample;
+
+    #[test]
+    fn several_locks_make_one_sentence() {
+        let finding = |name| Finding { name, sentence: String::new(), confidence: 1.0, settle: None };
+        let late = LockView { findings: vec![finding("renewed-late"), finding("starving")], ..sample::redisson() };
+        let other = LockView { findings: vec![finding("renewed-late")], ..sample::redisson() };
+        assert_eq!(
+            summaries(&[late, other, sample::redisson()]),
+            [
+                ("renewed-late", "2 locks are renewed too late".to_string()),
+                ("starving", "1 lock has a contender that starves".into())
+            ]
+        );
+    }
+
+    #[test]
+    fn names_are_words_that_a_config_can_have() {
+        let names: Vec<&str> = names().collect();
+        for (index, name) in names.iter().enumerate() {
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{name}");
+            assert!(!names[..index].contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! All that is known of one lock at one moment, for the findings to look at.
+
+use crate::base::text::{short_duration, visible};
+use crate::base::time::Time;
+use crate::dialects::Renewal;
+use crate::lock::{Holder, Kind};
+use crate::model::history::cadence::Cadence;
+use crate::model::lock::Reading;
+use crate::model::{Connection, Contention, Hazards, HeldIs, Holds, Lock, State, Tuning};
+
+pub struct Case<'a> {
+    pub now: Time,
+    pub lock: &'a Lock,
+    pub reading: Reading,
+    pub state: State,
+    pub holders: &'a [Holder],
+    /// What keeps locks of its library alive.
+    pub renewal: Renewal,
+    /// As far as renewals would have been told of.
+    pub cadence: Option<Cadence>,
+    pub held: Option<(u64, HeldIs)>,
+    /// Its holder's, where it is known.
+    pub connection: Option<&'a Connection>,
+    /// The key that says that its work is done, where there is one.
+    pub marker: Option<&'a Lock>,
+    /// What is usual for locks of its name pattern.
+    pub holds: &'a Holds,
+    pub hazards: Option<&'a Hazards>,
+    pub tuning: &'a Tuning,
+}
+
+impl Case<'_> {
+    /// Somebody holds it. Markers are held by nobody.
+    pub fn is_held(&self) -> bool {
+        self.lock.is_held() && self.reading.kind == Kind::Lock && !self.reading.vacant
+    }
+
+    /// One works under it at a time, and the one who took it.
+    pub fn is_worked_under(&self) -> bool {
+        self.reading.is_alone() && !self.reading.stays && !self.reading.test
+    }
+
+    pub fn contention(&self) -> Option<&Contention> {
+        self.lock.contention()
+    }
+
+    pub fn lease_ms(&self) -> Option<u64> {
+        self.lock.lease_ms()
+    }
+
+    pub fn held_ms(&self) -> Option<u64> {
+        self.held.map(|(ms, _)| ms)
+    }
+
+    /// `3.1s`, or `at least 3.1s`.
+    pub fn held_words(&self) -> String {
+        match self.held {
+            Some((ms, HeldIs::AtLeast)) => format!("at least {}", short_duration(ms)),
+            Some((ms, _)) => short_duration(ms),
+            None => "an unknown time".into(),
+        }
+    }
+
+    pub fn ms_since(&self, at: Time) -> u64 {
+        self.now.since(at).as_millis() as u64
+    }
+
+    /// `3.1s ago`.
+    pub fn ago(&self, at: Time) -> String {
+        format!("{} ago", short_duration(self.ms_since(at)))
+    }
+
+    /// It is no longer ago than this.
+    pub fn is_within(&self, at: Time, seconds: f64) -> bool {
+        self.now.since(at).as_secs_f64() <= seconds
+    }
+
+    /// The names of its kind, as a person reads them.
+    pub fn kind_words(&self) -> String {
+        match self.holds.pattern() {
+            [] => "all other locks".into(),
+            pattern => visible(pattern),
+        }
+    }
+
+    /// 99 of 100 holds of its kind ended within this, where so many are over.
+    pub fn p99_ms(&self, of_at_least: f64) -> Option<u64> {
+        self.holds.p99_ms().filter(|_| self.holds.timed() as f64 >= of_at_least)
+    }
+}

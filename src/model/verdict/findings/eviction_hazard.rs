@@ -1,0 +1,27 @@
+//! The server may drop the lock to make room while somebody works under it.
+
+use super::{Case, Lint};
+use crate::base::text::harmless;
+use crate::model::{Eviction, Finding};
+
+pub const LINT: Lint = Lint {
+    name: "eviction-hazard",
+    words: ("may be evicted while it is held", "may be evicted while they are held"),
+    said_by: &[],
+    of_free: false,
+    check,
+};
+
+fn check(case: &Case<'_>) -> Option<Finding> {
+    let Eviction::By { policy, full } = &case.hazards?.eviction else { return None };
+    let can = !policy.starts_with("volatile") || case.lock.expires().is_some();
+    if !can || *full < case.tuning.eviction_full {
+        return None;
+    }
+    let evicted = match case.holds.ends.evicted {
+        0 => String::new(),
+        count => format!("; {count} holds of {} ended so", case.kind_words()),
+    };
+    let (policy, full) = (harmless(policy), full * 100.0);
+    Some(LINT.finding(format!("the server may drop it ({policy}, memory {full:.0} % full){evicted}"), 0.8))
+}

@@ -1,0 +1,53 @@
+//! Permits that nobody gave back: past their own end, or held far longer than the others.
+
+use super::{Case, Lint};
+use crate::base::text::short_duration;
+use crate::lock::{Holder, Mode};
+use crate::model::Finding;
+
+pub const LINT: Lint = Lint {
+    name: "leaked-permits",
+    words: ("has permits that nobody gave back", "have permits that nobody gave back"),
+    said_by: &[],
+    of_free: false,
+    check,
+};
+
+/// Fewer say nothing of what is usual.
+const HOLDERS: usize = 4;
+/// A permit held for less is not leaked, however short the others are.
+const LEAST_MS: u64 = 60_000;
+
+fn check(case: &Case<'_>) -> Option<Finding> {
+    if case.reading.mode != Mode::Permit {
+        return None;
+    }
+    past(case).or_else(|| far_longer(case))
+}
+
+fn past(case: &Case<'_>) -> Option<Finding> {
+    let over = |holder: &Holder| holder.until.map(|until| case.ms_since(until));
+    let leaked = |ms: &u64| *ms > 0 && *ms as f64 >= case.tuning.leaked_permits_s * 1_000.0;
+    let past: Vec<u64> = case.holders.iter().filter_map(over).filter(leaked).collect();
+    let longest = short_duration(*past.iter().max()?);
+    let (count, all) = (past.len(), case.holders.len());
+    Some(LINT.finding(format!("{count} of {all} permits are past their own end, one by {longest}"), 0.9))
+}
+
+fn far_longer(case: &Case<'_>) -> Option<Finding> {
+    let mut ages: Vec<u64> =
+        case.holders.iter().filter_map(|holder| holder.since).map(|since| case.ms_since(since)).collect();
+    if ages.len() < HOLDERS {
+        return None;
+    }
+    ages.sort_unstable();
+    let median = ages[ages.len() / 2 - 1];
+    let most = (median as f64 * case.tuning.leaked_permits_times).max(LEAST_MS as f64);
+    let leaked = ages.iter().filter(|age| **age as f64 >= most).count();
+    (leaked > 0).then(|| {
+        let (all, longest, usual) = (ages.len(), short_duration(ages[ages.len() - 1]), short_duration(median));
+        let sentence =
+            format!("{leaked} of {all} permits held far longer than usual: {longest}, where half are within {usual}");
+        LINT.finding(sentence, 0.6)
+    })
+}

@@ -1,0 +1,47 @@
+//! The lease ended before the work: a former holder came back too late, or most holds run out instead of being released.
+
+use super::{Case, Lint};
+use crate::model::verdict::cause::who;
+use crate::model::{Ending, Finding, Notice, State};
+
+pub const LINT: Lint = Lint {
+    name: "outlived",
+    words: ("is outlived by the work under it", "are outlived by the work under them"),
+    said_by: &[State::Split],
+    of_free: true,
+    check,
+};
+
+/// So many holds must be over before most of them say something.
+const HOLDS: usize = 4;
+
+fn check(case: &Case<'_>) -> Option<Finding> {
+    late(case).or_else(|| run_out(case))
+}
+
+/// Somebody tried to renew or release what was no longer theirs.
+fn late(case: &Case<'_>) -> Option<Finding> {
+    let fresh = |at| case.is_within(at, case.tuning.outlived_for_s);
+    case.contention()?.notices().rev().find_map(|(at, notice)| match notice {
+        Notice::Late { token, address, renewal } if fresh(*at) => {
+            let what = if *renewal { "renew" } else { "release" };
+            let (who, ago) = (who(Some(token), address.as_ref()), case.ago(*at));
+            let sentence =
+                format!("{who} tried to {what} it {ago}, when it was no longer theirs: the lease was over first");
+            Some(LINT.finding(sentence, 0.95))
+        }
+        _ => None,
+    })
+}
+
+fn run_out(case: &Case<'_>) -> Option<Finding> {
+    // Where nobody ever lets go of one, they are meant to run out.
+    let meant = case.holds.ends.released == 0 || !case.is_worked_under();
+    let all = case.lock.past().count();
+    let expired = case.lock.past().filter(|hold| hold.ending == Ending::Expired).count();
+    let most = all >= HOLDS && expired as f64 > case.tuning.outlived_share * all as f64;
+    (most && !meant).then(|| Finding {
+        settle: Some("a burst of MONITOR would show whether its holders still try to release it".into()),
+        ..LINT.finding(format!("{expired} of its last {all} holds ran out instead of being released"), 0.7)
+    })
+}

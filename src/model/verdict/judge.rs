@@ -1,0 +1,184 @@
+//! Judges a lock: the worst state that applies, looked for in the order of [`State`].
+//!
+//! Cheap enough to be asked of every lock: nothing is decoded or allocated until words are wanted.
+
+use crate::base::time::Time;
+use crate::dialects::{self, Renewal};
+use crate::lock::Kind;
+use crate::model::history::cadence::Rhythm;
+use crate::model::lock::Reading;
+use crate::model::table::Table;
+use crate::model::verdict::cause::{Cause, Gone, Second, Wanted, no_ttl};
+use crate::model::wants::touched;
+use crate::model::{Beats, HeldIs, Lock, Notice, State, Tries, Verdict};
+
+/// So many renewals make a watchdog of which silence says something.
+const BEATS: u64 = 3;
+
+impl Table {
+    /// The verdict on one lock at `now`.
+    pub fn judge(&self, lock: &Lock, now: Time) -> Verdict {
+        let cause = self.cause(lock, now);
+        let state = cause.state();
+        let mut evidence: Vec<String> = cause.sentence(now).into_iter().collect();
+        if state < State::NoTtl && lock.expires.is_none() {
+            evidence.push(no_ttl(is_without_lease(lock)));
+        }
+        // Whoever is about to free it has to know who waits for it.
+        let waits = lock.waits(now).filter(|waits| waits.count > 0 && lock.is_held());
+        evidence.extend(waits.map(|waits| waits.sentence(now)));
+        // Where attempts are counted, they say more.
+        let wanted = lock.wanted(now).filter(|_| lock.is_held() && lock.tries(now).is_none());
+        evidence.extend(wanted.map(|wanted| touched::sentence(wanted, now)));
+        Verdict { state, evidence, confidence: cause.confidence() }
+    }
+
+    /// The state word alone: cheap enough to ask of every lock.
+    pub fn state(&self, lock: &Lock, now: Time) -> State {
+        self.cause(lock, now).state()
+    }
+
+    fn cause<'a>(&'a self, lock: &'a Lock, now: Time) -> Cause<'a> {
+        let Some(reading) = lock.reading.filter(|_| lock.is_held()) else {
+            return Cause::Free { last: lock.past().last() };
+        };
+        if reading.kind == Kind::Marker {
+            return Cause::Done;
+        }
+        if reading.vacant {
+            return Cause::Vacant;
+        }
+        self.trouble(lock, reading, now).unwrap_or(if reading.test { Cause::Test } else { Cause::Held })
+    }
+
+    fn trouble<'a>(&'a self, lock: &'a Lock, reading: Reading, now: Time) -> Option<Cause<'a>> {
+        if reading.mixed {
+            return Some(Cause::Split(Second::Beside));
+        }
+        let alone = reading.is_alone();
+        let rhythm = lock.beats().filter(|_| alone && self.told_of(lock)).and_then(|_| lock.rhythm(now));
+        if alone && !reading.stays {
+            if let Some(second) = self.second(lock, now) {
+                return Some(Cause::Split(second));
+            }
+            if let Some(gone) = self.gone(lock, rhythm, now) {
+                return Some(Cause::Orphan(gone));
+            }
+        }
+        let Some(expires) = lock.expires else {
+            return Some(Cause::NoTtl { of_the_library: is_without_lease(lock) });
+        };
+        let left_ms = expires.since(now).as_millis() as u64;
+        if let Some(rhythm) = rhythm.filter(|rhythm| rhythm.missed > 0) {
+            return Some(Cause::Stalled { rhythm, lost_in_ms: left_ms });
+        }
+        if let Some(wanted) = self.wanted(lock, now) {
+            return Some(Cause::Contended(wanted));
+        }
+        if reading.stays {
+            return None;
+        }
+        let long = if alone { self.long(lock, now) } else { None };
+        // Where nothing tells of renewals as they come, one that was seen is all there is to go by.
+        let renewed = rhythm.is_some() || lock.beats().is_some() && !(alone && self.told_of(lock));
+        long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
+    }
+
+    /// Somebody else who may still be at work under this lock.
+    fn second<'a>(&self, lock: &'a Lock, now: Time) -> Option<Second<'a>> {
+        let contention = lock.contention()?;
+        let fresh = |at: Time| now.since(at).as_secs_f64() <= self.tuning.split_for_s;
+        let late = contention.notices().rev().find_map(|(at, notice)| match notice {
+            Notice::Late { token, address, renewal } if *at >= lock.since && fresh(*at) => {
+                Some(Second::Late { token, address: address.as_ref(), renewal: *renewal, at: *at, taken: lock.since })
+            }
+            _ => None,
+        });
+        let took = || {
+            let former = contention.former.as_ref()?;
+            // Where there was no end, nothing but time says when the former holder is done.
+            let on = former.until.map_or_else(|| fresh(lock.since), |until| until > now);
+            on.then_some(Second::Took { from: former.token.as_ref(), at: lock.since, until: former.until })
+        };
+        late.or_else(took)
+    }
+
+    /// What says that its holder is gone for good.
+    fn gone(&self, lock: &Lock, rhythm: Option<Rhythm>, now: Time) -> Option<Gone<'_>> {
+        let connection = self.connection(lock);
+        if let Some(connection) = connection
+            && let Some(at) = connection.closed
+        {
+            let long_enough = now.since(at).as_secs_f64() >= self.tuning.orphan_closed_s;
+            // It had another connection, then.
+            let renewed_since = lock.beats().and_then(Beats::last).is_some_and(|last| last > at);
+            // Both may have gone with a restart of the server, and the lock not be looked for yet.
+            let still_there = self.known_until(lock, now) > at;
+            return (long_enough && !renewed_since && still_there).then_some(Gone::Closed { connection, at, rhythm });
+        }
+        let silent = |rhythm: &Rhythm| {
+            let beats = lock.beats().map_or(0, |beats| beats.count);
+            rhythm.missed as f64 >= self.tuning.orphan_periods && beats >= BEATS && connection.is_none()
+        };
+        rhythm.filter(silent).map(Gone::Silent)
+    }
+
+    fn wanted(&self, lock: &Lock, now: Time) -> Option<Wanted> {
+        let contention = lock.contention()?;
+        let tuning = &self.tuning;
+        if lock.waits(now).is_some_and(|waits| f64::from(waits.count) >= tuning.contended_waiters) {
+            return Some(Wanted::Waits);
+        }
+        let tries = lock.tries(now);
+        let contenders = contention.contenders();
+        let waiting = contenders.iter().filter(|contender| contender.is_waiting(now)).count();
+        if waiting > 0 && waiting as f64 >= tuning.contended_waiters {
+            return Some(Wanted::Contenders(waiting, tries));
+        }
+        // One client that polls fails ten times a second: where clients are known, it is they who count.
+        let many = |tries: &Tries| {
+            let sure = tries.failures_per_s() - tries.margin_per_s;
+            let most = tries.failures as f64 >= tuning.contended_share * tries.attempts as f64;
+            contenders.is_empty() && sure >= tuning.contended_failures && most
+        };
+        tries.filter(many).map(Wanted::Failures)
+    }
+
+    /// Held far beyond what is usual for its kind.
+    fn long<'a>(&'a self, lock: &Lock, now: Time) -> Option<Cause<'a>> {
+        let holds = self.holds(lock);
+        let p99 = holds.p99_ms().filter(|_| holds.timed() as f64 >= self.tuning.long_holds)? as f64;
+        let most = (p99 * self.tuning.long_times).max(p99 + self.tuning.long_beyond_s * 1_000.0);
+        let known = |(held_ms, held_is): &(u64, HeldIs)| *held_is != HeldIs::Estimated && *held_ms as f64 > most;
+        let (held_ms, held_is) = self.held_for(lock, now).filter(known)?;
+        Some(Cause::Long { held_ms, held_is, holds })
+    }
+
+    fn expiring(&self, lock: &Lock, reading: Reading, renewed: bool, left_ms: u64, now: Time) -> Option<Cause<'_>> {
+        let tuning = &self.tuning;
+        let lease_ms = u64::from(lock.lease_ms.filter(|_| !renewed)?);
+        let near = left_ms as f64 <= tuning.expiring_left_s * 1_000.0;
+        if !near || (lease_ms as f64) < tuning.expiring_lease_s * 1_000.0 {
+            return None;
+        }
+        // Some libraries renew as late as this, and this hold may be too young to show it.
+        let share = match dialects::dialect(reading.dialect).renewal() {
+            Renewal::Watchdog { share } | Renewal::Optional { share } => (1.0 - f64::from(share)) / 2.0,
+            Renewal::Manual | Renewal::NoLease => 1.0,
+        };
+        let share = tuning.expiring_share.min(share);
+        let watched = self.told_of(lock) && now.since(lock.first_seen).as_millis() as u64 >= lease_ms;
+        (left_ms as f64 <= share * lease_ms as f64).then_some(Cause::Expiring { left_ms, lease_ms, watched })
+    }
+
+    /// How long it has been held at `now`, and how well that is known.
+    pub fn held_for(&self, lock: &Lock, now: Time) -> Option<(u64, HeldIs)> {
+        // Seen once only, its age is not known at all.
+        let known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || self.known_until(lock, now) > lock.since);
+        known.then(|| (now.since(lock.since).as_millis() as u64, lock.since_is))
+    }
+}
+
+fn is_without_lease(lock: &Lock) -> bool {
+    lock.reading.is_some_and(|reading| dialects::dialect(reading.dialect).renewal() == Renewal::NoLease)
+}

@@ -1,0 +1,9 @@
+//! Who wants a lock: waiters, attempts and their failures, and who blocks whom.
+
+pub(in crate::model) mod blocking;
+pub(in crate::model) mod client;
+pub(in crate::model) mod contention;
+pub(in crate::model) mod strain;
+pub(in crate::model) mod touched;
+pub(in crate::model) mod tries;
+pub(in crate::model) mod waits;

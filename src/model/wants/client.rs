@@ -1,0 +1,264 @@
+//! The clients of the server that hold locks, as far as they are known: the bridge from a holder's token to a connection.
+//!
+//! No library stores where its holder sits. A client seen to name a lock together with the holder's token is the holder's
+//! client; the server's list of clients then tells its name, its library and when it is gone.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::time::Duration;
+
+use crate::base::text::{short_duration, visible};
+use crate::base::time::Time;
+use crate::lock::NodeId;
+
+/// The other end of a client's connection as the server writes it: `10.0.3.7:51322`. Clients of a socket file share
+/// one, so that it names nobody, and is not kept.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address(Box<str>);
+
+impl Address {
+    /// `None` where the text names no single client.
+    pub fn parse(text: &str) -> Option<Address> {
+        let named = text.len() <= 64 && !text.starts_with("unix:") && !text.starts_with('/');
+        let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).filter(|port| *port > 0);
+        (named && port.is_some()).then(|| Address(text.into()))
+    }
+
+    /// The same of bytes that MONITOR shows.
+    pub fn from_line(text: &[u8]) -> Option<Address> {
+        std::str::from_utf8(text).ok().and_then(Address::parse)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Without the port.
+    pub fn host(&self) -> &str {
+        self.0.rsplit_once(':').map_or(&*self.0, |(host, _)| host)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&visible(self.0.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+/// A connection, as the server's list of clients tells of it. Texts are as clients gave them: show them escaped.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Connection {
+    pub address: Address,
+    /// The server's number for it, which no other connection ever gets; `None` until it was listed.
+    pub id: Option<u64>,
+    pub name: Option<String>,
+    /// The client library and its version.
+    pub library: Option<String>,
+    pub user: Option<String>,
+    /// When it was opened.
+    pub since: Option<Time>,
+    /// When it was last seen, in a burst or in the list.
+    pub seen: Time,
+    /// When it was first found to be gone.
+    pub closed: Option<Time>,
+}
+
+impl Connection {
+    pub fn new(address: Address, seen: Time) -> Connection {
+        Connection { address, id: None, name: None, library: None, user: None, since: None, seen, closed: None }
+    }
+
+    /// In one clause, as it was at `now`: who it is, and whether it is still there.
+    pub fn describe(&self, now: Time) -> String {
+        let shown = |text: &String| visible(text.as_bytes());
+        let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(shown).collect();
+        who.extend(self.user.as_ref().map(|user| format!("user {}", shown(user))));
+        let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
+        let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
+        let there = match (self.closed, self.since) {
+            (Some(closed), _) => format!("closed {} ago", ago(closed)),
+            (None, Some(since)) => format!("open for {}", ago(since)),
+            (None, None) => format!("seen {} ago", ago(self.seen)),
+        };
+        format!("{}{who}, {there}", self.address)
+    }
+}
+
+/// Which connections the server was asked about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    All,
+    /// Those with these numbers.
+    Ids(Vec<u64>),
+}
+
+/// Where a connection is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ClientRef(u64);
+
+/// One connection, and what tells it from another with the same address.
+#[derive(Debug)]
+struct Known {
+    node: NodeId,
+    connection: Connection,
+    /// When it was first and last seen to name a lock together with its holder's token.
+    first: Time,
+    spoke: Time,
+    /// When it was found to be gone, another connection had its address already.
+    replaced: bool,
+}
+
+/// What a line of the list is to a connection that is known.
+enum Likeness {
+    Same,
+    /// A later one, with the same address.
+    Other,
+    /// What was taken for one connection were two.
+    Mixed,
+}
+
+impl Known {
+    /// Before its number is known, the age decides; a doubt of a second or two takes the holder for alive.
+    fn compare(&self, listed: &Connection) -> Likeness {
+        let opened_after = |at: Time| listed.since.is_some_and(|since| since - Clients::GRAIN > at);
+        match self.connection.id {
+            Some(id) if listed.id == Some(id) => Likeness::Same,
+            Some(_) => Likeness::Other,
+            None if opened_after(self.connection.seen) => Likeness::Other,
+            None if opened_after(self.first) => Likeness::Mixed,
+            None => Likeness::Same,
+        }
+    }
+
+    /// Whether it may have spoken at that time.
+    fn is_there(&self, at: Time) -> bool {
+        self.connection.closed.is_none_or(|closed| at <= closed)
+    }
+}
+
+/// All that are known, bounded: of too many the one goes that was seen least lately.
+#[derive(Debug, Default)]
+pub(in crate::model) struct Clients {
+    known: HashMap<u64, Known>,
+    /// The connections that have had an address, one after the other.
+    by_address: HashMap<(NodeId, Address), Vec<u64>>,
+    next: u64,
+}
+
+impl Clients {
+    const MOST: usize = 4_096;
+    /// The server tells ages in whole seconds, and takes whole seconds of its own clock for them.
+    const GRAIN: Duration = Duration::from_secs(2);
+    /// An address is not given to another connection so soon after it was seen.
+    const UNLISTED: Duration = Duration::from_secs(10);
+
+    pub fn get(&self, client: ClientRef) -> Option<&Connection> {
+        self.known.get(&client.0).map(|known| &known.connection)
+    }
+
+    /// The connections of a node that are not known to be closed.
+    pub fn open(&self, node: NodeId) -> impl Iterator<Item = &Connection> {
+        let here = self.known.values().filter(move |known| known.node == node);
+        here.map(|known| &known.connection).filter(|connection| connection.closed.is_none())
+    }
+
+    /// A client with this address did something at that time. `None` where it may have been one of two.
+    pub fn spoke(&mut self, node: NodeId, address: &Address, at: Time) -> Option<ClientRef> {
+        let of = (node, address.clone());
+        let had = self.by_address.get(&of).into_iter().flatten();
+        // An address is given to another connection once the first is gone.
+        let then = had.copied().find(|id| self.known.get(id).is_some_and(|known| known.is_there(at)));
+        if let Some(known) = then.and_then(|id| self.known.get_mut(&id)) {
+            let opened_later = known.connection.since.is_some_and(|since| at < since - Self::GRAIN);
+            let unseen = match known.connection.id {
+                // Since it was last listed, its address may have become another's.
+                Some(_) => at > known.connection.seen + Self::UNLISTED,
+                None => false,
+            };
+            if opened_later || unseen || (known.replaced && at > known.connection.seen) {
+                return None;
+            }
+            known.connection.seen = known.connection.seen.max(at);
+            known.first = known.first.min(at);
+            known.spoke = known.spoke.max(at);
+            return then.map(ClientRef);
+        }
+        if self.known.len() >= Self::MOST {
+            self.drop_oldest();
+        }
+        self.next += 1;
+        self.by_address.entry(of).or_default().push(self.next);
+        let connection = Connection::new(address.clone(), at);
+        self.known.insert(self.next, Known { node, connection, first: at, spoke: at, replaced: false });
+        Some(ClientRef(self.next))
+    }
+
+    /// Takes in what the server listed at `at`. Whoever was asked for and is not in it is gone.
+    pub fn listed(&mut self, node: NodeId, asked: &Asked, present: Vec<Connection>, at: Time) {
+        let mut present: HashMap<Address, Connection> =
+            present.into_iter().map(|connection| (connection.address.clone(), connection)).collect();
+        let asked: Option<HashSet<u64>> = match asked {
+            Asked::All => None,
+            Asked::Ids(ids) => Some(ids.iter().copied().collect()),
+        };
+        let mut mixed = Vec::new();
+        for (id, known) in &mut self.known {
+            let connection = &known.connection;
+            let asked_for = asked.as_ref().is_none_or(|ids| connection.id.is_some_and(|id| ids.contains(&id)));
+            // Who spoke after the question was sent may not be in the answer; and an older answer says nothing new.
+            if known.node != node || connection.closed.is_some() || !asked_for || connection.seen > at {
+                continue;
+            }
+            let listed = present.remove(&connection.address);
+            match listed.map(|listed| (known.compare(&listed), listed)) {
+                Some((Likeness::Same, listed)) => known.connection = Connection { seen: at, ..listed },
+                Some((Likeness::Mixed, _)) => mixed.push(*id),
+                other => {
+                    known.connection.closed = Some(at);
+                    known.replaced = other.is_some();
+                }
+            }
+        }
+        for id in mixed {
+            self.forget(id);
+        }
+    }
+
+    /// Forgets the connections of a node that hold none of the locks they were known for, and did not speak since
+    /// `before`.
+    pub fn keep(&mut self, node: NodeId, used: &HashSet<ClientRef>, before: Time) {
+        let unused = |(id, known): (&u64, &Known)| {
+            (known.node == node && known.spoke < before && !used.contains(&ClientRef(*id))).then_some(*id)
+        };
+        let unused: Vec<u64> = self.known.iter().filter_map(unused).collect();
+        for id in unused {
+            self.forget(id);
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(oldest) = self.known.iter().min_by_key(|(_, known)| known.connection.seen).map(|(id, _)| *id) {
+            self.forget(oldest);
+        }
+    }
+
+    fn forget(&mut self, id: u64) {
+        let Some(gone) = self.known.remove(&id) else { return };
+        let of = (gone.node, gone.connection.address);
+        if let Some(had) = self.by_address.get_mut(&of) {
+            had.retain(|other| *other != id);
+            if had.is_empty() {
+                self.by_address.remove(&of);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

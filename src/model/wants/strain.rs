@@ -1,0 +1,107 @@
+//! Which locks somebody wants: noted as it is told, so that nobody has to go through a million locks to find them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use crate::base::time::Time;
+use crate::lock::NodeId;
+use crate::model::table::Table;
+use crate::model::table::slots::LockRef;
+use crate::model::{Lock, LockView};
+
+/// As many are kept in mind.
+const MOST: usize = 10_000;
+
+/// Locks that were wanted when somebody last spoke of them.
+#[derive(Default)]
+pub(in crate::model) struct Strained(BTreeSet<LockRef>);
+
+/// How hard a lock is wanted.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Strain {
+    /// As many wait, as far as they were counted or seen.
+    pub waiting: u32,
+    /// `None` where nobody counted or sampled, or not every outcome is known.
+    pub failures_per_s: Option<f64>,
+    /// Somebody looked at it lately who does not hold it, or tried to take it with an outcome that nobody knows.
+    pub wanted: bool,
+}
+
+impl Strain {
+    pub fn is_any(&self) -> bool {
+        self.waiting > 0 || self.wanted || self.failures_per_s.is_some_and(|rate| rate > 0.0)
+    }
+
+    /// The harder first.
+    pub fn compare(&self, other: &Strain) -> Ordering {
+        let rate = |strain: &Strain| strain.failures_per_s.unwrap_or(0.0);
+        let by_waiting = other.waiting.cmp(&self.waiting);
+        by_waiting.then_with(|| rate(other).total_cmp(&rate(self))).then_with(|| other.wanted.cmp(&self.wanted))
+    }
+}
+
+impl Lock {
+    /// How hard it is wanted.
+    pub fn strain(&self, now: Time) -> Strain {
+        let Some(contention) = self.contention() else {
+            return Strain::default();
+        };
+        let tries = self.tries(now);
+        let counted = self.waits(now).map_or(0, |waits| waits.count);
+        let seen = contention.contenders().iter().filter(|contender| contender.is_waiting(now)).count() as u32;
+        Strain {
+            waiting: counted.max(seen),
+            failures_per_s: tries.and_then(|tries| tries.known_failures_per_s()),
+            wanted: self.wanted(now).is_some() || tries.is_some_and(|tries| tries.unjudged > 0),
+        }
+    }
+}
+
+impl LockView {
+    /// What it is ordered by where failures count: refused attempts in a thousand seconds; `None` where unknown.
+    pub fn failures_rank(&self) -> Option<u64> {
+        self.tries.filter(|tries| tries.unjudged == 0).map(|tries| tries.rank())
+    }
+}
+
+impl Table {
+    /// The locks that are wanted at `now`, the hardest first, at most so many.
+    pub fn strained(&self, most: usize, now: Time) -> Vec<LockRef> {
+        let strain = |place: &LockRef| {
+            let lock = self.lock_at(*place).filter(|lock| lock.is_held())?;
+            Some((lock.strain(now), &lock.key, *place)).filter(|(strain, ..)| strain.is_any())
+        };
+        let mut found: Vec<_> = self.strained.0.iter().filter_map(strain).collect();
+        found.sort_unstable_by(|(a, a_key, _), (b, b_key, _)| a.compare(b).then_with(|| a_key.cmp(b_key)));
+        found.into_iter().take(most).map(|(.., place)| place).collect()
+    }
+
+    /// What was going on here was lost sight of: who waited then may be gone, or come back by another connection.
+    pub(in crate::model) fn forget_contenders(&mut self, node: NodeId) {
+        let strained = std::mem::take(&mut self.strained);
+        for place in &strained.0 {
+            if let Some(lock) = self.at(*place).filter(|lock| lock.node == node)
+                && let Some(contention) = &mut lock.contention
+            {
+                contention.forget_contenders();
+            }
+        }
+        self.strained = strained;
+    }
+
+    /// Keeps the lock in mind if it is wanted.
+    pub(in crate::model) fn note_strain(&mut self, place: LockRef, now: Time) {
+        let wanted = |lock: Option<&Lock>| lock.is_some_and(|lock| lock.is_held() && lock.strain(now).is_any());
+        if !wanted(self.lock_at(place)) || self.strained.0.contains(&place) {
+            return;
+        }
+        if self.strained.0.len() >= MOST {
+            let mut strained = std::mem::take(&mut self.strained);
+            strained.0.retain(|place| wanted(self.lock_at(*place)));
+            self.strained = strained;
+        }
+        if self.strained.0.len() < MOST {
+            self.strained.0.insert(place);
+        }
+    }
+}

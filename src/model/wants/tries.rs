@@ -1,0 +1,80 @@
+//! Attempts to take a lock and how many of them failed, with where the numbers come from and how much they cover.
+
+use std::time::Duration;
+
+use crate::base::time::Time;
+
+/// Where the numbers come from; always shown beside them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TriesFrom {
+    /// Counted by the scripts that take the lock, or published by its library: each one is in it.
+    Counted,
+    /// Seen in bursts of MONITOR: exact for the time looked at, and an estimate beyond it.
+    Sampled,
+}
+
+impl TriesFrom {
+    /// The word of the JSON contract.
+    pub fn name(self) -> &'static str {
+        match self {
+            TriesFrom::Counted => "counted",
+            TriesFrom::Sampled => "sampled",
+        }
+    }
+
+    /// Behind a rate: `4.2=c`, `4.2~m`.
+    pub fn mark(self) -> &'static str {
+        match self {
+            TriesFrom::Counted => "=c",
+            TriesFrom::Sampled => "~m",
+        }
+    }
+}
+
+/// Attempts in a span of time that ended at `at`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Tries {
+    pub attempts: u64,
+    pub failures: u64,
+    /// Attempts of which nobody knows how they ended: where there are any, the failures are not known.
+    pub unjudged: u64,
+    /// So much of the span was looked at; all of it where each attempt is counted.
+    pub looked: Duration,
+    pub span: Duration,
+    /// By so much the failures a second may be off, either way, nineteen times in twenty. Nought where each is counted.
+    pub margin_per_s: f64,
+    pub from: TriesFrom,
+    pub at: Time,
+}
+
+impl Tries {
+    /// Older numbers say nothing of now.
+    const FRESH_MS: u64 = 60_000;
+
+    pub fn is_fresh(&self, now: Time) -> bool {
+        now.since(self.at).as_millis() as u64 <= Self::FRESH_MS
+    }
+
+    pub fn attempts_per_s(&self) -> f64 {
+        self.attempts as f64 / self.looked.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    pub fn failures_per_s(&self) -> f64 {
+        self.failures as f64 / self.looked.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// A whole number to order by: failures in a thousand seconds.
+    pub fn rank(&self) -> u64 {
+        (self.failures_per_s() * 1_000.0) as u64
+    }
+
+    /// The same, or `None` where some attempts could not be judged: a number that leaves them out would say too little.
+    pub fn known_failures_per_s(&self) -> Option<f64> {
+        (self.unjudged == 0).then(|| self.failures_per_s())
+    }
+
+    /// The share of the time that was looked at, 0 to 1.
+    pub fn coverage(&self) -> f64 {
+        (self.looked.as_secs_f64() / self.span.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0)
+    }
+}

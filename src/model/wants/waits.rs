@@ -1,0 +1,57 @@
+//! How many wait for a lock, as it was last counted.
+
+use crate::base::text::short_duration;
+use crate::base::time::Time;
+
+/// What was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitsAt {
+    /// Subscribers of the channel on which the library wakes its waiters.
+    Channel,
+    /// Entries of the lock's own queue.
+    Queue,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waits {
+    pub count: u32,
+    pub at: WaitsAt,
+    /// There may be more of them, on other nodes or in a queue that may not be read.
+    pub at_least: bool,
+    /// Of the first waiters in a queue, how many can't hear that it is their turn, and hold up the others; `None` where
+    /// there is no queue, or nobody could tell.
+    pub dead_heads: Option<u32>,
+    pub counted: Time,
+}
+
+impl Waits {
+    /// An older count says nothing of now.
+    const FRESH_MS: u64 = 15_000;
+
+    pub fn is_fresh(&self, now: Time) -> bool {
+        now.since(self.counted).as_millis() as u64 <= Self::FRESH_MS
+    }
+
+    /// The word of the JSON contract.
+    pub fn source(&self) -> &'static str {
+        match self.at {
+            WaitsAt::Channel => "subscribers",
+            WaitsAt::Queue => "queue",
+        }
+    }
+
+    /// As a sentence with its numbers.
+    pub fn sentence(&self, now: Time) -> String {
+        let least = if self.at_least { "at least " } else { "" };
+        let who = match (self.at, self.count) {
+            (WaitsAt::Channel, 1) => format!("{least}1 process is subscribed to its channel"),
+            (WaitsAt::Channel, count) => format!("{least}{count} processes are subscribed to its channel"),
+            (WaitsAt::Queue, 1) => format!("{least}1 waiter stands in its queue"),
+            (WaitsAt::Queue, count) => format!("{least}{count} waiters stand in its queue"),
+        };
+        match now.since(self.counted).as_millis() as u64 {
+            0..4_000 => who,
+            ago => format!("{who}, {} ago", short_duration(ago)),
+        }
+    }
+}

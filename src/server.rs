@@ -1,0 +1,218 @@
+//! Facts about one node: what it is, how it is set up, and what of that can hurt locks.
+//!
+//! Every fact is asked for on its own terms: a command that is not permitted leaves its facts unknown and says why; it
+//! never fails the rest. Only a lost connection does. What to make of the facts is judged elsewhere (`doctor`).
+
+pub mod channels;
+pub mod client_list;
+mod clock;
+mod fact;
+mod flags;
+pub mod health;
+mod info;
+pub mod permissions;
+mod role;
+mod settings;
+mod version;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redis::aio::ConnectionLike;
+use redis::{FromRedisValue, RedisError, RedisResult, Value};
+
+pub use clock::ClockOffset;
+pub use fact::{Fact, refusal};
+pub use flags::{Coverage, EventFlags, Gap};
+pub use info::InfoText;
+pub use role::{Mode, Replica, Role, Upstream};
+pub use settings::{BufferLimit, Settings};
+pub use version::{Flavor, Product, Version};
+
+/// What one node told about itself.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ServerFacts {
+    pub product: Fact<Product>,
+    pub readiness: Fact<Readiness>,
+    pub mode: Fact<Mode>,
+    pub role: Fact<Role>,
+    pub run_id: Fact<String>,
+    pub uptime: Fact<Duration>,
+    pub memory: Fact<Memory>,
+    pub persistence: Fact<Persistence>,
+    pub clients: Fact<Clients>,
+    /// Keys in the database that was asked about.
+    pub keys: Fact<u64>,
+    pub settings: Settings,
+    pub clock: Fact<ClockOffset>,
+    /// The ACL user we are.
+    pub user: Fact<String>,
+}
+
+/// Whether the server serves at all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Readiness {
+    Ready,
+    /// Reading its data from disk, for about so much longer.
+    Loading {
+        left: Option<Duration>,
+    },
+    /// A script or function runs and keeps everybody else waiting.
+    Busy,
+}
+
+/// Whether an error code says that the server serves nobody for the moment: the same question is answered later.
+pub fn is_passing(code: &str) -> bool {
+    matches!(code, "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN")
+}
+
+/// Memory, and what happens when it runs out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Memory {
+    pub used: u64,
+    /// Zero: no limit.
+    pub max: u64,
+    pub policy: String,
+    /// Keys evicted since the server started.
+    pub evicted: Option<u64>,
+}
+
+/// What is on disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Persistence {
+    pub aof: bool,
+    /// The last write to the append-only file worked.
+    pub aof_ok: Option<bool>,
+    /// The last snapshot worked.
+    pub rdb_ok: Option<bool>,
+    /// Unix time of the last snapshot.
+    pub rdb_at_s: Option<i64>,
+    pub unsaved_changes: Option<u64>,
+}
+
+/// Connections, and how many there may be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Clients {
+    pub connected: u64,
+    pub max: Option<u64>,
+}
+
+/// Asks a node for all of it, in one round trip and a few more for the clock. `db` is the database whose keys are
+/// counted. An error means that the connection is lost, or was never let in.
+pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerFacts> {
+    let mut pipe = redis::pipe();
+    pipe.cmd("INFO").cmd("ACL").arg("WHOAMI");
+    for name in Settings::NAMES {
+        pipe.cmd("CONFIG").arg("GET").arg(name);
+    }
+    let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
+    let mut answers = answers.into_iter();
+    let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Nil));
+    let info = next();
+    // Without a login nothing can be known at all.
+    let info = match info {
+        Err(error) if error.code() == Some("NOAUTH") => return Err(error),
+        info => info,
+    };
+    let busy = matches!(&info, Err(error) if error.code() == Some("BUSY"));
+    let info = Fact::answered(info.and_then(read::<String>), "INFO");
+    let user = Fact::answered(next().and_then(read::<String>), "ACL WHOAMI");
+    let settings = Settings::from_answers(Settings::NAMES.map(|name| setting(name, next())));
+    let clock = match clock::measure(conn).await {
+        Err(error) if error.is_io_error() => return Err(error),
+        answer => Fact::answered(answer, "TIME"),
+    };
+    let mut facts = ServerFacts::read(&info, db, user, settings, clock);
+    if busy {
+        facts.readiness = Fact::Known(Readiness::Busy);
+    }
+    Ok(facts)
+}
+
+fn read<T: FromRedisValue>(value: Value) -> Result<T, RedisError> {
+    T::from_redis_value(value).map_err(RedisError::from)
+}
+
+fn setting(name: &str, answer: RedisResult<Value>) -> Fact<String> {
+    let answer = Fact::answered(answer.and_then(read::<HashMap<String, String>>), "CONFIG GET");
+    answer.and_then(|mut found| match found.remove(name) {
+        Some(text) => Fact::Known(text),
+        None => Fact::Unknown(format!("this server has no setting {name}")),
+    })
+}
+
+impl ServerFacts {
+    /// Puts together what the server answered. Pure.
+    pub fn read(
+        info: &Fact<String>,
+        db: i64,
+        user: Fact<String>,
+        settings: Settings,
+        clock: Fact<ClockOffset>,
+    ) -> ServerFacts {
+        let info = info.as_ref().map(|text| InfoText::parse(text));
+        ServerFacts {
+            product: field(&info, "redis_version", Product::from_info),
+            readiness: field(&info, "loading", readiness),
+            mode: field(&info, "redis_mode", Mode::from_info),
+            role: field(&info, "role", Role::from_info),
+            run_id: field(&info, "run_id", |info| info.text("run_id").map(String::from)),
+            uptime: field(&info, "uptime_in_seconds", |info| info.number("uptime_in_seconds").map(Duration::from_secs)),
+            memory: field(&info, "maxmemory_policy", memory),
+            persistence: field(&info, "aof_enabled", persistence),
+            clients: field(&info, "connected_clients", |info| {
+                Some(Clients { connected: info.number("connected_clients")?, max: info.number("maxclients") })
+            }),
+            keys: field(&info, "a section Keyspace", |info| keys(info, db)),
+            settings,
+            clock,
+            user,
+        }
+    }
+}
+
+fn field<T>(info: &Fact<InfoText<'_>>, name: &str, get: impl FnOnce(&InfoText<'_>) -> Option<T>) -> Fact<T> {
+    info.as_ref().and_then(|info| match get(info) {
+        Some(value) => Fact::Known(value),
+        None => Fact::Unknown(format!("INFO does not tell {name}")),
+    })
+}
+
+fn readiness(info: &InfoText<'_>) -> Option<Readiness> {
+    if info.flag("loading") == Some(true) || info.flag("async_loading") == Some(true) {
+        return Some(Readiness::Loading { left: info.number("loading_eta_seconds").map(Duration::from_secs) });
+    }
+    // A sentinel has no section Persistence and nothing to load.
+    let told = info.flag("loading").is_some() || Mode::from_info(info) == Some(Mode::Sentinel);
+    told.then_some(Readiness::Ready)
+}
+
+fn memory(info: &InfoText<'_>) -> Option<Memory> {
+    Some(Memory {
+        used: info.number("used_memory")?,
+        max: info.number("maxmemory")?,
+        policy: crate::base::text::visible(info.text("maxmemory_policy")?.as_bytes()),
+        evicted: info.number("evicted_keys"),
+    })
+}
+
+fn persistence(info: &InfoText<'_>) -> Option<Persistence> {
+    Some(Persistence {
+        aof: info.flag("aof_enabled")?,
+        aof_ok: info.text("aof_last_write_status").map(|status| status == "ok"),
+        rdb_ok: info.text("rdb_last_bgsave_status").map(|status| status == "ok"),
+        rdb_at_s: info.number("rdb_last_save_time"),
+        unsaved_changes: info.number("rdb_changes_since_last_save"),
+    })
+}
+
+/// An empty database is left out of the section.
+fn keys(info: &InfoText<'_>, db: i64) -> Option<u64> {
+    match info.part(&format!("db{db}"), "keys") {
+        Some(count) => count.parse().ok(),
+        None => info.has_section("Keyspace").then_some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! What a node is to the others: its mode, its role, and how far replicas are behind. Read from INFO; pure.
+
+use super::info::InfoText;
+
+/// How a server takes part in a topology.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Standalone,
+    Cluster,
+    Sentinel,
+}
+
+impl Mode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Standalone => "standalone",
+            Mode::Cluster => "cluster",
+            Mode::Sentinel => "sentinel",
+        }
+    }
+
+    pub fn from_info(info: &InfoText<'_>) -> Option<Mode> {
+        match info.text("redis_mode").or_else(|| info.text("server_mode"))? {
+            "standalone" => Some(Mode::Standalone),
+            "cluster" => Some(Mode::Cluster),
+            "sentinel" => Some(Mode::Sentinel),
+            _ => None,
+        }
+    }
+}
+
+/// A master with its replicas, or a replica with its master.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Role {
+    Master { replicas: Vec<Replica> },
+    Replica(Upstream),
+    Sentinel,
+}
+
+/// A replica as its master sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replica {
+    pub address: String,
+    pub online: bool,
+    /// Seconds since its last acknowledgement.
+    pub lag_s: Option<u64>,
+    /// Bytes of the replication stream it has not acknowledged.
+    pub behind: Option<u64>,
+}
+
+/// The master as its replica sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Upstream {
+    pub master: String,
+    pub link_up: bool,
+    /// Seconds since something came from the master.
+    pub silent_s: Option<u64>,
+    pub syncing: bool,
+}
+
+impl Role {
+    /// More replicas than this are counted, not listed.
+    const LISTED: usize = 64;
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Role::Master { .. } => "master",
+            Role::Replica(_) => "replica",
+            Role::Sentinel => "sentinel",
+        }
+    }
+
+    pub fn from_info(info: &InfoText<'_>) -> Option<Role> {
+        match info.text("role") {
+            Some("master") => Some(Role::Master { replicas: replicas(info) }),
+            Some("slave" | "replica") => Some(Role::Replica(upstream(info))),
+            _ if Mode::from_info(info) == Some(Mode::Sentinel) => Some(Role::Sentinel),
+            _ => None,
+        }
+    }
+}
+
+fn replicas(info: &InfoText<'_>) -> Vec<Replica> {
+    let count = info.number::<usize>("connected_slaves").unwrap_or(0).min(Role::LISTED);
+    let written = info.number::<u64>("master_repl_offset");
+    (0..count)
+        .map(|index| {
+            let part = |part: &str| info.part(&format!("slave{index}"), part);
+            let behind = written.zip(part("offset").and_then(|offset| offset.parse::<u64>().ok()));
+            Replica {
+                address: format!("{}:{}", shown(part("ip")), shown(part("port"))),
+                online: part("state") == Some("online"),
+                lag_s: part("lag").and_then(|lag| lag.parse().ok()),
+                behind: behind.map(|(written, offset)| written.saturating_sub(offset)),
+            }
+        })
+        .collect()
+}
+
+/// A server says what it likes.
+fn shown(part: Option<&str>) -> String {
+    part.map_or("?".into(), |part| crate::base::text::visible(part.as_bytes()))
+}
+
+fn upstream(info: &InfoText<'_>) -> Upstream {
+    Upstream {
+        master: format!("{}:{}", shown(info.text("master_host")), shown(info.text("master_port"))),
+        link_up: info.text("master_link_status") == Some("up"),
+        silent_s: info.number("master_last_io_seconds_ago"),
+        syncing: info.flag("master_sync_in_progress").unwrap_or(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_that_lags_is_seen_from_its_master() {
+        let info = InfoText::parse(
+            "role:master\r\nconnected_slaves:2\r\nslave0:ip=10.0.0.2,port=6380,state=online,offset=90,lag=0\r\n\
+             slave1:ip=10.0.0.3,port=6380,state=wait_bgsave,offset=0,lag=7\r\nmaster_repl_offset:100\r\n",
+        );
+        let Some(Role::Master { replicas }) = Role::from_info(&info) else { panic!() };
+        assert_eq!(replicas[0].behind, Some(10));
+        assert_eq!((replicas[1].online, replicas[1].lag_s), (false, Some(7)));
+    }
+
+    #[test]
+    fn a_replica_names_its_master() {
+        let info = InfoText::parse("role:slave\nmaster_host:10.0.0.1\nmaster_port:6379\nmaster_link_status:down\n");
+        let Some(Role::Replica(upstream)) = Role::from_info(&info) else { panic!() };
+        assert_eq!((upstream.master.as_str(), upstream.link_up, upstream.silent_s), ("10.0.0.1:6379", false, None));
+    }
+
+    #[test]
+    fn absurd_counts_stay_bounded() {
+        let info = InfoText::parse("role:master\nconnected_slaves:18446744073709551615\n");
+        let Some(Role::Master { replicas }) = Role::from_info(&info) else { panic!() };
+        assert!(replicas.len() <= Role::LISTED);
+    }
+}

@@ -1,0 +1,81 @@
+//! The few settings that decide what becomes of a lock, as CONFIG GET tells them. Pure parsing.
+
+use super::fact::Fact;
+use super::flags::EventFlags;
+
+/// The settings we ask for, each known or not.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// `notify-keyspace-events`.
+    pub events: Fact<EventFlags>,
+    /// `save`: the schedule of RDB snapshots, empty for none.
+    pub save: Fact<String>,
+    /// `appendfsync`: `always`, `everysec` or `no`.
+    pub appendfsync: Fact<String>,
+    /// `min-replicas-to-write`.
+    pub min_replicas: Fact<u64>,
+    /// The limits of a subscriber's output buffer.
+    pub pubsub_buffer: Fact<BufferLimit>,
+}
+
+/// When the server cuts off a client that does not read: at once over `hard`, after `soft_s` seconds over `soft`.
+/// Zero: never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BufferLimit {
+    pub hard: u64,
+    pub soft: u64,
+    pub soft_s: u64,
+}
+
+impl Settings {
+    pub const NAMES: [&'static str; 5] =
+        ["notify-keyspace-events", "save", "appendfsync", "min-replicas-to-write", "client-output-buffer-limit"];
+
+    /// From the answers to CONFIG GET, in the order of [`Settings::NAMES`].
+    pub fn from_answers(answers: [Fact<String>; 5]) -> Settings {
+        let [events, save, appendfsync, min_replicas, buffers] = answers;
+        Settings {
+            events: events.map(|text| EventFlags::parse(&text)),
+            save,
+            appendfsync,
+            min_replicas: min_replicas.and_then(|text| read(text.parse().ok(), &text)),
+            pubsub_buffer: buffers.and_then(|text| read(BufferLimit::of_pubsub(&text), &text)),
+        }
+    }
+}
+
+fn read<T>(value: Option<T>, text: &str) -> Fact<T> {
+    match value {
+        Some(value) => Fact::Known(value),
+        None => Fact::Unknown(format!("the server's answer {:?} makes no sense", crate::base::text::fit(text, 60))),
+    }
+}
+
+impl BufferLimit {
+    /// Reads `normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60`.
+    pub fn of_pubsub(text: &str) -> Option<BufferLimit> {
+        let mut words = text.split_whitespace().skip_while(|word| *word != "pubsub").skip(1);
+        let mut number = || words.next()?.parse().ok();
+        Some(BufferLimit { hard: number()?, soft: number()?, soft_s: number()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_subscribers_limit_is_found_among_the_others() {
+        let text = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60";
+        assert_eq!(BufferLimit::of_pubsub(text), Some(BufferLimit { hard: 33554432, soft: 8388608, soft_s: 60 }));
+        assert_eq!(BufferLimit::of_pubsub("normal 0 0 0 pubsub 1 2"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_panics(answers in prop::array::uniform5("\\PC{0,40}")) {
+            let _ = Settings::from_answers(answers.map(Fact::Known));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What is in force for this run: the command line, the environment and the config file, joined.
+//!
+//! [`Settings::resolve`] is the only place where they meet. It is pure: whatever comes from outside is in
+//! [`Outside`], so that tests can hand it in.
+
+mod access;
+pub mod cli;
+pub mod config;
+pub mod keys;
+mod login;
+mod protection;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::base::fault::Fault;
+use crate::base::glob::Glob;
+use crate::base::secret::Secret;
+use crate::dialects::Mapping;
+use crate::model::Tuning;
+use crate::settings::cli::{Environment, Global, PaceArg};
+use crate::topology::url::{Address, ServerUrl};
+use config::{Config, Target};
+pub use login::Login;
+use protection::Protection;
+pub use protection::{ReadOnly, places};
+
+/// The world beyond the arguments and the config file.
+pub struct Outside<'a> {
+    /// A variable as it is: it may be no text.
+    pub env: &'a dyn Fn(&str) -> Option<OsString>,
+    pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+    /// All that each address is known by; see [`places`].
+    pub places: &'a dyn Fn(&[&Address]) -> Vec<BTreeSet<String>>,
+    pub stdout_is_terminal: bool,
+}
+
+/// How much is said on stderr.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Talk {
+    /// Errors only.
+    Quiet,
+    Normal,
+    Verbose,
+    /// Everything.
+    Loud,
+}
+
+/// Files for TLS; only with a `rediss://` URL.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tls {
+    pub ca: Option<PathBuf>,
+    /// Certificate and key of our own.
+    pub client: Option<(PathBuf, PathBuf)>,
+    /// The server's certificate is not checked.
+    pub insecure: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The servers to look at; one, as long as sets of masters are not supported.
+    pub servers: Vec<ServerUrl>,
+    /// The target's name, where one was used.
+    pub target: Option<String>,
+    pub login: Login,
+    pub tls: Tls,
+    pub db: u32,
+    pub environment: Option<Environment>,
+    /// The patterns that replace those of the known libraries; empty without `--pattern`.
+    pub patterns: Vec<Glob>,
+    /// Patterns of the config and the target, beside those of the known libraries.
+    pub extra_patterns: Vec<Glob>,
+    pub mappings: Vec<Mapping>,
+    /// Locks that are never written.
+    pub protected: Vec<Glob>,
+    /// The thresholds of the verdicts and findings.
+    pub tuning: Tuning,
+    /// `None`: what the command thinks right.
+    pub pace: Option<PaceArg>,
+    pub color: bool,
+    pub ascii: bool,
+    pub talk: Talk,
+    /// Writing was asked for with `--write`.
+    pub write: bool,
+    /// Why every write is refused, where that is so.
+    pub read_only: Option<ReadOnly>,
+    /// What targets forbid that were not chosen but have this address, in a sentence.
+    pub protected_by: Option<String>,
+    pub config_file: Option<PathBuf>,
+    /// Keys of the console's commands, where they are not the usual ones.
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+impl Settings {
+    /// With the real environment, files and terminal.
+    pub fn load(cli: &Global) -> Result<Settings, Fault> {
+        use std::io::IsTerminal;
+        let config = Config::load(cli.config.as_deref())?;
+        let outside = Outside {
+            env: &|name| std::env::var_os(name),
+            read: &|path| std::fs::read_to_string(path),
+            places: &places,
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+        };
+        Settings::resolve(cli, &outside, &config)
+    }
+
+    pub fn resolve(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<Settings, Fault> {
+        let (servers, target_name) = servers(cli, outside, config)?;
+        let nothing = Target::default();
+        let target = match &target_name {
+            Some(name) => config.target(name)?,
+            None => &nothing,
+        };
+        let server = match servers.as_slice() {
+            [one] => one,
+            _ => {
+                return Err(Fault::usage(
+                    "more than one server (a Redlock set) is not supported yet; give a single --url",
+                ));
+            }
+        };
+        let addresses: Vec<&Address> = servers.iter().map(|server| &server.address).collect();
+        let protection = Protection::of(cli, outside, config, target_name.as_deref(), &addresses);
+        if let (true, Some(ReadOnly::Target(name))) = (cli.write, &protection.read_only) {
+            return Err(Fault::finding(format!(
+                "the target {name:?} is marked read_only in the config; leave out --write"
+            )));
+        }
+        Ok(Settings {
+            login: Login::of(cli, outside, server, target)?,
+            tls: tls(cli, outside, server, target)?,
+            db: server.db,
+            environment: protection.environment,
+            patterns: cli.patterns.iter().map(|text| Glob::new(text).map_err(usage)).collect::<Result<_, _>>()?,
+            extra_patterns: config.patterns.iter().chain(&target.patterns).cloned().collect(),
+            mappings: mappings(cli, config)?,
+            protected: protection.protected,
+            tuning: config::tuned(config.findings.iter().chain(&target.findings)),
+            pace: cli.pace.or(target.pace),
+            color: color(cli, outside),
+            ascii: cli.ascii,
+            talk: talk(cli),
+            write: cli.write,
+            read_only: protection.read_only,
+            protected_by: protection.told,
+            config_file: config.file.clone(),
+            keys: config.keys.clone(),
+            target: target_name,
+            servers,
+        })
+    }
+}
+
+/// Which servers, and by which target: the more explicit wins.
+fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<ServerUrl>, Option<String>), Fault> {
+    if !cli.urls.is_empty() {
+        let urls = cli.urls.iter().map(|text| ServerUrl::parse(text));
+        return Ok((urls.collect::<Result<_, _>>()?, None));
+    }
+    if let Some(name) = &cli.target {
+        return Ok((config.target(name)?.urls.clone(), Some(name.clone())));
+    }
+    for variable in ["LOCKSCOPE_URL", "REDIS_URL"] {
+        if let Some(text) = set(outside, variable)? {
+            return Ok((vec![ServerUrl::parse(&text).map_err(|fault| fault.at(variable))?], None));
+        }
+    }
+    if let Some(name) = &config.default_target {
+        return Ok((config.target(name)?.urls.clone(), Some(name.clone())));
+    }
+    Ok((vec![ServerUrl::parse(DEFAULT_URL)?], None))
+}
+
+/// An environment variable that is set to something.
+fn set(outside: &Outside<'_>, variable: &str) -> Result<Option<String>, Fault> {
+    let Some(value) = (outside.env)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
+    // What can't be read is not taken for something that was not set.
+    let no_text = |_| Fault::usage(format!("{variable} is no UTF-8 text; set it anew, or unset it"));
+    value.into_string().map(Some).map_err(no_text)
+}
+
+fn first_line(outside: &Outside<'_>, path: &Path) -> Result<Secret, Fault> {
+    let text = (outside.read)(&home(outside, path))
+        .map_err(|why| Fault::usage(format!("can't read the password file {}: {why}", path.display())))?;
+    match text.lines().next() {
+        Some(line) if !line.is_empty() => Ok(Secret::new(line)),
+        _ => Err(Fault::usage(format!(
+            "the password file {} has nothing in its first line, where the password belongs",
+            path.display()
+        ))),
+    }
+}
+
+/// `~/` stands for the home directory; a shell does this for arguments, nobody does it for the config.
+fn home(outside: &Outside<'_>, path: &Path) -> PathBuf {
+    let Ok(rest) = path.strip_prefix("~") else { return path.to_path_buf() };
+    // A path need not be text.
+    match (outside.env)("HOME").filter(|home| !home.is_empty()) {
+        Some(home) => Path::new(&home).join(rest),
+        None => path.to_path_buf(),
+    }
+}
+
+fn tls(cli: &Global, outside: &Outside<'_>, server: &ServerUrl, target: &Target) -> Result<Tls, Fault> {
+    let asked = [&cli.tls_ca, &cli.tls_cert, &cli.tls_key].into_iter().any(Option::is_some) || cli.insecure;
+    if asked && !server.tls {
+        return Err(Fault::usage(format!(
+            "--tls-ca, --tls-cert, --tls-key and --insecure need a rediss:// URL, and {server} is not one"
+        )));
+    }
+    let pick = |ours: &Option<PathBuf>, theirs: &Option<PathBuf>| {
+        ours.as_ref().or(theirs.as_ref()).map(|path| home(outside, path))
+    };
+    let client = match (pick(&cli.tls_cert, &target.tls_cert), pick(&cli.tls_key, &target.tls_key)) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        _ => {
+            return Err(Fault::usage(
+                "a client certificate and its key go together; give both --tls-cert and --tls-key",
+            ));
+        }
+    };
+    let insecure = cli.insecure || server.insecure || target.tls_insecure;
+    Ok(Tls { ca: pick(&cli.tls_ca, &target.tls_ca), client, insecure })
+}
+
+fn mappings(cli: &Global, config: &Config) -> Result<Vec<Mapping>, Fault> {
+    // The first mapping that matches a key decides, so those of the command line come first.
+    let ours = cli.dialects.iter().map(|text| Mapping::parse(text).map_err(usage));
+    ours.chain(config.mappings.iter().cloned().map(Ok)).collect()
+}
+
+fn color(cli: &Global, outside: &Outside<'_>) -> bool {
+    let is = |variable: &str| (outside.env)(variable).filter(|value| !value.is_empty());
+    let dumb = is("TERM").is_some_and(|term| term == "dumb");
+    outside.stdout_is_terminal && !cli.no_color && !dumb && is("NO_COLOR").is_none()
+}
+
+fn talk(cli: &Global) -> Talk {
+    match (cli.quiet, cli.verbose) {
+        (true, _) => Talk::Quiet,
+        (false, 0) => Talk::Normal,
+        (false, 1) => Talk::Verbose,
+        (false, _) => Talk::Loud,
+    }
+}
+
+fn usage(why: impl ToString) -> Fault {
+    Fault::usage(why.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! From the settings to what is needed to reach a server and to write there: the endpoint and the gate.
+
+use std::path::Path;
+
+use redis::{ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, TlsCertificates};
+
+use super::{Login, ReadOnly, Settings, Tls};
+use crate::actions::Gate;
+use crate::base::fault::Fault;
+use crate::topology::Endpoint;
+use crate::topology::url::Address;
+
+impl Settings {
+    /// The gate of a command, whose very name is the consent to write.
+    pub fn gate(&self) -> Gate {
+        let read_only = self.read_only.as_ref().map(|why| match why {
+            ReadOnly::Asked => "this is read-only, by --read-only; nothing was written".to_string(),
+            ReadOnly::Target(name) => format!(
+                "this is read-only: the target {name:?} has this address and is marked read_only in the config; \
+                 nothing was written"
+            ),
+        });
+        Gate::new(read_only, self.protected.clone())
+    }
+
+    /// Everything that a connection to the server needs.
+    pub fn endpoint(&self) -> Result<Endpoint, Fault> {
+        let server = self.servers.first().ok_or_else(|| Fault::usage("no server was given; use --url"))?;
+        let shown = server.shown();
+        let addr = match &server.address {
+            Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
+            Address::Tcp { host, port } if server.tls => ConnectionAddr::TcpTls {
+                host: host.clone(),
+                port: *port,
+                insecure: self.tls.insecure,
+                tls_params: None,
+            },
+            Address::Tcp { host, port } => ConnectionAddr::Tcp(host.clone(), *port),
+        };
+        let mut login = RedisConnectionInfo::default().set_db(i64::from(self.db));
+        login = match &self.login {
+            Login::Default => login,
+            Login::Password(password) => login.set_password(password.reveal()),
+            Login::User { name, password } => login.set_username(name).set_password(password.reveal()),
+        };
+        let info =
+            addr.into_connection_info().map_err(|error| Fault::from_redis(&error, &shown))?.set_redis_settings(login);
+        let tls = if server.tls { Some(certificates(&self.tls)?) } else { None };
+        if server.tls {
+            // Where another part of the process has chosen one already, that one stays.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        Ok(Endpoint { shown, info, tls })
+    }
+}
+
+fn certificates(tls: &Tls) -> Result<TlsCertificates, Fault> {
+    let client_tls = match &tls.client {
+        Some((cert, key)) => Some(ClientTlsConfig { client_cert: read(cert)?, client_key: read(key)? }),
+        None => None,
+    };
+    let root_cert = tls.ca.as_deref().map(read).transpose()?;
+    Ok(TlsCertificates { client_tls, root_cert })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Fault> {
+    std::fs::read(path)
+        .map_err(|why| Fault::usage(format!("could not read the certificate file {}: {why}", path.display())))
+}

@@ -1,0 +1,378 @@
+//! The command line: options and commands as clap reads them, nothing more.
+//!
+//! What the options mean together with the environment and the config is decided in [`settings`](crate::settings).
+//! URLs, filters and patterns stay text here: their own parsers know better sentences, and clap would echo a URL with
+//! its password.
+
+mod values;
+mod writing;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
+
+use crate::base::fault::{Fault, quiet_pipe, shown};
+use crate::base::talk;
+use crate::base::text;
+use crate::base::time::duration;
+use crate::model::Column;
+pub use values::{Environment, LockKind, OnLost, PaceArg};
+pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
+
+#[derive(Parser, Debug)]
+#[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
+#[command(after_help = "Without a command the console opens.\n\
+    Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
+    Exit codes: 0 fine, 1 finding or refused, 2 wrong usage, 3 could not connect, not permitted, or lost the server.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Global {
+    /// Server: redis://, rediss:// (TLS), unix:// [default: $LOCKSCOPE_URL, $REDIS_URL, redis://127.0.0.1:6379]
+    #[arg(short, long = "url", value_name = "URL", global = true, help_heading = "Server")]
+    pub urls: Vec<String>,
+    /// A named target of the config file, instead of a URL
+    #[arg(short, long, value_name = "NAME", global = true, conflicts_with = "urls", help_heading = "Server")]
+    pub target: Option<String>,
+    /// ACL user to log in as
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Server")]
+    pub user: Option<String>,
+    /// File with the password in its first line [else: $LOCKSCOPE_PASSWORD]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub password_file: Option<PathBuf>,
+    /// Certificate of the CA that signed the server's (PEM)
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub tls_ca: Option<PathBuf>,
+    /// Client certificate (PEM)
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of the client certificate (PEM)
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub tls_key: Option<PathBuf>,
+    /// Do not check the server's certificate
+    #[arg(long, global = true, help_heading = "Server")]
+    pub insecure: bool,
+    /// What kind of place the server is; prod asks more before it lets anything happen
+    #[arg(long, value_name = "ENV", global = true, help_heading = "Server")]
+    pub env: Option<Environment>,
+
+    /// Where locks live, as a Redis glob; replaces the patterns of all known libraries
+    #[arg(short, long = "pattern", value_name = "GLOB", global = true, help_heading = "Locks")]
+    pub patterns: Vec<String>,
+    /// Read the keys under GLOB as locks of this library, for example redsync='job:*'
+    #[arg(long = "dialect", value_name = "NAME=GLOB", global = true, help_heading = "Locks")]
+    pub dialects: Vec<String>,
+    /// Share of the server's time that scanning may take: fast, polite (10%) or N%
+    #[arg(long, value_name = "PACE", global = true, help_heading = "Locks")]
+    pub pace: Option<PaceArg>,
+
+    /// Allow writing to the server
+    #[arg(long, global = true, help_heading = "Safety")]
+    pub write: bool,
+    /// Refuse every write, whatever the command
+    #[arg(long, global = true, conflicts_with = "write", help_heading = "Safety")]
+    pub read_only: bool,
+
+    /// Config file [default: lockscope/config.toml in the XDG config directory]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "General")]
+    pub config: Option<PathBuf>,
+    /// No colours [also: $NO_COLOR, or output that is no terminal]
+    #[arg(long, global = true, help_heading = "General")]
+    pub no_color: bool,
+    /// ASCII only
+    #[arg(long, global = true, help_heading = "General")]
+    pub ascii: bool,
+    /// No talk on stderr but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "General")]
+    pub quiet: bool,
+    /// More talk on stderr; twice for even more
+    #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "General")]
+    pub verbose: u8,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// List the locks, worst first
+    #[command(after_help = "Example: lockscope ls --filter 'state:no-ttl or ttl<5s' --observe 20s --json")]
+    Ls(Ls),
+    /// Everything about one lock
+    #[command(after_help = "Example: lockscope show lock:order:8841\n\
+        Bytes that can't be typed are written as ls shows them: \\x00, \\n, \\u{1b}, and \\\\ for a backslash.")]
+    Show(Show),
+    /// One line for each change of a lock, as it happens
+    #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json")]
+    Watch(Watch),
+    /// How hard each lock is wanted: who waits, attempts and failures, the hardest first
+    #[command(after_help = "Example: lockscope contention --for 20s --monitor\n\
+        Without --monitor only those who wait are counted. MONITOR shows the server's every command and lowers the \
+        throughput of a busy one by a third while it runs; it runs in bursts of a second with a second between them, at \
+        most ten seconds in all, and nothing of it is kept but what is done to locks. 4.2~m ±0.6: sampled, and within that \
+        margin nineteen times in twenty; 4.2=c: each one counted; ?: not known.")]
+    Contention(Contention),
+    /// Find keyspaces that look like locks, with the patterns to use
+    #[command(after_help = "Example: lockscope discover -u redis://cache:6379 --sample 1000000")]
+    Discover(Discover),
+    /// Check the server's settings and permissions, with the fix for each hazard
+    #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
+    Doctor(Doctor),
+    /// Free a lock, if it is still held by the holder that you saw
+    #[command(
+        after_help = "Example: lockscope release lock:order:8841 --holder 9c1e0b7a --reason 'worker-7 is gone'\n\
+        It compares the holder and frees the lock in one step, wakes the waiters of the lock's library, writes down what\n\
+        was done (lockscope audit), and keeps what was freed (lockscope undo).\n\
+        Many at once: lockscope release --filter 'state:stalled and lib:redisson', a dry run unless --yes."
+    )]
+    Release(Release),
+    /// Give a lock more time, or a lock without a TTL a time at all
+    #[command(after_help = "Example: lockscope extend lock:nightly --holder worker-7 --ttl 10m")]
+    Extend(Extend),
+    /// Put back what was freed, if its place is still free and nobody held it since
+    #[command(after_help = "Example: lockscope undo\n\
+        Without an ID it is the last thing that you did on this target, and nothing before it.\n\
+        It needs --unwatched in scripts, since nobody watched whether others held the lock in between, and --force where\n\
+        the answer to the release was lost, or the server was restarted or is another one since.")]
+    Undo(Undo),
+    /// What was done with lockscope on this machine: by whom, when, why
+    #[command(after_help = "Example: lockscope audit --json | jq 'select(.outcome == \"done\")'")]
+    Audit(Audit),
+    /// Take a test lock: leave it there, hold it, or run a command under it
+    #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
+        Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
+        LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
+        one ended it). It does not inherit LOCKSCOPE_PASSWORD, nor the password in LOCKSCOPE_URL. 1: the lock was not \
+        obtained, or lost.\n\
+        If lockscope itself is killed, the command and all in its process group are ended, by SIGTERM and after --grace \
+        by SIGKILL, unless --on-lost warn. What has left the group (setsid, a daemon) runs on; for a command \
+        on a terminal this takes Linux.")]
+    Acquire(Acquire),
+    /// A canary lock: how long acquire, renew and release take, and whether renewals are late or lost
+    #[command(after_help = "Example: lockscope probe --for 5m --ttl 3s -u redis://cache:6379\n\
+        It takes a test lock, renews it three times and gives it back, again and again, with the scripts that \
+        applications use, and goes on when the server pauses or restarts. Ctrl-C ends it early. 1: the lock was lost, or \
+        somebody else has it; 3: the server could not be reached, or was away at the end.")]
+    Probe(Probe),
+    /// The Lua scripts with their SHA1, ready for an application
+    #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
+    Scripts(Scripts),
+    /// A private server with a simulated fleet of lock users, and the console on it
+    #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
+        It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
+    Demo(Demo),
+    /// Version, paths, libraries and settings in use
+    #[command(after_help = "Example: lockscope info --target orders")]
+    Info,
+    /// Shell completions on stdout
+    #[command(
+        after_help = "Example: lockscope completions bash > ~/.local/share/bash-completion/completions/lockscope"
+    )]
+    Completions { shell: clap_complete::Shell },
+    /// The manual page on stdout
+    #[command(after_help = "Example: lockscope man ls | man -l -")]
+    Man {
+        /// The command to describe [default: lockscope as a whole]
+        #[arg(value_name = "COMMAND")]
+        page: Option<String>,
+    },
+    /// The config file
+    #[command(after_help = "Example: lockscope config template > ~/.config/lockscope/config.toml")]
+    Config {
+        #[command(subcommand)]
+        what: ConfigCommand,
+    },
+}
+
+impl Command {
+    /// Whether it reads or writes what is on record of the actions.
+    pub fn keeps_records(&self) -> bool {
+        use Command::{Acquire, Audit, Extend, Probe, Release, Undo};
+        matches!(self, Release(_) | Extend(_) | Undo(_) | Audit(_) | Acquire(_) | Probe(_))
+    }
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Ls {
+    /// Only locks that match, for example 'state:no-ttl and not lib:shedlock'
+    #[arg(short, long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Order by this column [default: worst state first, then held longest]
+    #[arg(short, long, value_name = "COLUMN")]
+    pub sort: Option<Column>,
+    /// At most so many locks
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Watch that long before printing, so that ages and renewals are known
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub observe: Option<Duration>,
+    /// One JSON document
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// CSV with a header
+    #[arg(long)]
+    pub csv: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Show {
+    /// The lock's key; one that begins with '-' goes after --
+    pub key: String,
+    /// Watch that long before printing, so that its age, renewals and past holds are known
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub observe: Option<Duration>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Watch {
+    /// Only locks that match
+    #[arg(short, long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Stop after that long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Contention {
+    /// Look for that long
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub duration: Duration,
+    /// Sample attempts and failures with MONITOR, which slows a busy server down
+    #[arg(long)]
+    pub monitor: bool,
+    /// Only locks that match
+    #[arg(short, long, value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Discover {
+    /// Look at the names of at most so many keys
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub sample: u64,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Demo {
+    /// No console: watch for a while and print what was seen
+    #[arg(long)]
+    pub headless: bool,
+    /// Stop after that long [default: 20s without the console, else when you quit]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// The same seed plays the same fleet
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The server program to start [default: redis-server or valkey-server on the PATH]
+    #[arg(long, value_name = "PATH")]
+    pub server: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Doctor {
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum ConfigCommand {
+    /// A config file with every key explained, on stdout
+    #[command(after_help = "Example: lockscope config template > ~/.config/lockscope/config.toml")]
+    Template,
+}
+
+/// Why there is no command to run: help was asked for, or the command line is wrong.
+#[derive(Debug)]
+pub struct Early {
+    pub text: String,
+    /// 0 for help and version, which belong on stdout, else 2.
+    pub exit_code: u8,
+}
+
+impl Early {
+    /// Prints it where it belongs; the exit code comes back.
+    pub fn print(&self) -> Result<u8, Fault> {
+        if self.exit_code == 0 {
+            let mut out = io::stdout().lock();
+            quiet_pipe(out.write_all(self.text.as_bytes()).and_then(|()| out.flush()))?;
+        } else {
+            talk::say_all(&self.text);
+        }
+        Ok(self.exit_code)
+    }
+}
+
+impl Cli {
+    /// Reads the arguments, the program's name first.
+    pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Early> {
+        let args: Vec<OsString> = args.into_iter().collect();
+        Cli::try_parse_from(&args).map_err(|why| {
+            let mut text = why.render().to_string();
+            // clap quotes what it does not understand, and that may be a URL in the wrong place, or the half of one.
+            let may_be_url = |arg: &&str| arg.contains("://") || arg.contains('@') && arg.contains(':');
+            for arg in args.iter().filter_map(|arg| arg.to_str()).filter(may_be_url) {
+                text = text.replace(arg, &shown(arg));
+            }
+            match why.kind() {
+                _ if !why.use_stderr() => Early { text, exit_code: 0 },
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Early { text, exit_code: 2 },
+                _ => Early { text: format!("lockscope: {}\n", sentence(&text)), exit_code: 2 },
+            }
+        })
+    }
+}
+
+/// What clap says in paragraphs, as one line: what is wrong, and its tips. The usage it adds is what `--help` is for.
+fn sentence(said: &str) -> String {
+    let mut parts = said.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    let wrong = parts.next().unwrap_or_default();
+    let mut line = wrong.trim_start_matches("error: ").to_string();
+    for tip in parts.filter_map(|part| part.strip_prefix("tip: ").map(String::from)) {
+        line.push_str(&format!("; {tip}"));
+    }
+    line.push_str("; 'lockscope --help' tells more");
+    text::visible(line.as_bytes())
+}
+
+/// Writes the completions for a shell.
+pub fn write_completions(shell: clap_complete::Shell, out: &mut impl Write) -> io::Result<()> {
+    // The generator panics when its writer fails; a reader that leaves early must not.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "lockscope", &mut script);
+    out.write_all(&script)
+}
+
+/// Writes the manual page of the program, or of one command; `None` where there is no such command.
+pub fn write_man(page: Option<&str>, out: &mut impl Write) -> Option<io::Result<()>> {
+    let mut root = Cli::command();
+    root.build();
+    let command = match page {
+        None => root,
+        Some(name) => root.find_subcommand(name)?.clone(),
+    };
+    Some(clap_mangen::Man::new(command).render(out))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Reads what a write will be compared with, once an operator has asked for one: long values whole, the end of each
+//! lease by the server's clock, and who may wait where the library is a guess.
+//!
+//! Nothing is judged here, and nothing written. Every answer is bounded: no more of a value is fetched than is compared.
+
+use redis::aio::ConnectionLike;
+use redis::{RedisResult, Value};
+
+use super::ask::{Answers, ask_listeners};
+use super::blocked::Clients;
+use super::{Count, Listeners};
+use crate::base::time::{Time, Ttl};
+use crate::dialects::counter;
+use crate::lock::RawValue;
+use crate::model::guesses;
+use crate::model::proof::LARGEST;
+use crate::model::{End, LockView, Whole};
+
+/// As many locks as are asked about at once.
+const BATCH: usize = 100;
+/// Two readings of one end may differ by so much: clocks have a grain, and move on inside a script.
+const GRAIN_MS: i64 = 10;
+
+/// Fills in the proofs. An error means that the connection is lost; the locks without a proof keep none.
+pub async fn prove(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+    for batch in locks.chunks_mut(BATCH) {
+        read_ends(conn, batch).await?;
+        read_listeners(conn, batch).await?;
+        for lock in batch.iter_mut() {
+            lock.proof.value = read_whole(conn, lock).await?;
+        }
+    }
+    if locks.iter().any(guesses::may_be_popped) {
+        let blocked = any_blocked(conn).await?;
+        locks.iter_mut().for_each(|lock| lock.proof.blocked = Some(blocked));
+    }
+    Ok(())
+}
+
+/// In whatever command: only where there is nobody at all can nobody wait. What is not told may be so.
+async fn any_blocked(conn: &mut impl ConnectionLike) -> RedisResult<bool> {
+    let mut pipe = redis::pipe();
+    pipe.cmd("INFO").arg("clients");
+    let info = Answers::to(conn, pipe).await?.read::<String>();
+    Ok(info.ok().and_then(|info| Clients::parse(&info)).is_none_or(Clients::any_blocked))
+}
+
+async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+    let mut pipe = redis::pipe();
+    pipe.cmd("TIME");
+    for lock in locks.iter() {
+        pipe.cmd("PTTL").arg(lock.key.as_bytes());
+    }
+    pipe.cmd("TIME");
+    let mut answers = Answers::to(conn, pipe).await?;
+    let time = |answer: RedisResult<(i64, i64)>| answer.ok().and_then(|(s, micros)| Time::of_server(s, micros));
+    let before = time(answers.read());
+    let left: Vec<RedisResult<i64>> = locks.iter().map(|_| answers.read()).collect();
+    let (Some(before), Some(after)) = (before, time(answers.read())) else { return Ok(()) };
+    for (lock, left) in locks.iter_mut().zip(left) {
+        // What is shown is what is compared.
+        (lock.proof.end, lock.ttl) = match left.ok().and_then(Ttl::of_pttl) {
+            Some(Ttl::Never) => (Some(End::Never), Ttl::Never),
+            Some(Ttl::In(left)) => {
+                let within = after.since(before).as_millis() as i64 + GRAIN_MS;
+                (Some(End::At { ms: (before + left).0, within }), Ttl::In(left))
+            }
+            None => (None, lock.ttl),
+        };
+    }
+    Ok(())
+}
+
+/// Whether somebody listens for permits where the value may be a count of them.
+async fn read_listeners(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+    let numbers: Vec<&mut LockView> = locks.iter_mut().filter(|lock| counter::number(&lock.value).is_some()).collect();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let channels: Vec<Vec<u8>> = numbers.iter().map(|lock| counter::channel(lock.key.as_bytes())).collect();
+    let mut pipe = redis::pipe();
+    ask_listeners(&mut pipe, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let listeners: Listeners = Answers::to(conn, pipe).await?.listeners(false);
+    for (place, lock) in numbers.into_iter().enumerate() {
+        lock.proof.counted_on = match listeners.on(place).0 {
+            Count::Exactly(count) | Count::AtLeast(count) | Count::AtMost(count) => count,
+            Count::Unknown(_) => 0,
+        };
+    }
+    Ok(())
+}
+
+async fn read_whole(conn: &mut impl ConnectionLike, lock: &LockView) -> RedisResult<Whole> {
+    let RawValue::Str { head, len } = &lock.value else { return Ok(Whole::NotAsked) };
+    if lock.value.is_whole() || *len > LARGEST {
+        return Ok(Whole::NotAsked);
+    }
+    let mut pipe = redis::pipe();
+    pipe.cmd("GETRANGE").arg(lock.key.as_bytes()).arg(0).arg(LARGEST);
+    Ok(match Answers::to(conn, pipe).await?.value() {
+        Ok(Value::BulkString(value)) if value.len() as u64 == *len && value.starts_with(head) => {
+            Whole::Sha1(sha1_smol::Sha1::from(&value).digest().to_string())
+        }
+        Ok(_) => Whole::Unknown("it changed while we looked; look again".into()),
+        Err(error) => Whole::Unknown(format!("it could not be read: {error}")),
+    })
+}

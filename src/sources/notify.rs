@@ -1,0 +1,195 @@
+//! Learns of changes as they happen: by keyspace notifications where they are on, else by client-side caching
+//! broadcasts, else by polling.
+//!
+//! [`follow`] runs for as long as somebody listens: it connects, chooses the best source the server offers, reports
+//! [`Signal::Up`] with the source in use, and after a lost connection [`Signal::Down`] and then tries again, waiting
+//! longer each time. It never changes the server's configuration. Whoever listens must resync on each `Up`.
+
+mod guard;
+mod keyspace;
+mod prefixes;
+mod tracking;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisResult;
+use tokio::sync::{mpsc, watch};
+
+use crate::base::clock::Clock;
+use crate::base::text;
+use crate::base::time::Time;
+use crate::dialects::Recogniser;
+use crate::lock::Key;
+use crate::model::{EventBatch, Source};
+use crate::server::{self, Coverage, Gap, Readiness};
+use crate::topology::{Node, ServerConnection};
+
+use guard::Guard;
+pub use prefixes::Prefixes;
+
+/// What a source says.
+#[derive(Debug)]
+pub enum Signal {
+    /// From here on changes are told by this source. `note`: what is missing, and how to get it.
+    Up {
+        source: Source,
+        note: Option<String>,
+        at: Time,
+    },
+    Events(EventBatch),
+    /// These keys changed, nobody says how.
+    Touched {
+        keys: Vec<Key>,
+        at: Time,
+    },
+    /// Every key may be gone or another one.
+    Flushed {
+        at: Time,
+    },
+    /// So many events could not be taken in.
+    Overflow {
+        at: Time,
+        lost: u64,
+    },
+    Down {
+        why: String,
+        retry_in: Duration,
+        at: Time,
+    },
+}
+
+/// What following a node takes.
+pub struct Follower {
+    pub node: Node,
+    pub recogniser: Arc<Recogniser>,
+    pub clock: Clock,
+    pub out: mpsc::Sender<Signal>,
+    /// Prefixes of locks known so far, for tracking: patterns that begin with a wildcard have none of their own.
+    pub known: watch::Receiver<Prefixes>,
+}
+
+/// How often a lesser source looks whether a better one has been permitted.
+const LOOK_FOR_BETTER: Duration = Duration::from_secs(30);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+
+/// Why following ended for now.
+enum Ended {
+    /// Nobody listens any more.
+    Unheard,
+    /// Another source may be better now.
+    Choose,
+}
+
+/// Follows the node until nobody listens any more.
+pub async fn follow(mut follower: Follower) {
+    let mut retry = FIRST_RETRY;
+    loop {
+        let began = tokio::time::Instant::now();
+        match follower.once().await {
+            Ok(Ended::Unheard) => return,
+            Ok(Ended::Choose) => retry = FIRST_RETRY,
+            Err(error) => {
+                if began.elapsed() > LONGEST_RETRY {
+                    retry = FIRST_RETRY;
+                }
+                let down = Signal::Down { why: text::said(&error), retry_in: retry, at: follower.clock.now() };
+                if follower.out.send(down).await.is_err() {
+                    return;
+                }
+                tokio::time::sleep(retry).await;
+                retry = (retry * 2).min(LONGEST_RETRY);
+            }
+        }
+    }
+}
+
+impl Follower {
+    async fn once(&mut self) -> RedisResult<Ended> {
+        let mut control = self.node.connect().await?;
+        let facts = server::ask(&mut control, self.node.db).await?;
+        let not_now = match facts.readiness.known() {
+            Some(Readiness::Loading { .. }) => Some("the server is loading its data"),
+            Some(Readiness::Busy) => Some("the server is busy with a script"),
+            Some(Readiness::Ready) | None => None,
+        };
+        if let Some(why) = not_now {
+            return Err(std::io::Error::other(why).into());
+        }
+        let product = facts.product.known();
+        let note = match facts.settings.events.known() {
+            Some(flags) => match flags.covers_locks(product) {
+                Coverage::Full => None,
+                coverage => {
+                    let note = missing(&coverage, &flags.wanted(product));
+                    if !coverage.is_enough() {
+                        return self.lesser(control, note).await;
+                    }
+                    Some(note)
+                }
+            },
+            None => {
+                let note = "whether notifications are on can't be asked: CONFIG GET is not permitted".to_string();
+                return self.lesser(control, note).await;
+            }
+        };
+        match keyspace::subscribe(&self.node, self.recogniser.patterns()).await {
+            Ok(subscriber) => self.by_notifications(subscriber, control, note).await,
+            Err(error) if error.code() == Some("NOPERM") => {
+                self.lesser(control, "subscribing to keyspace events is not permitted by the ACL".into()).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tracking where the server has it and permits it, else polling.
+    async fn lesser(&mut self, control: ServerConnection, note: String) -> RedisResult<Ended> {
+        let prefixes = self.prefixes();
+        match tracking::start(&self.node, &prefixes).await {
+            Ok(tracker) => self.by_tracking(tracker, note).await,
+            Err(error) if error.code().is_some() => {
+                let why = server::refusal(&error, "CLIENT TRACKING");
+                let note = format!("{note}; client-side caching can't be used either: {why}");
+                self.by_polling(control, note).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn by_polling(&mut self, control: ServerConnection, note: String) -> RedisResult<Ended> {
+        let guard = Guard::post(control).await?;
+        if !self.is_up(Source::Scan, Some(note)).await {
+            return Ok(Ended::Unheard);
+        }
+        tokio::select! {
+            ended = guard.watch(self.clock, self.out.clone()) => ended,
+            _ = tokio::time::sleep(LOOK_FOR_BETTER) => Ok(Ended::Choose),
+        }
+    }
+
+    /// Tells that the source stands; whether anybody listens.
+    async fn is_up(&self, source: Source, note: Option<String>) -> bool {
+        self.out.send(Signal::Up { source, note, at: self.clock.now() }).await.is_ok()
+    }
+
+    /// The literal prefixes of the patterns, and those of the locks known by now.
+    fn prefixes(&mut self) -> Prefixes {
+        let mut prefixes = self.known.borrow_and_update().clone();
+        for glob in self.recogniser.patterns().iter() {
+            prefixes.add(&glob.literal_prefix());
+        }
+        prefixes
+    }
+}
+
+fn missing(coverage: &Coverage, wanted: &str) -> String {
+    let fix = format!("turn it on with: CONFIG SET notify-keyspace-events '{wanted}'");
+    match coverage {
+        Coverage::Partial(gaps) => {
+            let lost: Vec<&str> = gaps.iter().map(|gap: &Gap| gap.lost).collect();
+            format!("notify-keyspace-events does not tell {}; {fix}", lost.join(", nor "))
+        }
+        _ => format!("notify-keyspace-events is off; {fix}"),
+    }
+}

@@ -1,0 +1,145 @@
+//! Stands guard beside an event stream: notices what no event tells.
+//!
+//! FLUSHDB, FLUSHALL and SWAPDB fire no event, but the server counts their calls; notifications that are turned on or
+//! off are not told either. The same questions, asked each second, also notice a server that went silent without
+//! closing the connection. What may not be asked is asked only once.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue, RedisResult, cmd};
+use tokio::sync::mpsc;
+
+use super::{Ended, Signal};
+use crate::base::clock::Clock;
+use crate::server::InfoText;
+use crate::topology::ServerConnection;
+
+const EVERY: Duration = Duration::from_secs(1);
+const SETTING: &str = "notify-keyspace-events";
+
+pub(super) struct Guard {
+    conn: ServerConnection,
+    marks: Marks,
+}
+
+/// What is compared from second to second.
+#[derive(Clone, PartialEq, Debug)]
+struct Marks {
+    flushes: Flushes,
+    /// Which events are told, where that may be asked.
+    events: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Flushes {
+    /// Calls of commands that empty or swap databases.
+    Calls(u64),
+    /// Where calls may not be asked for: the number of keys. Half of them gone at once is worth a look.
+    Keys(u64),
+    Unknown,
+}
+
+impl Flushes {
+    fn tell_of_one(self, before: Flushes) -> bool {
+        match (before, self) {
+            (Flushes::Calls(before), Flushes::Calls(now)) => before != now,
+            (Flushes::Keys(before), Flushes::Keys(now)) => now < before / 2,
+            _ => false,
+        }
+    }
+}
+
+impl Guard {
+    /// From here on nothing is missed.
+    pub async fn post(mut conn: ServerConnection) -> RedisResult<Guard> {
+        let flushes = match calls(&mut conn).await? {
+            Some(calls) => Flushes::Calls(calls),
+            None => keys(&mut conn).await?.map_or(Flushes::Unknown, Flushes::Keys),
+        };
+        let events = events(&mut conn).await?;
+        Ok(Guard { conn, marks: Marks { flushes, events } })
+    }
+
+    /// Watches until the connection is lost, nobody listens, or the server tells other events than before.
+    pub async fn watch(mut self, clock: Clock, out: mpsc::Sender<Signal>) -> RedisResult<Ended> {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let now = self.ask().await?;
+            if now.flushes.tell_of_one(self.marks.flushes)
+                && out.send(Signal::Flushed { at: clock.now() }).await.is_err()
+            {
+                return Ok(Ended::Unheard);
+            }
+            if now.events != self.marks.events {
+                return Ok(Ended::Choose);
+            }
+            if out.is_closed() {
+                return Ok(Ended::Unheard);
+            }
+            self.marks = now;
+        }
+    }
+
+    async fn ask(&mut self) -> RedisResult<Marks> {
+        let conn = &mut self.conn;
+        let flushes = match self.marks.flushes {
+            Flushes::Calls(_) => calls(conn).await?.map_or(Flushes::Unknown, Flushes::Calls),
+            Flushes::Keys(_) => keys(conn).await?.map_or(Flushes::Unknown, Flushes::Keys),
+            Flushes::Unknown => {
+                // It may know nothing, but it has to be there.
+                permitted::<redis::Value>(conn, &cmd("PING")).await?;
+                Flushes::Unknown
+            }
+        };
+        let events = match self.marks.events {
+            Some(_) => events(conn).await?,
+            None => None,
+        };
+        Ok(Marks { flushes, events })
+    }
+}
+
+async fn calls(conn: &mut ServerConnection) -> RedisResult<Option<u64>> {
+    let stats: Option<String> = permitted(conn, cmd("INFO").arg("commandstats")).await?;
+    Ok(stats.map(|stats| flushes(&stats)))
+}
+
+async fn keys(conn: &mut ServerConnection) -> RedisResult<Option<u64>> {
+    permitted(conn, &cmd("DBSIZE")).await
+}
+
+async fn events(conn: &mut ServerConnection) -> RedisResult<Option<String>> {
+    let found: Option<HashMap<String, String>> = permitted(conn, cmd("CONFIG").arg("GET").arg(SETTING)).await?;
+    Ok(found.and_then(|mut found| found.remove(SETTING)))
+}
+
+/// The answer; `None` where the server refuses it.
+async fn permitted<T: FromRedisValue>(conn: &mut ServerConnection, question: &Cmd) -> RedisResult<Option<T>> {
+    match question.query_async(conn).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.code().is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn flushes(commandstats: &str) -> u64 {
+    let info = InfoText::parse(commandstats);
+    let calls = |name: &str| info.part(name, "calls").and_then(|calls| calls.parse::<u64>().ok()).unwrap_or(0);
+    ["cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb"].into_iter().map(calls).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flushes_of_all_kinds_are_counted() {
+        let text = "# Commandstats\r\ncmdstat_flushall:calls=2,usec=9,usec_per_call=4.5\r\ncmdstat_swapdb:calls=1,usec=1\r\ncmdstat_get:calls=7,usec=3\r\n";
+        assert_eq!(flushes(text), 3);
+        assert!(Flushes::Calls(3).tell_of_one(Flushes::Calls(2)));
+        assert!(!Flushes::Calls(3).tell_of_one(Flushes::Calls(3)));
+        assert!(Flushes::Keys(1).tell_of_one(Flushes::Keys(10)));
+        assert!(!Flushes::Unknown.tell_of_one(Flushes::Unknown));
+    }
+}

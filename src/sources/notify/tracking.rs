@@ -1,0 +1,133 @@
+//! Client-side caching broadcasts (RESP3): the server names each key that changed under our prefixes.
+//!
+//! They need no server setting and no CONFIG permission, but say neither what happened nor in which database, and
+//! several changes in one turn of the server come as one. Patterns that begin with a wildcard have no prefix of their
+//! own: the prefixes of locks found so far stand in, and new ones are added as scans find them.
+
+use redis::aio::SendError;
+use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
+use tokio::sync::mpsc;
+
+use super::guard::Guard;
+use super::{Ended, Follower, LOOK_FOR_BETTER, Prefixes, Signal};
+use crate::lock::Key;
+use crate::model::Source;
+use crate::topology::{Node, ServerConnection};
+
+/// Pushes that wait to be taken; more are lost, which is told.
+const PUSHES: usize = 65_536;
+
+/// A connection on which tracking is on.
+pub(super) struct Tracker {
+    conn: ServerConnection,
+    pushes: mpsc::Receiver<PushInfo>,
+    armed: Prefixes,
+}
+
+pub(super) async fn start(node: &Node, prefixes: &Prefixes) -> RedisResult<Tracker> {
+    let (sender, pushes) = mpsc::channel(PUSHES);
+    let lost = move |push: PushInfo| sender.try_send(push).map_err(|_| SendError);
+    let conn = node.connect_with_pushes(lost).await?;
+    let mut tracker = Tracker { conn, pushes, armed: Prefixes::default() };
+    tracker.arm(prefixes).await?;
+    Ok(tracker)
+}
+
+impl Tracker {
+    /// Turns tracking on for these prefixes and no others. Without any, only flushes are told.
+    async fn arm(&mut self, prefixes: &Prefixes) -> RedisResult<()> {
+        if !self.armed.is_empty() {
+            cmd("CLIENT").arg("TRACKING").arg("OFF").exec_async(&mut self.conn).await?;
+        }
+        let mut on = cmd("CLIENT");
+        on.arg("TRACKING").arg("ON").arg("BCAST");
+        if prefixes.is_empty() {
+            // No prefix at all would mean every key of the server.
+            on.arg("PREFIX").arg("lockscope:no-such-key:");
+        }
+        for prefix in prefixes.iter() {
+            on.arg("PREFIX").arg(prefix);
+        }
+        on.exec_async(&mut self.conn).await?;
+        self.armed = prefixes.clone();
+        Ok(())
+    }
+}
+
+impl Follower {
+    pub(super) async fn by_tracking(&mut self, mut tracker: Tracker, note: String) -> RedisResult<Ended> {
+        // On the same connection: a silent loss of it is noticed too.
+        let guard = Guard::post(tracker.conn.clone()).await?;
+        if !self.is_up(Source::Tracking, Some(note)).await {
+            return Ok(Ended::Unheard);
+        }
+        let watching = guard.watch(self.clock, self.out.clone());
+        tokio::pin!(watching);
+        let better = tokio::time::sleep(LOOK_FOR_BETTER);
+        tokio::pin!(better);
+        loop {
+            tokio::select! {
+                ended = &mut watching => return ended,
+                _ = &mut better => return Ok(Ended::Choose),
+                changed = self.known.changed() => {
+                    if changed.is_err() {
+                        return Ok(Ended::Unheard);
+                    }
+                    let prefixes = self.prefixes();
+                    if prefixes != tracker.armed {
+                        tracker.arm(&prefixes).await?;
+                    }
+                }
+                push = tracker.pushes.recv() => match push {
+                    Some(push) => {
+                        if self.take(push, &mut tracker.pushes).await.is_err() {
+                            return Ok(Ended::Unheard);
+                        }
+                    }
+                    None => return Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()),
+                },
+            }
+        }
+    }
+
+    async fn take(
+        &self,
+        first: PushInfo,
+        more: &mut mpsc::Receiver<PushInfo>,
+    ) -> Result<(), mpsc::error::SendError<Signal>> {
+        let at = self.clock.now();
+        let mut keys = Vec::new();
+        let mut flushed = false;
+        let mut lost = more.len() + 1 >= PUSHES;
+        let mut next = Some(first);
+        while let Some(push) = next {
+            match push.kind {
+                PushKind::Invalidate => flushed |= !invalidated(push.data, &mut keys),
+                PushKind::Disconnection => lost = true,
+                _ => {}
+            }
+            next = more.try_recv().ok();
+        }
+        if !keys.is_empty() {
+            self.out.send(Signal::Touched { keys, at }).await?;
+        }
+        if flushed {
+            self.out.send(Signal::Flushed { at }).await?;
+        }
+        if lost {
+            self.out.send(Signal::Overflow { at, lost: 0 }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the keys out of a push; `false` where it names none: all of them are meant.
+fn invalidated(data: Vec<Value>, keys: &mut Vec<Key>) -> bool {
+    let Some(Value::Array(names)) = data.into_iter().next() else { return false };
+    for name in names {
+        if let Value::BulkString(name) = name {
+            keys.push(Key::from(name));
+        }
+    }
+    true
+}

@@ -1,0 +1,45 @@
+//! When keys were last touched, by the server's own clock: all there is to see of waiters that only try again and again.
+//! What to make of it is judged by the table, which knows who else touched them.
+
+use std::time::Duration;
+
+use redis::aio::ConnectionLike;
+use redis::{RedisResult, Value};
+
+use super::Question;
+use crate::base::time::Time;
+use crate::lock::Key;
+
+/// What the server said.
+pub enum Idle {
+    /// Since about when nobody has touched each key.
+    Since(Vec<(Key, Time)>),
+    /// It keeps no such clock (an LFU policy), or this user may not ask: the same for every key.
+    Untold,
+}
+
+/// Asks about those locks whose waiters can't be counted. An error means that the connection is lost. `now`: before the
+/// question is sent.
+pub async fn idle(conn: &mut impl ConnectionLike, questions: &[Question], now: Time) -> RedisResult<Idle> {
+    let keys: Vec<&Key> =
+        questions.iter().filter(|question| question.waits.is_none()).map(|asked| &asked.key).collect();
+    if keys.is_empty() {
+        return Ok(Idle::Since(Vec::new()));
+    }
+    let mut pipe = redis::pipe();
+    for key in &keys {
+        pipe.cmd("OBJECT").arg("IDLETIME").arg(key.as_bytes());
+    }
+    let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
+    if answers.iter().all(Result::is_err) {
+        return Ok(Idle::Untold);
+    }
+    let since = |(key, answer): (&Key, RedisResult<Value>)| match answer {
+        Ok(Value::Int(seconds)) => {
+            Some((key.clone(), now - Duration::from_secs(u64::try_from(seconds).unwrap_or_default())))
+        }
+        // It is gone, or may not be asked about.
+        _ => None,
+    };
+    Ok(Idle::Since(keys.into_iter().zip(answers).filter_map(since).collect()))
+}

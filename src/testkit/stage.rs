@@ -1,0 +1,372 @@
+//! A console without a server, for unit tests: a table fed by hand, nodes made of INFO texts, a clock that is set.
+//!
+//! What is done on the stage's pretended server (`acquire`, `renew`, `release`, `flush`) reaches the table the way it
+//! does in earnest: as events, and as the looks that the table asks for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent as Press, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use unicode_width::UnicodeWidthStr;
+
+use crate::app::theme::Theme;
+use crate::app::{App, Effect, Event, LockId, Title};
+use crate::base::glob::Glob;
+use crate::base::time::*;
+use crate::dialects::Recogniser;
+use crate::engine::{NodeStatus, ScanReport, Stream};
+use crate::lock::*;
+use crate::model::*;
+use crate::server::{Fact, ServerFacts, Settings};
+use crate::settings::keys::Keys;
+use crate::sources::inspect::{Inspection, Subject};
+use crate::views;
+
+pub const NODE: NodeId = NodeId(0);
+/// 2026-09-21T13:46:40Z.
+pub const START: Time = Time(1_790_000_000_000);
+
+const INFO: &str = "redis_version:7.4.2\r\nredis_mode:standalone\r\nrun_id:ab\r\nuptime_in_seconds:93784\r\n\
+    connected_clients:12\r\nmaxclients:10000\r\nused_memory:1048576\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\
+    evicted_keys:0\r\nloading:0\r\naof_enabled:1\r\naof_last_write_status:ok\r\nrdb_last_bgsave_status:ok\r\n\
+    role:master\r\nconnected_slaves:0\r\n# Keyspace\r\ndb0:keys=200,expires=190,avg_ttl=0\r\n";
+const SETTINGS: [&str; 5] = ["g$lshzxenK", "", "everysec", "0", "normal 0 0 0 pubsub 33554432 8388608 60"];
+
+pub struct Stage {
+    pub app: App,
+    pub table: Table,
+    pub node: NodeStatus,
+    pub now: Time,
+    server: BTreeMap<Vec<u8>, (RawValue, Option<Time>)>,
+}
+
+impl Stage {
+    /// A live server without locks, walked a moment ago.
+    pub fn new() -> Stage {
+        let mut stage = Stage::unscanned();
+        stage.pass(1_000);
+        stage.scan();
+        stage
+    }
+
+    /// The same before its first walk.
+    pub fn unscanned() -> Stage {
+        Stage::with(Limits::default())
+    }
+
+    pub fn with(limits: Limits) -> Stage {
+        let recogniser = Recogniser::new(vec![Glob::new("*").unwrap()], vec![], vec![]);
+        let mut table = Table::new(Arc::new(recogniser), limits);
+        table.watch_by(NODE, Source::Notification);
+        let node = NodeStatus {
+            name: "10.0.3.7:6379".into(),
+            db: 0,
+            facts: facts(INFO),
+            stream: Stream::Live(Source::Notification),
+            note: None,
+            clients_note: None,
+            events: 0,
+            lost: 0,
+            reconnects: 0,
+            watched_since: Some(START),
+            scan: None,
+            progress: Arc::default(),
+            under_way: false,
+            spent: Duration::ZERO,
+            sampling: None,
+        };
+        let title = Title { target: "orders-redis".into(), environment: Some("prod"), ..Title::default() };
+        let theme = Theme { color: true, ascii: false };
+        let app = App::new(title, Keys::default(), theme, None);
+        Stage { app, table, node, now: START, server: BTreeMap::new() }
+    }
+
+    /// Lets the server tell something else of itself, given as lines of its INFO.
+    pub fn inform(&mut self, lines: &[&str]) {
+        let name = |line: &str| line.split(':').next().unwrap_or_default().to_string();
+        let told =
+            INFO.split("\r\n").map(|old| lines.iter().find(|new| name(new) == name(old)).unwrap_or(&old).to_string());
+        self.node.facts = facts(&told.collect::<Vec<_>>().join("\r\n"));
+    }
+
+    pub fn pass(&mut self, ms: u64) {
+        self.now = self.now + Duration::from_millis(ms);
+        self.expire();
+        self.settle();
+    }
+
+    /// A walk of the keyspace that takes no time.
+    pub fn scan(&mut self) {
+        let at = self.now;
+        let keys: Vec<Vec<u8>> = self.server.keys().cloned().collect();
+        for key in keys {
+            let seen = self.look(&key);
+            let key = Key::from(key);
+            self.table.apply(Observation::Read {
+                node: NODE,
+                key,
+                asked: at,
+                answered: at,
+                seen,
+                source: Source::Scan,
+            });
+        }
+        self.table.apply(Observation::Swept { node: NODE, started: at });
+        self.node.scan = Some(ScanReport {
+            started: at,
+            finished: at,
+            walked: 200,
+            matched: 20,
+            calls: 2,
+            count: 100,
+            unread: 0,
+            denied: 0,
+            shortfall: None,
+            failed: None,
+        });
+        self.settle();
+    }
+
+    /// A lock that its holder took just now.
+    pub fn acquire(&mut self, key: impl AsRef<[u8]>, token: &str, ttl_ms: impl Into<Option<u64>>) {
+        self.take(key.as_ref(), RawValue::string(token.as_bytes()), ttl_ms.into());
+    }
+
+    /// The same as Redisson does it.
+    pub fn acquire_redisson(&mut self, key: &str, token: &str, ttl_ms: u64) {
+        self.take(key.as_bytes(), RawValue::hash([(token.as_bytes(), &b"1"[..])]), Some(ttl_ms));
+    }
+
+    fn take(&mut self, key: &[u8], value: RawValue, ttl_ms: Option<u64>) {
+        let expires = ttl_ms.map(|ms| self.now + Duration::from_millis(ms));
+        self.server.insert(key.to_vec(), (value, expires));
+        self.tell(key, &[KeyEvent::New, KeyEvent::Set]);
+        if expires.is_some() {
+            self.tell(key, &[KeyEvent::Expire]);
+        }
+        self.settle();
+    }
+
+    pub fn renew(&mut self, key: &str, ttl_ms: u64) {
+        if let Some((_, expires)) = self.server.get_mut(key.as_bytes()) {
+            *expires = Some(self.now + Duration::from_millis(ttl_ms));
+            self.tell(key.as_bytes(), &[KeyEvent::Expire]);
+            self.settle();
+        }
+    }
+
+    pub fn release(&mut self, key: impl AsRef<[u8]>) {
+        if self.server.remove(key.as_ref()).is_some() {
+            self.tell(key.as_ref(), &[KeyEvent::Del]);
+            self.settle();
+        }
+    }
+
+    pub fn flush(&mut self) {
+        self.server.clear();
+        self.table.apply(Observation::Flushed { node: NODE, at: self.now });
+        self.settle();
+    }
+
+    /// The server is lost, and events with it.
+    pub fn lose(&mut self) {
+        self.node.stream = Stream::Reconnecting { why: "connection refused".into(), since: self.now };
+        self.node.reconnects += 1;
+        self.table.apply(Observation::Gap { node: NODE, at: self.now });
+    }
+
+    pub fn come_back(&mut self) {
+        self.node.stream = Stream::Live(Source::Notification);
+        self.scan();
+    }
+
+    fn tell(&mut self, key: &[u8], events: &[KeyEvent]) {
+        let mut batch = EventBatch::new(self.now);
+        for event in events {
+            batch.push(key, *event);
+        }
+        self.node.events += events.len() as u64;
+        self.table.apply(Observation::Events { node: NODE, batch });
+    }
+
+    fn expire(&mut self) {
+        let now = self.now;
+        let over = |(_, (_, expires)): &(&Vec<u8>, &(RawValue, Option<Time>))| expires.is_some_and(|at| at <= now);
+        let over: Vec<Vec<u8>> = self.server.iter().filter(over).map(|(key, _)| key.clone()).collect();
+        for key in over {
+            self.server.remove(&key);
+            self.tell(&key, &[KeyEvent::Expired]);
+        }
+    }
+
+    fn look(&self, key: &[u8]) -> Seen {
+        match self.server.get(key) {
+            None => Seen::Absent,
+            Some((value, expires)) => {
+                let ttl = expires.map_or(Ttl::Never, |at| Ttl::In(at.since(self.now)));
+                Seen::Present { value: value.clone(), ttl }
+            }
+        }
+    }
+
+    /// Answers what the table asks, unless the server is lost, and tells the app what happened.
+    fn settle(&mut self) {
+        if !matches!(self.node.stream, Stream::Reconnecting { .. }) {
+            for _ in 0..4 {
+                for ticket in self.table.to_read(NODE, 1_000, self.now) {
+                    let seen = self.look(ticket.key.as_bytes());
+                    self.table.answer(ticket, self.now, self.now, seen);
+                }
+            }
+        }
+        let (changes, left_out) = self.table.take_transitions();
+        self.app.update(Event::Changes(changes, left_out), self.now);
+    }
+
+    /// What the loop does before it draws.
+    pub fn compose(&mut self) {
+        let rows = views::list_rows(&self.app);
+        self.app.compose(&self.table, std::slice::from_ref(&self.node), self.now, rows);
+        self.app.bound_scrolling(views::scroll_most(&self.app), views::help_most(&self.app));
+    }
+
+    /// Presses keys one after the other, written as the key table does: `"j enter ctrl-z"`.
+    pub fn press(&mut self, keys: &str) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for key in keys.split(' ') {
+            let caused = self.app.update(Event::Key(press(key)), self.now);
+            effects.extend(self.hand_in(caused));
+            self.compose();
+        }
+        effects
+    }
+
+    /// What the loop hands in at once: the locks that were asked for, and a closer look at one that sees nothing.
+    fn hand_in(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        let mut left = Vec::new();
+        let mut queue = std::collections::VecDeque::from(effects);
+        while let Some(effect) = queue.pop_front() {
+            let event = match effect {
+                Effect::See(wish, ids) => {
+                    let view =
+                        |id: &LockId| self.table.view(self.table.lock_named(id.node, id.key.as_bytes())?, self.now);
+                    Event::Seen(wish, ids.iter().filter_map(view).collect())
+                }
+                Effect::Inspect(id) if self.app.opened.is_none() => {
+                    let lock = self.table.lock_named(id.node, id.key.as_bytes());
+                    let Some(view) = lock.and_then(|lock| self.table.view(lock, self.now)) else { continue };
+                    let subject = Subject::of(&view, 0, &self.node.facts, self.now);
+                    let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
+                    Event::Inspected(id, Box::new(found))
+                }
+                other => {
+                    left.push(other);
+                    continue;
+                }
+            };
+            queue.extend(self.app.update(event, self.now));
+        }
+        left
+    }
+
+    /// Types a text, character by character.
+    pub fn write(&mut self, text: &str) {
+        for c in text.chars() {
+            self.app.update(Event::Key(Press::new(KeyCode::Char(c), KeyModifiers::NONE)), self.now);
+        }
+        self.compose();
+    }
+
+    /// Types a filter and puts it in force.
+    pub fn filter(&mut self, text: &str) {
+        self.press("/ ctrl-u");
+        self.write(text);
+        self.press("enter");
+    }
+
+    pub fn resize(&mut self, width: u16, height: u16) {
+        self.app.update(Event::Resize(width, height), self.now);
+        self.compose();
+    }
+
+    /// The keys in the rows, from the top.
+    pub fn rows(&self) -> Vec<String> {
+        self.app.scene.rows.iter().map(|lock| lock.key.to_string()).collect()
+    }
+
+    pub fn selected(&self) -> Option<String> {
+        self.app.selected.as_ref().map(|id| id.key.to_string())
+    }
+
+    pub fn notice(&self) -> &str {
+        self.app.notice.as_ref().map_or("", |notice| &notice.text)
+    }
+
+    /// The screen, as it would be drawn now.
+    pub fn draw(&mut self) -> Buffer {
+        self.compose();
+        let (width, height) = self.app.size;
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let draw = |frame: &mut ratatui::Frame<'_>| {
+            views::draw(frame, &self.app);
+        };
+        terminal.draw(draw).unwrap();
+        terminal.backend().buffer().clone()
+    }
+
+    pub fn screen(&mut self) -> String {
+        text(&self.draw())
+    }
+}
+
+fn facts(info: &str) -> ServerFacts {
+    let settings = Settings::from_answers(SETTINGS.map(|text| Fact::Known(text.into())));
+    let clock = Fact::Unknown("not asked".into());
+    ServerFacts::read(&Fact::Known(info.into()), 0, Fact::Known("default".into()), settings, clock)
+}
+
+/// What a buffer says, line by line. A wide character takes the place of two cells.
+pub fn text(buffer: &Buffer) -> String {
+    let mut lines = Vec::new();
+    for y in 0..buffer.area.height {
+        let mut line = String::new();
+        let mut x = 0;
+        while x < buffer.area.width {
+            let symbol = buffer[(x, y)].symbol();
+            line.push_str(symbol);
+            x += symbol.width().max(1) as u16;
+        }
+        lines.push(line.trim_end().to_string());
+    }
+    lines.join("\n")
+}
+
+fn press(key: &str) -> Press {
+    let (key, modifiers) = match key.strip_prefix("ctrl-") {
+        Some(key) => (key, KeyModifiers::CONTROL),
+        None => (key, KeyModifiers::NONE),
+    };
+    let code = match key {
+        "enter" => KeyCode::Enter,
+        "esc" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
+        "space" => KeyCode::Char(' '),
+        "backspace" => KeyCode::Backspace,
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
+        "home" => KeyCode::Home,
+        "end" => KeyCode::End,
+        "pageup" => KeyCode::PageUp,
+        "pagedown" => KeyCode::PageDown,
+        "insert" => KeyCode::Insert,
+        "f1" => KeyCode::F(1),
+        key => KeyCode::Char(key.chars().next().expect("a key")),
+    };
+    Press::new(code, modifiers)
+}

@@ -1,0 +1,144 @@
+//! Which nodes there are, and the one way to connect to them.
+//!
+//! Everything that speaks to Redis asks here for its nodes, even where there is only one, and opens its own connection
+//! for its own purpose: a scan must never queue behind an event stream, nor an action behind a scan.
+
+mod bounded;
+mod connection;
+mod endpoint;
+mod fault;
+mod standalone;
+mod stream;
+pub mod url;
+
+use std::time::Duration;
+
+use redis::aio::{AsyncPushSender, PubSub};
+use redis::{AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates};
+use tokio::io::AsyncWriteExt;
+
+use crate::lock::NodeId;
+use bounded::Bounded;
+
+pub use bounded::Excess;
+pub use connection::ServerConnection;
+pub use endpoint::Endpoint;
+pub use stream::{Login, Stream};
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take. A server that is busy for longer than this is treated as lost.
+pub const ANSWER: Duration = Duration::from_secs(15);
+
+/// One server that holds keys.
+#[derive(Clone)]
+pub struct Node {
+    pub id: NodeId,
+    /// `host:port`, or the path of the socket.
+    pub name: String,
+    pub db: i64,
+    client: Client,
+    /// What the client was built with: streams of our own need it too.
+    tls: Option<TlsCertificates>,
+}
+
+/// All nodes of a target.
+#[derive(Clone)]
+pub struct Topology {
+    nodes: Vec<Node>,
+}
+
+impl Topology {
+    /// Learns the nodes of the target behind `endpoint`.
+    pub async fn open(endpoint: &Endpoint) -> RedisResult<Topology> {
+        Ok(Topology { nodes: vec![standalone::node(endpoint)?] })
+    }
+
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
+impl Node {
+    /// A connection for questions and answers.
+    pub async fn connect(&self) -> RedisResult<ServerConnection> {
+        let mut conn = self.connection(self.login_settings(), config()).await?;
+        introduce(&mut conn).await;
+        Ok(conn)
+    }
+
+    /// A connection for writes. It does not ask that its looks leave keys untouched: several Redis and Valkey versions
+    /// of 2024 and 2025 crash when a client that did wakes one that is blocked on a list (redis/redis#14415).
+    pub async fn connect_to_write(&self) -> RedisResult<ServerConnection> {
+        let mut conn = self.connection(self.login_settings(), config()).await?;
+        let mut name = redis::cmd("CLIENT");
+        let _ = name.arg("SETNAME").arg("lockscope").exec_async(&mut conn).await;
+        Ok(conn)
+    }
+
+    /// A RESP3 connection whose pushes go to `pushes`.
+    pub async fn connect_with_pushes(&self, pushes: impl AsyncPushSender) -> RedisResult<ServerConnection> {
+        let login = self.login_settings().set_protocol(ProtocolVersion::RESP3);
+        let mut conn = self.connection(login, config().set_push_sender(pushes)).await?;
+        introduce(&mut conn).await;
+        Ok(conn)
+    }
+
+    /// A connection for subscriptions.
+    pub async fn subscriber(&self) -> RedisResult<PubSub> {
+        in_time(CONNECT, self.introduced_subscriber()).await
+    }
+
+    async fn connection(
+        &self,
+        login: RedisConnectionInfo,
+        config: AsyncConnectionConfig,
+    ) -> RedisResult<ServerConnection> {
+        in_time(CONNECT, async { ServerConnection::over(self.stream().await?, &login, config).await }).await
+    }
+
+    fn login_settings(&self) -> RedisConnectionInfo {
+        self.client.get_connection_info().redis_settings().clone()
+    }
+
+    /// A subscriber of the client crate can do nothing but subscribe, so it is given a stream that has logged in and said
+    /// who it is. The database makes no difference to it.
+    async fn introduced_subscriber(&self) -> RedisResult<PubSub> {
+        let (mut stream, login) = (Bounded::of_messages(self.stream().await?), self.login());
+        let mut greetings = redis::pipe();
+        if let Some(password) = &login.password {
+            greetings.cmd("AUTH").arg(login.username.as_deref().unwrap_or("default")).arg(password);
+        }
+        greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope");
+        stream.write_all(&greetings.get_packed_pipeline()).await?;
+        let mut decoder = Default::default();
+        for (number, _) in greetings.cmd_iter().enumerate() {
+            let answer = redis::parse_redis_value_async(&mut decoder, &mut stream).await;
+            // Who may not say its name is no worse for it; who may not log in is.
+            if number + 1 < greetings.len() {
+                answer?.extract_error()?;
+            }
+        }
+        PubSub::new(&RedisConnectionInfo::default(), stream).await
+    }
+}
+
+fn config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER))
+}
+
+/// Says who we are, and asks that our looks do not count as use of a key. Servers that know neither, or do not permit
+/// them, are no worse for it.
+async fn introduce(conn: &mut ServerConnection) {
+    let mut greetings = redis::pipe();
+    greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope").cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore_errors();
+    let _ = greetings.query_async::<Vec<redis::Value>>(conn).await;
+}
+
+/// What takes longer than `limit` has failed.
+pub async fn in_time<T>(limit: Duration, doing: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    match tokio::time::timeout(limit, doing).await {
+        Ok(done) => done,
+        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+    }
+}

@@ -1,0 +1,296 @@
+//! The address of a server as users write it: `redis://`, `rediss://`, `redis+unix://`, `unix://`.
+//!
+//! Parsing keeps the password apart, and every way to print the result leaves it out. Schemes of topologies that are
+//! recognised but not spoken yet are refused by name.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use url::Url;
+
+use crate::base::fault::{Fault, shown};
+use crate::base::secret::Secret;
+
+/// Where a server listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Address {
+    Tcp { host: String, port: u16 },
+    Unix(PathBuf),
+}
+
+/// One server, as far as its URL tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerUrl {
+    pub address: Address,
+    pub tls: bool,
+    /// `#insecure`: TLS without checking the certificate.
+    pub insecure: bool,
+    pub db: u32,
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+}
+
+const FORMS: &str = "redis://host:6379/0, rediss://host:6379 (TLS) or unix:///path/to.sock";
+
+const PORT: &str = "has a port that is no number from 1 to 65535";
+
+/// Parameters of other clients that do not change which data is seen.
+const IGNORED: [&str; 9] = [
+    "protocol",
+    "timeout",
+    "connect_timeout",
+    "read_timeout",
+    "socket_timeout",
+    "socket_connect_timeout",
+    "max_connections",
+    "client_name",
+    "ssl_cert_reqs",
+];
+
+impl ServerUrl {
+    pub fn parse(text: &str) -> Result<ServerUrl, Fault> {
+        let text = text.trim();
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(Fault::usage(format!("{:?} is not a server URL; write {FORMS}", shown(text))));
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            "redis" | "valkey" => tcp(text, rest, false),
+            "rediss" | "valkeys" => tcp(text, rest, true),
+            "redis+unix" | "valkey+unix" | "unix" => unix(text),
+            "redis+cluster" | "rediss+cluster" => Err(Fault::usage(
+                "Redis Cluster URLs are not supported yet; give one of its nodes as redis://host:port to see that node's locks",
+            )),
+            "redis+sentinel" | "rediss+sentinel" => {
+                Err(Fault::usage("Sentinel URLs are not supported yet; give the current master as redis://host:port"))
+            }
+            other => Err(Fault::usage(format!("there is no URL scheme {other:?}; write {FORMS}"))),
+        }
+    }
+
+    /// The same server without its password, in the form a user would type.
+    pub fn shown(&self) -> String {
+        self.to_string()
+    }
+}
+
+fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
+    // A '/', '#' or '?' in a password ends the authority too early; what is left of it would pass for a host.
+    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    if rest[authority..].contains('@') {
+        return Err(bad(
+            text,
+            "has an '@' after the host; write special characters of a password as %23 (#), %2F (/), \
+             %3F (?) or %40 (@), or put the password into LOCKSCOPE_PASSWORD",
+        ));
+    }
+    let url = Url::parse(text).map_err(|why| match why {
+        url::ParseError::InvalidPort => bad(text, PORT),
+        _ => bad(text, &format!("can't be read ({why}); write {FORMS}")),
+    })?;
+    let host = match url.host() {
+        Some(url::Host::Domain(name)) => decoded(text, "host", name)?,
+        Some(url::Host::Ipv4(ip)) => ip.to_string(),
+        Some(url::Host::Ipv6(ip)) => ip.to_string(),
+        None => String::new(),
+    };
+    let host = if host.is_empty() { "127.0.0.1".to_string() } else { host };
+    if host == "0.0.0.0" || host == "::" {
+        return Err(bad(text, "names a wildcard address; give the address to connect to, for example 127.0.0.1"));
+    }
+    let port = url.port().unwrap_or(6379);
+    if port == 0 {
+        return Err(bad(text, PORT));
+    }
+    let username = match url.username() {
+        "" => None,
+        name => Some(decoded(text, "user", name)?),
+    };
+    let password = match url.password() {
+        Some(word) if !word.is_empty() => Some(decoded(text, "password", word)?),
+        // `user:@` is a user whose password is empty; the parser makes no difference between that and `user@`.
+        _ => rest[..authority].contains(":@").then(String::new).filter(|_| username.is_some()),
+    };
+    let mut server = ServerUrl {
+        address: Address::Tcp { host, port },
+        tls,
+        insecure: false,
+        db: 0,
+        username,
+        password: password.map(Secret::new),
+    };
+    match url.fragment() {
+        None => {}
+        Some("insecure") if tls => server.insecure = true,
+        Some(_) => return Err(bad(text, "has a '#' part; only rediss://…#insecure is known")),
+    }
+    let path = url.path().trim_matches('/');
+    if !path.is_empty() {
+        server.db = database(text, path)?;
+    }
+    parameters(text, &url, &mut server)?;
+    Ok(server)
+}
+
+fn unix(text: &str) -> Result<ServerUrl, Fault> {
+    let url = Url::parse(text).map_err(|why| bad(text, &format!("can't be read ({why})")))?;
+    let path = decoded(text, "path", url.path())?;
+    if path.len() < 2 || url.host_str().is_some_and(|host| !host.is_empty()) {
+        return Err(bad(text, "has no absolute path; write unix:///path/to.sock, with three slashes"));
+    }
+    let mut server = ServerUrl {
+        address: Address::Unix(PathBuf::from(path)),
+        tls: false,
+        insecure: false,
+        db: 0,
+        username: None,
+        password: None,
+    };
+    parameters(text, &url, &mut server)?;
+    Ok(server)
+}
+
+fn parameters(text: &str, url: &Url, server: &mut ServerUrl) -> Result<(), Fault> {
+    for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(bad(text, "has a parameter without a value; write it as ?db=1"));
+        };
+        let name = decoded(text, "parameter", name)?;
+        // As in a form, a space may be written as a plus.
+        let value = || decoded(text, "parameter", &value.replace('+', " "));
+        match name.as_str() {
+            "db" => server.db = database(text, &value()?)?,
+            "user" | "username" => server.username = Some(value()?),
+            "pass" | "password" => server.password = Some(Secret::new(value()?)),
+            name if IGNORED.contains(&name) => {}
+            // By its name alone: what it is set to may be a password.
+            name => return Err(bad(text, &format!("has a parameter {name:?}; known are db, user and password"))),
+        }
+    }
+    Ok(())
+}
+
+fn database(text: &str, number: &str) -> Result<u32, Fault> {
+    number.parse().map_err(|_| bad(text, "has something else where the database number belongs, as in /0"))
+}
+
+/// What the percent escapes stand for. A part that can't be read is never left out, nor taken as it is.
+fn decoded(text: &str, what: &str, part: &str) -> Result<String, Fault> {
+    let bytes = percent_decode(part).ok_or_else(|| {
+        bad(text, &format!("has a '%' in its {what} that begins no escape such as %40; write a '%' itself as %25"))
+    })?;
+    String::from_utf8(bytes).map_err(|_| {
+        bad(text, &format!("has escapes in its {what} that make no UTF-8 text; write a '%' itself as %25"))
+    })
+}
+
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        match (first, tail) {
+            (b'%', [high, low, tail @ ..]) => {
+                let digit = |byte: &u8| (*byte as char).to_digit(16);
+                out.push((digit(high)? * 16 + digit(low)?) as u8);
+                rest = tail;
+            }
+            (b'%', _) => return None,
+            _ => out.push(*first),
+        }
+    }
+    Some(out)
+}
+
+fn bad(text: &str, why: &str) -> Fault {
+    Fault::usage(format!("the URL {} {why}", shown(text)))
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Tcp { host, port } => {
+                let scheme = if self.tls { "rediss" } else { "redis" };
+                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
+                write!(f, "{scheme}://{open}{host}{close}:{port}")?;
+                if self.db == 0 { Ok(()) } else { write!(f, "/{}", self.db) }
+            }
+            Address::Unix(path) => {
+                write!(f, "unix://{}", path.display())?;
+                if self.db == 0 { Ok(()) } else { write!(f, "?db={}", self.db) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> ServerUrl {
+        ServerUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_usual_forms_are_read() {
+        for (text, expected) in [
+            ("redis://127.0.0.1:6379", "redis://127.0.0.1:6379"),
+            ("redis://cache", "redis://cache:6379"),
+            ("redis://cache/3", "redis://cache:6379/3"),
+            ("redis://cache:7000/0", "redis://cache:7000"),
+            ("redis://[::1]:7000", "redis://[::1]:7000"),
+            ("redis:///2", "redis://127.0.0.1:6379/2"),
+            ("REDISS://cache?db=1", "rediss://cache:6379/1"),
+            ("valkeys://cache", "rediss://cache:6379"),
+            ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
+            ("redis+unix:///run/a%20b.sock", "unix:///run/a b.sock"),
+            ("redis://cache?protocol=3", "redis://cache:6379"),
+        ] {
+            assert_eq!(url(text).shown(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn user_and_password_are_kept_apart_and_never_shown() {
+        let server = url("rediss://ops:p%40ss%2Fword@cache/1#insecure");
+        assert_eq!(server.username.as_deref(), Some("ops"));
+        assert_eq!(server.password.as_ref().unwrap().reveal(), "p@ss/word");
+        assert!(server.tls && server.insecure);
+        assert!(!format!("{server} {server:?}").contains("ss/word"));
+        assert_eq!(url("unix:///s?user=a&pass=b").password.unwrap().reveal(), "b");
+        assert_eq!(url("redis://:only@h").username, None);
+        assert_eq!(url("redis://open:@h").password.unwrap().reveal(), "");
+        assert_eq!((url("redis://open@h").password, url("redis://:@h").password), (None, None));
+    }
+
+    #[test]
+    fn a_wrong_url_names_the_fix_and_not_the_password() {
+        for (text, part) in [
+            ("localhost:6379", "write redis://"),
+            ("http://sekret@localhost", "scheme \"http\""),
+            ("redis://:sekret@host:99999", "port"),
+            ("redis://:sekret@host:0", "1 to 65535"),
+            ("redis://sekret%zz@host", "%25"),
+            ("redis://user:sekret%@host", "%25"),
+            ("redis://host?password=sekret%f", "%25"),
+            ("redis://host?sekret", "without a value"),
+            ("redis://host?pwd=sekret", "\"pwd\""),
+            ("redis://default:sekret", "port"),
+            ("redis://:sekret@host/one", "database number"),
+            ("redis://:sek/ret@host", "LOCKSCOPE_PASSWORD"),
+            ("redis://user:12#sekret@host", "%23"),
+            ("redis://:sekret@host?dd=1", "known are db"),
+            ("redis://:sekret@0.0.0.0", "wildcard"),
+            ("redis://:sekret@host#x", "insecure"),
+            ("unix://run/redis.sock", "three slashes"),
+            ("redis+cluster://:sekret@h", "not supported yet"),
+            ("redis+sentinel://a:1,b:2/main", "not supported yet"),
+        ] {
+            let fault = ServerUrl::parse(text).unwrap_err();
+            let sentence = fault.to_string();
+            assert!(sentence.contains(part), "{text}: {sentence}");
+            assert!(!sentence.contains("sek"), "{text}: {sentence}");
+            assert!(!sentence.contains("12#"), "{text}: {sentence}");
+            assert_eq!(fault.exit_code(), 2);
+        }
+    }
+}

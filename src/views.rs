@@ -1,0 +1,137 @@
+//! Everything that is drawn: one file per screen, plus the few parts they share. Drawing takes `&App` and changes
+//! nothing.
+//!
+//! ```text
+//!  header    target, environment, server, how it is watched, what it costs
+//!  tabs      screens, counts by state, the filter in force
+//!  body      the screen, or the opened lock
+//!  evidence  the sentence on the selected lock (on the locks screen)
+//!  footer    keys, or what is being typed, or what there is to say
+//! ```
+
+mod contention;
+mod detail;
+mod dialog;
+mod events;
+mod evidence;
+mod footer;
+mod header;
+mod help;
+mod lab;
+mod locks;
+mod part;
+pub mod picture;
+mod row;
+mod servers;
+mod wrap;
+
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::widgets::{Paragraph, Wrap};
+
+use crate::app::{App, Overlay, Screen};
+
+/// The least a screen needs to say anything true.
+const LEAST: (u16, u16) = (60, 12);
+const EVIDENCE: u16 = 3;
+
+struct Areas {
+    header: Rect,
+    tabs: Rect,
+    body: Rect,
+    evidence: Rect,
+    footer: Rect,
+}
+
+/// Plain sums: this is asked several times for each key, and a constraint solver takes longer than all the rest.
+fn areas(app: &App, area: Rect) -> Areas {
+    let evidence = match app.screen {
+        _ if !app.in_list() => 0,
+        Screen::Contention => contention::below(area.height),
+        _ => EVIDENCE,
+    };
+    let mut rest = area;
+    let from_top = |rows: u16, rest: &mut Rect| {
+        let height = rows.min(rest.height);
+        let taken = Rect { height, ..*rest };
+        (rest.y, rest.height) = (rest.y + height, rest.height - height);
+        taken
+    };
+    let header = from_top(1, &mut rest);
+    let tabs = from_top(1, &mut rest);
+    let below = (evidence + 1).min(rest.height);
+    let body = from_top(rest.height - below, &mut rest);
+    let evidence = from_top(evidence.min(below.saturating_sub(1)), &mut rest);
+    Areas { header, tabs, body, evidence, footer: rest }
+}
+
+/// How many locks the list has room for, or lines the opened one.
+pub fn list_rows(app: &App) -> usize {
+    let body = areas(app, whole(app)).body;
+    if app.opened.is_some() {
+        return detail::page(app, body);
+    }
+    usize::from(body.height.saturating_sub(1))
+}
+
+/// How far the screen can be scrolled.
+pub fn scroll_most(app: &App) -> usize {
+    let body = areas(app, whole(app)).body;
+    match (&app.opened, app.screen) {
+        (Some(_), _) => detail::scroll_most(app, body),
+        (None, Screen::Locks | Screen::Contention) => 0,
+        (None, Screen::Events) => events::scroll_most(app, body),
+        (None, Screen::Servers) => servers::scroll_most(app, body),
+        (None, Screen::Lab) => 0,
+    }
+}
+
+/// How far the help can be scrolled.
+pub fn help_most(app: &App) -> usize {
+    help::scroll_most(whole(app))
+}
+
+fn whole(app: &App) -> Rect {
+    Rect::new(0, 0, app.size.0, app.size.1)
+}
+
+/// Draws the whole screen. Says where the cursor belongs, if anywhere.
+pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        draw_too_small(frame, area);
+        return None;
+    }
+    let areas = areas(app, area);
+    header::draw(frame, app, areas.header, areas.tabs);
+    match (&app.opened, app.screen) {
+        (Some(_), _) => detail::draw(frame, app, areas.body),
+        (None, Screen::Locks) => {
+            locks::draw(frame, app, areas.body);
+            evidence::draw(frame, app, areas.evidence);
+        }
+        (None, Screen::Contention) => contention::draw(frame, app, areas.body, areas.evidence),
+        (None, Screen::Events) => events::draw(frame, app, areas.body),
+        (None, Screen::Servers) => servers::draw(frame, app, areas.body),
+        (None, Screen::Lab) => lab::draw(frame, app, areas.body),
+    }
+    let below = footer::draw(frame, app, areas.footer);
+    match &app.overlay {
+        Overlay::Help { scroll } => help::draw(frame, app, area, *scroll),
+        Overlay::Results { scroll } => dialog::draw_results(frame, app, area, *scroll),
+        Overlay::Dialog(dialog) => return Some(dialog::draw(frame, app, area, dialog)),
+        Overlay::None | Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Leave => {}
+    }
+    below
+}
+
+fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {
+    let (width, height) = LEAST;
+    let text = format!("too small: lockscope needs {width}x{height}, this is {}x{}", area.width, area.height);
+    frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
+}
+
+#[cfg(test)]
+mod promises;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The layers of `src/lib.rs` are what the code does: no module uses one that stands after its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The order of the layers, from the table in `lib.rs`.
+fn layers(map: &str) -> Vec<String> {
+    let rows = map.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    rows.filter_map(|row| Some(row.split_once('`')?.0.to_string())).collect()
+}
+
+/// The modules of the crate that a source names by a `crate::` path, in a `use` or inline, with the line of each.
+/// Comments are prose: a link upwards in one is no dependency.
+fn named(source: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in source.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        for (at, _) in code.match_indices("crate::") {
+            let rest = &code[at + "crate::".len()..];
+            let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+            match rest.strip_prefix('{') {
+                // A list: each of its items at the top level of the braces.
+                Some(list) => found.extend(list.split(',').map(|item| (number + 1, word(item.trim())))),
+                None => found.push((number + 1, word(rest))),
+            }
+        }
+    }
+    found.retain(|(_, module)| !module.is_empty());
+    found
+}
+
+/// The edges of a file that the order does not allow.
+fn upward(order: &[String], top: &str, source: &str) -> Vec<(usize, String)> {
+    let rank = |module: &str| order.iter().position(|layer| layer == module);
+    let own = rank(top).unwrap_or_else(|| panic!("src/lib.rs has no layer {top:?}; add it to the table"));
+    let mut found = named(source);
+    found.retain(|(_, module)| rank(module).is_some_and(|other| other > own && module != "testkit"));
+    found
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+#[test]
+fn no_layer_uses_one_above_it() {
+    let order = layers(&std::fs::read_to_string(src().join("lib.rs")).unwrap());
+    let mut files = Vec::new();
+    sources(&src(), &mut files);
+    let (mut wrong, mut seen) = (Vec::new(), BTreeMap::new());
+    for path in files {
+        let name = path.strip_prefix(src()).unwrap();
+        let top = name.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_string();
+        if ["lib", "main"].contains(&top.as_str()) {
+            continue;
+        }
+        let edges = upward(&order, &top, &std::fs::read_to_string(&path).unwrap());
+        wrong.extend(edges.iter().map(|(line, module)| format!("{}:{line} uses {module}", name.display())));
+        *seen.entry(top).or_insert(0) += 1;
+    }
+    assert!(wrong.is_empty(), "these use a layer above their own:\n{}", wrong.join("\n"));
+    let unused: Vec<&String> = order.iter().filter(|layer| !seen.contains_key(*layer)).collect();
+    assert!(unused.is_empty(), "src/lib.rs names layers that are not there: {unused:?}");
+}
+
+#[test]
+fn an_upward_edge_is_noticed_however_it_is_written() {
+    let order: Vec<String> = ["base", "model", "views"].map(String::from).to_vec();
+    for source in [
+        "use crate::views::Row;",
+        "    let row = crate::views::row(lock);",
+        "use crate::{base, views};",
+        "pub(in crate::views) fn draw() {}",
+    ] {
+        assert_eq!(upward(&order, "model", source).len(), 1, "{source}");
+    }
+    for source in ["use crate::base::text;", "//! See [`views`](crate::views).", "use crate::model::Lock;"] {
+        assert_eq!(upward(&order, "model", source), [], "{source}");
+    }
+}
+
+#[test]
+fn a_folder_has_its_file_beside_it_and_no_mod_rs() {
+    let mut files = Vec::new();
+    sources(&src(), &mut files);
+    let forbidden: Vec<_> = files.iter().filter(|path| path.ends_with("mod.rs")).collect();
+    assert!(forbidden.is_empty(), "x.rs stands beside x/ everywhere: {forbidden:?}");
+}
