@@ -123,6 +123,11 @@ pub trait Dialect: Send + Sync {
         false
     }
 
+    /// The part of a token that is made for each hold; what an application appended to it tells no holds apart.
+    fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        token
+    }
+
     /// What its watchdog renews a lock to, unless the application set something else.
     fn watchdog_lease(&self) -> Option<Duration> {
         None

@@ -39,6 +39,10 @@ impl Dialect for RedisLock {
         Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { client, ..Holder::new(value) }]))
     }
 
+    fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        token.get(..TOKEN_LEN).unwrap_or(token)
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Manual
     }
@@ -63,6 +67,16 @@ mod tests {
         let best = found("lock.invoice.9", "q83kL-0pZt_1xYbW7mNcRgbilling-7f4d", seconds(30));
         assert!(perhaps(&best, "redislock"));
         assert_eq!(holder(best).client.as_deref(), Some("billing-7f4d"));
+    }
+
+    #[test]
+    fn metadata_does_not_hide_that_the_token_is_random() {
+        use crate::dialects::{Dialect, unique};
+        let own = |token: &'static str| super::RedisLock.made_for_each_hold(token.as_bytes());
+        let (random, host) = ("q-oZ5RVloZeU_-BgegCzVgpacker@depot-2", "worker-at-the-packing-depot-2");
+        assert!(!unique::is_unique(random.as_bytes()), "the whole of it looks like words");
+        assert!(unique::is_unique(own(random)));
+        assert!(!unique::is_unique(own(host)) && !unique::is_unique(own("1")));
     }
 
     #[test]
