@@ -14,9 +14,9 @@ use crate::base::json::write_value;
 use crate::base::time::Time;
 
 /// Where the files of this machine's user are kept; `None` without a home directory.
-pub fn state_directory() -> Option<PathBuf> {
-    let places = etcetera::choose_base_strategy().ok()?;
-    Some(places.state_dir().unwrap_or_else(|| places.data_dir()).join("lockscope"))
+pub fn state_directory() -> io::Result<PathBuf> {
+    let places = etcetera::choose_base_strategy().map_err(|_| io::Error::other("there is no home directory"))?;
+    Ok(places.state_dir().unwrap_or_else(|| places.data_dir()).join("lockscope"))
 }
 
 /// The file, open for appending.
@@ -29,7 +29,7 @@ pub struct Audit {
 impl Audit {
     /// In its usual place.
     pub fn open() -> io::Result<Audit> {
-        let directory = state_directory().ok_or_else(|| io::Error::other("there is no home directory"))?;
+        let directory = state_directory()?;
         Audit::open_in(&directory)
     }
 

@@ -10,7 +10,6 @@ use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::{NodeId, Token};
 use crate::model::LockView;
-use crate::server::Fact;
 use crate::sources::inspect::Inspection;
 
 /// Writing is off again after so long without a key.
@@ -292,8 +291,7 @@ fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Ch
     if lock.ttl == Ttl::Never {
         choices.extend(extend_choices(lock, Some(FIRST_TTL), now).unwrap_or_default());
     }
-    let deaf = found.waiters.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
-    let dead: Vec<Vec<u8>> = deaf.map(|waiter| waiter.id.to_vec()).collect();
+    let dead = found.waiters.deaf();
     let free = |holder: Option<&Token>| {
         let asked = Freeing { holder: holder.map(Token::as_bytes), dead_waiters: &dead, force: false };
         let plan = plan::free(lock, asked, now)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::session::Session;
+use super::shell;
 use super::signals::{self, Signals};
 use crate::actions::{
     Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
@@ -175,6 +176,25 @@ impl<'a> Operator<'a> {
             return print_json(&shown);
         }
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
+    }
+
+    /// Prints the command by which a person does the same, with the same comparisons.
+    pub fn print_eval(&self, plan: &Plan) -> Result<(), Fault> {
+        if let Some(why) = self.refusal(plan) {
+            return Err(Fault::finding(why.to_string()));
+        }
+        if let Some(why) = in_doubt(plan) {
+            return Err(Fault::finding(why));
+        }
+        let words: Option<Vec<String>> = plan.eval().iter().map(|word| shell::word(word)).collect();
+        let Some(words) = words else {
+            let why = format!("{} or its holder has a zero byte, which no command line can carry", plan.key);
+            return Err(Fault::finding(why));
+        };
+        super::print(|out| writeln!(out, "redis-cli -n {} {}", self.context.db, words.join(" ")))?;
+        self.session.say("add how you connect (-h, -p, --user, --tls); an answer that begins with 1 means that all of it was done, 2 \
+                          half of it, anything else nothing; it is not on record here, and has no undo");
+        Ok(())
     }
 
     /// Says what would be done to many: a table, and each hazard once.

@@ -5,7 +5,7 @@
 //! out by [`Subject::of`] and what the answers mean in `waiters.rs`, both without a connection; [`inspect`] only carries
 //! questions and answers.
 
-mod ask;
+pub(in crate::sources) mod ask;
 mod blocked;
 mod prove;
 mod waiters;

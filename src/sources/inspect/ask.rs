@@ -107,7 +107,7 @@ async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult
     Ok(blocked::bound(&clients, listed, db))
 }
 
-pub(super) fn ask_listeners(pipe: &mut Pipeline, channels: &[&[u8]]) {
+pub fn ask_listeners(pipe: &mut Pipeline, channels: &[&[u8]]) {
     for command in ["NUMSUB", "SHARDNUMSUB"] {
         pipe.cmd("PUBSUB").arg(command);
         for channel in channels {
@@ -117,7 +117,7 @@ pub(super) fn ask_listeners(pipe: &mut Pipeline, channels: &[&[u8]]) {
 }
 
 /// Answers one by one; a refusal is one too.
-pub(super) struct Answers(std::vec::IntoIter<RedisResult<Value>>);
+pub struct Answers(std::vec::IntoIter<RedisResult<Value>>);
 
 impl Answers {
     pub async fn to(conn: &mut impl ConnectionLike, mut pipe: Pipeline) -> RedisResult<Answers> {
