@@ -9,6 +9,7 @@ mod counter;
 mod facts;
 mod inspector;
 mod looker;
+mod observer;
 mod sampler;
 mod scanner;
 mod status;
@@ -34,6 +35,7 @@ use crate::sources::notify::{self, Follower, Prefixes, Signal};
 use crate::sources::pace::{Budget, Pace};
 use crate::topology::{Node, Topology};
 
+pub use observer::Observer;
 pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
 pub use status::{NodeStatus, Stream};
@@ -127,6 +129,7 @@ pub struct Engine {
     status: Vec<NodeStatus>,
     tasks: Vec<NodeTasks>,
     inbox: mpsc::Receiver<Incoming>,
+    out: mpsc::Sender<Incoming>,
     running: JoinSet<()>,
     tick: tokio::time::Interval,
     /// The last closer look that was asked for, until somebody takes it.
@@ -144,6 +147,7 @@ impl Engine {
             status: Vec::new(),
             tasks: Vec::new(),
             inbox,
+            out: out.clone(),
             running: JoinSet::new(),
             tick: tokio::time::interval(TICK),
             inspected: None,
@@ -315,6 +319,11 @@ impl Engine {
     /// Takes in what was seen by somebody who is no source of its own.
     pub fn observe(&mut self, observation: Observation) {
         self.table.apply(observation);
+    }
+
+    /// For whoever writes beside the sources.
+    pub fn observer(&self) -> Observer {
+        Observer { clock: self.clock, out: self.out.clone() }
     }
 
     pub fn table(&self) -> &Table {
