@@ -167,7 +167,8 @@ impl Console {
         let limits = Limits::default();
         let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
         let engine = Engine::start(&topology, options).await.unwrap();
-        let hands = lockscope::console::operator::Operator::new(settings, &topology, server, Some(place));
+        let observer = engine.observer();
+        let hands = lockscope::console::operator::Operator::new(settings, &topology, observer, server, Some(place));
         let environment = settings.environment.map_or("dev", |environment| environment.name());
         let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
         let app = App::new(title, Keys::default(), Theme::default(), None);
@@ -370,6 +371,85 @@ async fn a_lock_is_freed_after_a_question_and_put_back() {
         operator.press(KeyCode::Enter);
         operator.wait_for("put back", |screen| screen.contains("done: undo lock:order")).await;
         assert_eq!(server.ask::<String, _>(&["GET", "lock:order"]), "worker-1");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
+    let server = Server::with(&EVENTS);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("a live stream", |screen| screen.contains("live")).await;
+        server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
+        operator.wait_for("the lock", |screen| screen.contains("lock:order")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
+        operator.write("y its host is down");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("who freed it, and why", |screen| screen.contains("because its host is")).await;
+        assert!(row(&screen, "FREE", "lock:order") && screen.contains("forced"), "{screen}");
+        operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the event", |screen| screen.contains("forced    lock:order")).await;
+        assert!(!screen.contains("released"), "{screen}");
+        operator.press(KeyCode::Char('1'));
+        operator.press(KeyCode::Char('u'));
+        operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("who put it back", |screen| screen.contains("put back")).await;
+        assert!(row(&screen, "HELD", "lock:order"), "{screen}");
+        operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the event", |screen| screen.contains("put back  lock:order")).await;
+        assert_eq!(screen.matches("acquired").count(), 1, "{screen}");
+        // What others do to it afterwards is theirs.
+        server.cli(&["DEL", "lock:order"]);
+        operator.wait_for("a release", |screen| screen.contains("released  lock:order")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
+    let server = Server::with(&EVENTS);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("a live stream", |screen| screen.contains("live")).await;
+        server.cli(&["SET", "lock:order", "worker-1", "PX", "30000"]);
+        operator.wait_for("the lock", |screen| screen.contains("lock:order")).await;
+        operator.press(KeyCode::Char('W'));
+        let (done, renewals) = (std::cell::Cell::new(false), std::cell::Cell::new(0));
+        let renewing = async {
+            while !done.get() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                server.cli(&["PEXPIRE", "lock:order", "30000"]);
+                renewals.set(renewals.get() + 1);
+            }
+        };
+        let extending = async {
+            for seconds in [61, 62, 63, 64] {
+                operator.write(&format!(":extend {seconds}s"));
+                operator.press(KeyCode::Enter);
+                operator
+                    .wait_for("the question", |screen| screen.contains(&format!("PEXPIRE lock:order {seconds}000")))
+                    .await;
+                operator.write("y");
+                operator.press(KeyCode::Enter);
+                let done = format!("extended to 1m0{}s", seconds - 60);
+                operator.wait_for("it is told who did it", |screen| screen.contains(&done)).await;
+            }
+            while renewals.get() < 6 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            operator.wait_for("a healthy lock", |screen| row(screen, "HELD", "lock:order")).await;
+            done.set(true);
+        };
+        futures_util::future::join(renewing, extending).await;
+        operator.press(KeyCode::Enter);
+        let renewed = format!("{} seen", renewals.get());
+        operator.wait_for("the renewals of the holder alone", |screen| screen.contains(&renewed)).await;
+        operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the events", |screen| screen.contains("renewed   lock:order")).await;
+        assert_eq!(screen.matches("renewed   lock:order").count(), renewals.get(), "{screen}");
     })
     .await;
 }
