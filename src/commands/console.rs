@@ -43,12 +43,8 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
     let keys = Keys::bound(&settings.keys)?;
     let theme = Theme { color: settings.color, ascii: settings.ascii };
     let target = settings.target.clone().unwrap_or_else(|| session.shown.clone());
-    let title = Title {
-        target,
-        environment: settings.environment.map(|environment| environment.name()),
-        protected_by: settings.protected_by.clone(),
-    };
-    let mut app = App::new(title, keys, theme, None);
+    let title = Title { target, environment: settings.environment, protected_by: settings.protected_by.clone() };
+    let mut app = App::new(title, keys, theme);
     let mut engine = session.engine(session.pace(Pace::POLITE), true).await?;
     if sampled.is_some() {
         app.consent = Consent::Given;

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use crate::actions::{Action, Kept, Performed, Plan, Refusal};
 use crate::app::{App, Effect, Event, LockId, Since, Wish};
 use crate::base::time::Time;
-use crate::engine::{Engine, NodeStatus};
+use crate::engine::{Engine, NodeStatus, Reader};
 use crate::model::{LockView, State, Table};
 use crate::views;
 
@@ -97,8 +97,8 @@ pub fn drive(app: &mut App, effects: Vec<Effect>, world: &mut impl World) -> io:
 }
 
 /// Tells the app what the engine has seen since.
-pub fn take_news(app: &mut App, engine: &mut Engine) -> Vec<Effect> {
-    let (changes, left_out) = engine.take_transitions();
+pub fn take_news(app: &mut App, engine: &mut Engine, reader: &mut Reader) -> Vec<Effect> {
+    let (changes, left_out) = reader.take();
     let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
     if let Some((node, key, found)) = engine.take_inspected() {
         effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));

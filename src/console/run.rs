@@ -66,6 +66,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
     tty: &mut impl Tty,
     input: impl Stream<Item = io::Result<Input>> + Unpin,
 ) -> io::Result<()> {
+    let mut reader = engine.reader();
     let mut hand = Hand { input, held: None };
     let canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
     let mut world = Real { engine, operator, terminal, tty, canvas };
@@ -89,7 +90,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 }
                 effects
             }
-            _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.paused => Vec::new(),
+            _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.display.paused => Vec::new(),
             // Whoever waits for their turn gets it between two slices.
             _ = tokio::task::yield_now(), if app.is_ordering() => {
                 if !order_on(app, world.engine) {
@@ -100,7 +101,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
             done = world.operator.next() => app.update(done, world.engine.clock.now()),
             news = world.engine.next() => {
                 let told = app.notice.is_some();
-                let effects = take_news(app, world.engine);
+                let effects = take_news(app, world.engine, &mut reader);
                 if drive(app, effects, &mut world)?.is_break() {
                     return Ok(());
                 }
@@ -224,7 +225,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
             Effect::Redraw => self.canvas.clear(self.terminal)?,
             Effect::Suspend => {
                 self.tty.suspend()?;
-                if app.mouse {
+                if app.display.mouse {
                     self.tty.mouse(true)?;
                 }
                 self.canvas.clear(self.terminal)?;
@@ -267,7 +268,7 @@ impl Canvas {
         self.drawn = Instant::now();
         terminal.autoresize()?;
         let area = terminal.get_frame().area();
-        if app.size != (area.width, area.height) {
+        if app.display.size != (area.width, area.height) {
             app.update(Event::Resize(area.width, area.height), engine.clock.now());
         }
         compose(app, Known::of(engine));
