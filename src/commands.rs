@@ -19,7 +19,6 @@ mod release;
 mod scripts;
 mod session;
 mod show;
-mod signals;
 mod undo;
 mod waiters;
 mod watch;

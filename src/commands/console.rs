@@ -16,6 +16,7 @@ use crossterm::terminal::{
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
@@ -144,8 +145,8 @@ impl Tty for RealTty {
 
     fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        // SAFETY: raising a signal in our own process; SIGTSTP stops it until SIGCONT.
-        unsafe { libc::raise(libc::SIGTSTP) };
+        // Stops us until SIGCONT.
+        kill_process(getpid(), rustix::process::Signal::TSTP)?;
         take()
     }
 
