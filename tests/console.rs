@@ -21,6 +21,7 @@ use lockscope::dialects::Recogniser;
 use lockscope::engine::{Engine, Inventory, Options};
 use lockscope::model::Limits;
 use lockscope::settings::Settings;
+use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
@@ -169,9 +170,9 @@ impl Console {
         let engine = Engine::start(&topology, options).await.unwrap();
         let observer = engine.observer();
         let hands = lockscope::console::operator::Operator::new(settings, &topology, observer, server, Some(place));
-        let environment = settings.environment.map_or("dev", |environment| environment.name());
+        let environment = settings.environment.unwrap_or(Environment::Dev);
         let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
-        let app = App::new(title, Keys::default(), Theme::default(), None);
+        let app = App::new(title, Keys::default(), Theme::default());
         Console { app, engine, hands, glass: Glass::new(80, 24), frames: Rc::default() }
     }
 

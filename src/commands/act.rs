@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use super::shell;
-use super::signals::{self, Signals};
 use crate::actions::{
     Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
 };
 use crate::base::clock::Clock;
 use crate::base::fault::{Exit, Fault};
 use crate::base::json::{put, put_all};
+use crate::base::signals::{self, Signals};
 use crate::base::talk;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Ttl;

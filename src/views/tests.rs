@@ -455,7 +455,7 @@ fn how_many_hold_a_lock_is_never_cut_off() {
         let cell = part::fit_holders(&stage.app, &lock, width);
         assert!(cell.trim_end().ends_with(" +2") && cell.width() == width, "{cell:?}");
     }
-    stage.app.private = true;
+    stage.app.display.private = true;
     assert_eq!(part::fit_holders(&stage.app, &lock, 13), "(hidden) +2  ");
 }
 
