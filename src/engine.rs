@@ -354,7 +354,7 @@ impl Engine {
         let walk = |status: &NodeStatus| match &status.scan {
             None => Some("the keyspace was not walked to its end yet".into()),
             Some(ScanReport { failed: Some(error), .. }) => {
-                Some(format!("the last walk of the keyspace failed: {}", text::visible(error.to_string().as_bytes())))
+                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
             }
             Some(_) => None,
         };

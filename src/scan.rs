@@ -370,6 +370,6 @@ async fn scan_figures(conn: &mut ServerConnection) -> RedisResult<Option<(u64, u
         Err(error) => return Err(error),
     };
     let info = InfoText::parse(&stats);
-    let figure = |part| info.part("cmdstat_scan", part).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let figure = |part| info.part_number("cmdstat_scan", part).unwrap_or(0);
     Ok(Some((figure("calls"), figure("usec"))))
 }

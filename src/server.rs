@@ -29,6 +29,8 @@ pub use role::{Mode, Replica, Role, Upstream};
 pub use settings::{BufferLimit, Settings};
 pub use version::{Flavor, Product, Version};
 
+use crate::base::server_text::ServerText;
+
 /// What one node told about itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ServerFacts {
@@ -36,7 +38,7 @@ pub struct ServerFacts {
     pub readiness: Fact<Readiness>,
     pub mode: Fact<Mode>,
     pub role: Fact<Role>,
-    pub run_id: Fact<String>,
+    pub run_id: Fact<ServerText>,
     pub uptime: Fact<Duration>,
     pub memory: Fact<Memory>,
     pub persistence: Fact<Persistence>,
@@ -46,7 +48,7 @@ pub struct ServerFacts {
     pub settings: Settings,
     pub clock: Fact<ClockOffset>,
     /// The ACL user we are.
-    pub user: Fact<String>,
+    pub user: Fact<ServerText>,
 }
 
 /// Whether the server serves at all.
@@ -72,7 +74,7 @@ pub struct Memory {
     pub used: u64,
     /// Zero: no limit.
     pub max: u64,
-    pub policy: String,
+    pub policy: ServerText,
     /// Keys evicted since the server started.
     pub evicted: Option<u64>,
 }
@@ -116,7 +118,7 @@ pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerF
     };
     let busy = matches!(&info, Err(error) if error.code() == Some("BUSY"));
     let info = Fact::answered(info.and_then(read::<String>), "INFO");
-    let user = Fact::answered(next().and_then(read::<String>), "ACL WHOAMI");
+    let user = Fact::answered(next().and_then(read::<String>), "ACL WHOAMI").map(ServerText::from);
     let settings = Settings::from_answers(Settings::NAMES.map(|name| setting(name, next())));
     let clock = match clock::measure(conn).await {
         Err(error) if error.is_io_error() => return Err(error),
@@ -146,7 +148,7 @@ impl ServerFacts {
     pub fn read(
         info: &Fact<String>,
         db: i64,
-        user: Fact<String>,
+        user: Fact<ServerText>,
         settings: Settings,
         clock: Fact<ClockOffset>,
     ) -> ServerFacts {
@@ -156,7 +158,7 @@ impl ServerFacts {
             readiness: field(&info, "loading", readiness),
             mode: field(&info, "redis_mode", Mode::from_info),
             role: field(&info, "role", Role::from_info),
-            run_id: field(&info, "run_id", |info| info.text("run_id").map(String::from)),
+            run_id: field(&info, "run_id", |info| info.text("run_id")),
             uptime: field(&info, "uptime_in_seconds", |info| info.number("uptime_in_seconds").map(Duration::from_secs)),
             memory: field(&info, "maxmemory_policy", memory),
             persistence: field(&info, "aof_enabled", persistence),
@@ -191,7 +193,7 @@ fn memory(info: &InfoText<'_>) -> Option<Memory> {
     Some(Memory {
         used: info.number("used_memory")?,
         max: info.number("maxmemory")?,
-        policy: crate::base::text::visible(info.text("maxmemory_policy")?.as_bytes()),
+        policy: info.text("maxmemory_policy")?,
         evicted: info.number("evicted_keys"),
     })
 }
@@ -199,8 +201,8 @@ fn memory(info: &InfoText<'_>) -> Option<Memory> {
 fn persistence(info: &InfoText<'_>) -> Option<Persistence> {
     Some(Persistence {
         aof: info.flag("aof_enabled")?,
-        aof_ok: info.text("aof_last_write_status").map(|status| status == "ok"),
-        rdb_ok: info.text("rdb_last_bgsave_status").map(|status| status == "ok"),
+        aof_ok: info.word("aof_last_write_status").map(|status| status == "ok"),
+        rdb_ok: info.word("rdb_last_bgsave_status").map(|status| status == "ok"),
         rdb_at_s: info.number("rdb_last_save_time"),
         unsaved_changes: info.number("rdb_changes_since_last_save"),
     })

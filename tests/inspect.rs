@@ -12,9 +12,10 @@ use lockscope::engine::Engine;
 use lockscope::lock::{Key, NodeId};
 use lockscope::model::{Limits, Observation, Seen, Source, Table};
 use lockscope::server;
-use lockscope::sources::inspect::{Count, Counted, Inspection, Subject, inspect};
+use lockscope::sources::inspect::{Inspection, Subject, inspect};
 use lockscope::sources::look::{Wanted, look};
 use lockscope::sources::pace::Pace;
+use lockscope::sources::waiters::{Count, Counted};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 

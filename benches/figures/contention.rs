@@ -9,9 +9,9 @@ use std::time::Duration;
 use lockscope::base::time::Time;
 use lockscope::dialects::Recogniser;
 use lockscope::sources::sampling::Scripts;
-use lockscope::sources::sampling::judge::{Judge, Outcome, What};
+use lockscope::sources::sampling::frames::{Frame, Wire};
 use lockscope::sources::sampling::line::Line;
-use lockscope::sources::sampling::wire::{Frame, Wire};
+use lockscope::sources::sampling::outcomes::{Judge, Outcome, What};
 
 use crate::keyspace::uuid;
 use crate::machine;

@@ -1,5 +1,9 @@
 //! What was read of a key's value: bounded, whatever the key holds.
 
+use std::borrow::Cow;
+
+use crate::base::server_text::ServerText;
+
 /// Some bytes of a value.
 pub type Bytes = Box<[u8]>;
 /// A field or member and what belongs to it.
@@ -29,10 +33,11 @@ pub enum RawValue {
         len: u64,
     },
     /// A type that no lock library uses (a stream, a module's type), by its name.
-    Other(Box<str>),
+    Other(ServerText),
     /// There, but its value could not or must not be fetched (not permitted, or too large), with its type.
     Unread {
-        of: Box<str>,
+        of: ServerText,
+        /// A harmless sentence.
         why: Box<str>,
     },
 }
@@ -61,16 +66,15 @@ impl RawValue {
         RawValue::Set { len: members.len() as u64, members }
     }
 
-    /// The Redis type name, as TYPE answers it.
-    pub fn type_name(&self) -> &str {
+    /// The Redis type name, as TYPE answers it, safe to show.
+    pub fn type_name(&self) -> Cow<'static, str> {
         match self {
-            RawValue::Str { .. } => "string",
-            RawValue::Hash { .. } => "hash",
-            RawValue::Zset { .. } => "zset",
-            RawValue::Set { .. } => "set",
-            RawValue::List { .. } => "list",
-            RawValue::Other(name) => name,
-            RawValue::Unread { of, .. } => of,
+            RawValue::Str { .. } => "string".into(),
+            RawValue::Hash { .. } => "hash".into(),
+            RawValue::Zset { .. } => "zset".into(),
+            RawValue::Set { .. } => "set".into(),
+            RawValue::List { .. } => "list".into(),
+            RawValue::Other(name) | RawValue::Unread { of: name, .. } => name.visible().into(),
         }
     }
 

@@ -13,6 +13,7 @@ pub use acl::{Scope, sampling_line};
 pub use needs::{Need, Party};
 pub use pattern::{acl_safe, sample_key};
 
+use crate::base::server_text::ServerText;
 use crate::base::text;
 use crate::server::channels;
 use crate::server::{Fact, Product, refusal};
@@ -46,7 +47,7 @@ pub struct Granted {
 /// What this connection's user may do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Permissions {
-    pub user: Fact<String>,
+    pub user: Fact<ServerText>,
     pub observer: Vec<Granted>,
     /// What an operator needs beyond that.
     pub operator: Vec<Granted>,
@@ -73,7 +74,7 @@ impl Permissions {
     }
 
     /// What can be said without asking: nothing.
-    pub fn unknown(user: Fact<String>, scope: &Scope, why: &str) -> Permissions {
+    pub fn unknown(user: Fact<ServerText>, scope: &Scope, why: &str) -> Permissions {
         let questions = questions(scope, None);
         Permissions::sorted(user, &questions, questions.iter().map(|_| Permission::Unknown(why.into())))
     }
@@ -83,7 +84,11 @@ impl Permissions {
         known.for_each(|granted| granted.permission = Permission::Allowed);
     }
 
-    fn sorted(user: Fact<String>, asked: &[Question<'_>], answers: impl Iterator<Item = Permission>) -> Permissions {
+    fn sorted(
+        user: Fact<ServerText>,
+        asked: &[Question<'_>],
+        answers: impl Iterator<Item = Permission>,
+    ) -> Permissions {
         let sampling = Permission::Unknown("it was not asked".into());
         let (observer, operator, readable, writable) = (vec![], vec![], vec![], vec![]);
         let mut sorted = Permissions { user, observer, operator, sampling, readable, writable };
@@ -115,7 +120,7 @@ enum Question<'a> {
 pub async fn ask(
     conn: &mut impl ConnectionLike,
     scope: &Scope,
-    user: Fact<String>,
+    user: Fact<ServerText>,
     product: Option<&Product>,
 ) -> RedisResult<Permissions> {
     let Fact::Known(name) = &user else {
@@ -125,7 +130,7 @@ pub async fn ask(
     let questions = questions(scope, product);
     let mut pipe = redis::pipe();
     for question in &questions {
-        pipe.cmd("ACL").arg("DRYRUN").arg(name);
+        pipe.cmd("ACL").arg("DRYRUN").arg(name.as_bytes());
         put(&mut pipe, question, scope);
     }
     let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;

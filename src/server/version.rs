@@ -72,17 +72,17 @@ impl Product {
     pub const OLDEST_USABLE: Version = Version(6, 0, 0);
 
     pub fn from_info(info: &InfoText<'_>) -> Option<Product> {
-        let compatible = info.text("redis_version").and_then(Version::parse);
+        let compatible = info.word("redis_version").and_then(Version::parse);
         let own = |flavor, field: &str| {
-            let version = info.text(field).and_then(Version::parse)?;
+            let version = info.word(field).and_then(Version::parse)?;
             Some(Product { flavor, version, compatible: compatible.unwrap_or(version) })
         };
-        let executable = info.text("executable").unwrap_or_default();
+        let executable = info.word("executable").unwrap_or_default();
         own(Flavor::Valkey, "valkey_version")
             .or_else(|| own(Flavor::Dragonfly, "dragonfly_version"))
             .or_else(|| own(Flavor::Redict, "redict_version"))
             .or_else(|| {
-                let flavor = match info.text("server_name") {
+                let flavor = match info.word("server_name") {
                     _ if info.has_section("KeyDB") || executable.contains("keydb") => Flavor::KeyDb,
                     _ if executable.contains("redict") => Flavor::Redict,
                     None | Some("redis") => Flavor::Redis,

@@ -5,17 +5,12 @@
 //! out by [`Subject::of`] and what the answers mean in `waiters.rs`, both without a connection; [`inspect`] only carries
 //! questions and answers.
 
-mod ask;
-mod blocked;
 mod prove;
-mod waiters;
 
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
 pub use prove::prove;
-pub(crate) use waiters::Listeners;
-pub use waiters::{Count, Counted, Health, Waiter, Waiters};
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Waiting};
@@ -23,6 +18,7 @@ use crate::lock::{Key, RawValue};
 use crate::model::{LockView, Seen, State};
 use crate::server::{Mode, Role, ServerFacts};
 use crate::sources::look::{Wanted, look};
+use crate::sources::waiters::{self, Waiters};
 
 /// As many keys of a lock as are looked at.
 const KEYS: usize = 32;
@@ -108,7 +104,8 @@ pub fn is_scattered(facts: &ServerFacts) -> bool {
 
 /// Asks the lock's node. An error means that the connection is lost.
 pub async fn inspect(conn: &mut impl ConnectionLike, subject: &Subject, at: Time) -> RedisResult<Inspection> {
-    let waiters = ask::waiters(conn, subject, at).await?;
+    let Subject { waiting, db, sure, scattered, .. } = subject;
+    let waiters = waiters::ask(conn, waiting, *db, *sure, *scattered, at).await?;
     let wanted: Vec<Wanted<'_>> = subject.keys.iter().map(|key| Wanted { key, hint: None }).collect();
     let seen = look(conn, &wanted).await?;
     let found = subject.keys.iter().zip(seen).filter_map(|(key, seen)| Belonging::of(key, seen));
@@ -183,9 +180,11 @@ mod tests {
     use crate::testkit::sample;
 
     fn facts(info: &str) -> ServerFacts {
-        let unknown = || Fact::Unknown("not asked".into());
+        fn unknown<T>() -> Fact<T> {
+            Fact::Unknown("not asked".into())
+        }
         let settings = Settings::from_answers([unknown(), unknown(), unknown(), unknown(), unknown()]);
-        ServerFacts::read(&Fact::Known(info.into()), 0, unknown(), settings, Fact::Unknown("not asked".into()))
+        ServerFacts::read(&Fact::Known(info.into()), 0, unknown(), settings, unknown())
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use redis::aio::ConnectionLike;
 use redis::{Pipeline, RedisResult, Value, cmd};
 
+use crate::base::server_text::ServerText;
 use crate::base::text;
 use crate::base::time::Ttl;
 use crate::lock::{Bytes, Pair, RawValue};
@@ -96,7 +97,7 @@ enum Asked {
     Zset,
     Set,
     List,
-    Other(String),
+    Other(ServerText),
     Denied(String),
 }
 
@@ -127,7 +128,7 @@ impl Asked {
                 "zset" => Asked::Zset,
                 "set" => Asked::Set,
                 "list" => Asked::List,
-                _ => Asked::Other(text::visible(name.as_bytes())),
+                _ => Asked::Other(name.into()),
             },
             Value::ServerError(error) => Asked::Denied(text::said(&error)),
             _ => Asked::Other("unknown".into()),
@@ -169,7 +170,7 @@ impl Asked {
                     refused => First::Seen(refusal("list", refused, ttl)),
                 }
             }
-            Asked::Other(name) => First::Seen(present(RawValue::Other(name.as_str().into()), next())),
+            Asked::Other(name) => First::Seen(present(RawValue::Other(name.clone()), next())),
             Asked::Hash => {
                 let size = Size::take(next(), next(), next());
                 match hint {
@@ -349,7 +350,7 @@ async fn fields_like(
 fn present(value: RawValue, ttl: Value) -> Option<Seen> {
     match ttl {
         // A lock whose end is not known can't be judged.
-        Value::ServerError(error) => Some(unread(value.type_name(), &text::said(&error), Ttl::Never)),
+        Value::ServerError(error) => Some(unread(&value.type_name(), &text::said(&error), Ttl::Never)),
         ttl => ttl_of(&ttl).map(|ttl| Seen::Present { value, ttl }),
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
+use crate::base::server_text::ServerText;
 use crate::base::text::{short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::NodeId;
@@ -51,16 +52,16 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A connection, as the server's list of clients tells of it. Texts are as clients gave them: show them escaped.
+/// A connection, as the server's list of clients tells of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Connection {
     pub address: Address,
     /// The server's number for it, which no other connection ever gets; `None` until it was listed.
     pub id: Option<u64>,
-    pub name: Option<String>,
+    pub name: Option<ServerText>,
     /// The client library and its version.
-    pub library: Option<String>,
-    pub user: Option<String>,
+    pub library: Option<ServerText>,
+    pub user: Option<ServerText>,
     /// When it was opened.
     pub since: Option<Time>,
     /// When it was last seen, in a burst or in the list.
@@ -76,9 +77,8 @@ impl Connection {
 
     /// In one clause, as it was at `now`: who it is, and whether it is still there.
     pub fn describe(&self, now: Time) -> String {
-        let shown = |text: &String| visible(text.as_bytes());
-        let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(shown).collect();
-        who.extend(self.user.as_ref().map(|user| format!("user {}", shown(user))));
+        let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(ServerText::visible).collect();
+        who.extend(self.user.as_ref().map(|user| format!("user {}", user.visible())));
         let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
         let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
         let there = match (self.closed, self.since) {

@@ -1,6 +1,7 @@
 //! Can we see locks, follow them live, and act on them? Notifications and permissions. Pure.
 
 use super::check::{Check, Status};
+use crate::base::server_text::ServerText;
 use crate::base::text::visible;
 use crate::server::permissions::{Denial, Granted, Party, Permission, Permissions, Scope};
 use crate::server::{Coverage, EventFlags, Fact, Gap, Product, ServerFacts};
@@ -217,7 +218,7 @@ pub fn writing(permissions: &Permissions) -> Check {
 
 /// The user's name, safe to look at: servers allow any bytes but spaces in it.
 fn name(permissions: &Permissions) -> String {
-    permissions.user.known().map_or_else(|| "(unknown)".into(), |user| visible(user.as_bytes()))
+    permissions.user.known().map_or_else(|| "(unknown)".into(), ServerText::visible)
 }
 
 /// The command that gives our user more rules, where we know who that is.

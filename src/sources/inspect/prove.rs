@@ -6,15 +6,15 @@
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
-use super::ask::{Answers, ask_listeners};
-use super::blocked::Clients;
-use super::{Count, Listeners};
-use crate::base::time::{Time, Ttl};
+use crate::base::text;
+use crate::base::time::Ttl;
 use crate::dialects::counter;
 use crate::lock::RawValue;
 use crate::model::guesses;
 use crate::model::proof::LARGEST;
 use crate::model::{End, LockView, Whole};
+use crate::sources::replies::Replies;
+use crate::sources::waiters::{Clients, Count, Listeners};
 
 /// As many locks as are asked about at once.
 const BATCH: usize = 100;
@@ -41,7 +41,7 @@ pub async fn prove(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> Re
 async fn any_blocked(conn: &mut impl ConnectionLike) -> RedisResult<bool> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").arg("clients");
-    let info = Answers::to(conn, pipe).await?.read::<String>();
+    let info = Replies::to(conn, pipe).await?.read::<String>();
     Ok(info.ok().and_then(|info| Clients::parse(&info)).is_none_or(Clients::any_blocked))
 }
 
@@ -52,11 +52,10 @@ async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> Re
         pipe.cmd("PTTL").arg(lock.key.as_bytes());
     }
     pipe.cmd("TIME");
-    let mut answers = Answers::to(conn, pipe).await?;
-    let time = |answer: RedisResult<(i64, i64)>| answer.ok().and_then(|(s, micros)| Time::of_server(s, micros));
-    let before = time(answers.read());
-    let left: Vec<RedisResult<i64>> = locks.iter().map(|_| answers.read()).collect();
-    let (Some(before), Some(after)) = (before, time(answers.read())) else { return Ok(()) };
+    let mut replies = Replies::to(conn, pipe).await?;
+    let before = replies.time();
+    let left: Vec<RedisResult<i64>> = locks.iter().map(|_| replies.read()).collect();
+    let (Some(before), Some(after)) = (before, replies.time()) else { return Ok(()) };
     for (lock, left) in locks.iter_mut().zip(left) {
         // What is shown is what is compared.
         (lock.proof.end, lock.ttl) = match left.ok().and_then(Ttl::of_pttl) {
@@ -79,8 +78,8 @@ async fn read_listeners(conn: &mut impl ConnectionLike, locks: &mut [LockView]) 
     }
     let channels: Vec<Vec<u8>> = numbers.iter().map(|lock| counter::channel(lock.key.as_bytes())).collect();
     let mut pipe = redis::pipe();
-    ask_listeners(&mut pipe, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let listeners: Listeners = Answers::to(conn, pipe).await?.listeners(false);
+    Listeners::ask(&mut pipe, channels.iter().map(Vec::as_slice));
+    let listeners = Listeners::take(&mut Replies::to(conn, pipe).await?, false);
     for (place, lock) in numbers.into_iter().enumerate() {
         lock.proof.counted_on = match listeners.on(place).0 {
             Count::Exactly(count) | Count::AtLeast(count) | Count::AtMost(count) => count,
@@ -97,11 +96,11 @@ async fn read_whole(conn: &mut impl ConnectionLike, lock: &LockView) -> RedisRes
     }
     let mut pipe = redis::pipe();
     pipe.cmd("GETRANGE").arg(lock.key.as_bytes()).arg(0).arg(LARGEST);
-    Ok(match Answers::to(conn, pipe).await?.value() {
+    Ok(match Replies::to(conn, pipe).await?.value() {
         Ok(Value::BulkString(value)) if value.len() as u64 == *len && value.starts_with(head) => {
             Whole::Sha1(sha1_smol::Sha1::from(&value).digest().to_string())
         }
         Ok(_) => Whole::Unknown("it changed while we looked; look again".into()),
-        Err(error) => Whole::Unknown(format!("it could not be read: {error}")),
+        Err(error) => Whole::Unknown(format!("it could not be read: {}", text::said(&error))),
     })
 }

@@ -14,11 +14,11 @@ use redis::{RedisResult, cmd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
+use super::frames::{Frame, Wire};
 use super::gather::{Gather, Gathered};
 use super::habits::Scripts;
-use super::judge::Judge;
 use super::line::Line;
-use super::wire::{Frame, Wire};
+use super::outcomes::Judge;
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::Time;
@@ -135,7 +135,7 @@ pub async fn run_until(
         last: 0,
         lines: 0,
     };
-    let broken = |error: super::wire::Broken| io::Error::other(error);
+    let broken = |error: super::frames::Broken| io::Error::other(error);
     link.wire.feed(&early, &mut |frame| watch.take(frame, began)).map_err(broken)?;
     let time_is_up = tokio::time::sleep(bounds.time);
     let (mut time_is_up, mut stop) = (pin!(time_is_up), pin!(stop));

@@ -195,7 +195,7 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::Text;
+    use super::super::frames::Text;
     use super::*;
 
     fn call(text: &str) -> (Does, String) {

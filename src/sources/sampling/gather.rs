@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::judge::{Act, Outcome, What};
+use super::outcomes::{Act, Outcome, What};
 use crate::base::time::Time;
 use crate::lock::{Key, Token};
 use crate::model::{Address, Contender, Notice};

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-use super::wire::Text;
+use super::frames::Text;
 
 /// One command that the server has run.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -6,7 +6,7 @@
 use crate::server::client_list::{self, ClientLine, LISTED};
 use crate::server::{Fact, InfoText};
 
-use super::waiters::Count;
+use super::Count;
 
 /// Commands in which waiters of known libraries, and others, block on lists.
 const ON_LISTS: [&str; 5] = ["blpop", "brpop", "blmove", "brpoplpush", "blmpop"];

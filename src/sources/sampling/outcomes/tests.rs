@@ -1,6 +1,6 @@
 use super::*;
 use crate::base::glob::Glob;
-use crate::sources::sampling::wire::Text;
+use crate::sources::sampling::frames::Text;
 
 /// A stream as the server sends it: `> key event` is an event, anything else the end of a line.
 struct Stage {

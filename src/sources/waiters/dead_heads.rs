@@ -1,12 +1,13 @@
 //! Who stands first in the queues of fair locks and does not hear when it is called. Only the head may take such a lock,
 //! so that all others wait until its deadline has passed.
 
+use redis::RedisResult;
 use redis::aio::ConnectionLike;
-use redis::{RedisResult, Value};
 
-use super::Queue;
+use super::queue::{self, Queue};
+use super::{Health, Waiter, Waiters};
 use crate::base::time::Time;
-use crate::sources::inspect::{Health, Listeners, Waiter, Waiters};
+use crate::sources::replies::Replies;
 
 /// As many waiters of each queue as are looked at.
 const HEADS: usize = 3;
@@ -39,45 +40,19 @@ async fn count_part(
     for (_, queue) in queues {
         pipe.cmd("LRANGE").arg(&queue.list).arg(0).arg(HEADS - 1);
     }
-    let mut answers = Answers::to(conn, pipe).await?;
-    // Deadlines are the waiters' own times; the server's clock is nearer to theirs than ours.
-    let now = answers.read::<(i64, i64)>().and_then(|(s, us)| Time::of_server(s, us)).unwrap_or(now);
-    let heads: Vec<(usize, &Queue, Vec<Vec<u8>>)> = queues
-        .iter()
-        .filter_map(|(index, queue)| Some((*index, *queue, answers.read().filter(|ids: &Vec<_>| !ids.is_empty())?)))
-        .collect();
-    if heads.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut pipe = redis::pipe();
-    for command in ["NUMSUB", "SHARDNUMSUB"] {
-        pipe.cmd("PUBSUB").arg(command);
-        for (_, queue, ids) in &heads {
-            for id in ids {
-                pipe.arg([&queue.channel_prefix[..], id].concat());
-            }
+    let mut replies = Replies::to(conn, pipe).await?;
+    let now = replies.time().unwrap_or(now);
+    let mut numbers = Vec::new();
+    let mut heads = Vec::new();
+    for (number, queue) in queues {
+        if let Some(ids) = replies.read::<Vec<Vec<u8>>>().ok().filter(|ids| !ids.is_empty()) {
+            numbers.push(*number);
+            heads.push((*queue, ids));
         }
     }
-    for (_, queue, ids) in &heads {
-        for id in ids {
-            pipe.cmd("ZSCORE").arg(&queue.deadlines).arg(id);
-        }
-    }
-    let mut answers = Answers::to(conn, pipe).await?;
-    let listeners = Listeners::read(answers.next(), answers.next(), scattered);
-    let mut channel = 0;
-    let mut found = Vec::new();
-    for (index, _, ids) in heads {
-        let waiter = |id: Vec<u8>| {
-            let deadline: Option<f64> = answers.read().flatten();
-            let listens = listeners.anybody_on(channel);
-            channel += 1;
-            Waiter { id: id.into(), left_ms: deadline.map(|at| (at as i64).saturating_sub(now.0)), listens }
-        };
-        let queue: Vec<Waiter> = ids.into_iter().map(waiter).collect();
-        found.extend(dead_first(&Waiters::queued(queue)).map(|dead| (index, dead)));
-    }
-    Ok(found)
+    let heads = queue::waiters(conn, heads, scattered, now).await?;
+    let dead = |(number, queue): (usize, Vec<Waiter>)| Some((number, dead_first(&Waiters::queued(queue))?));
+    Ok(numbers.into_iter().zip(heads).filter_map(dead).collect())
 }
 
 /// How many can't hear before the first who can; whoever's time is over holds up nobody. `None` where it can't be told.
@@ -92,24 +67,6 @@ fn dead_first(waiters: &Waiters) -> Option<u32> {
         }
     }
     Some(dead)
-}
-
-/// Answers one by one; one that was refused is `None`.
-struct Answers(std::vec::IntoIter<RedisResult<Value>>);
-
-impl Answers {
-    async fn to(conn: &mut impl ConnectionLike, mut pipe: redis::Pipeline) -> RedisResult<Answers> {
-        let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
-        Ok(Answers(answers.into_iter()))
-    }
-
-    fn next(&mut self) -> RedisResult<Value> {
-        self.0.next().unwrap_or(Ok(Value::Nil))
-    }
-
-    fn read<T: redis::FromRedisValue>(&mut self) -> Option<T> {
-        redis::from_redis_value(self.next().ok()?).ok()
-    }
 }
 
 #[cfg(test)]

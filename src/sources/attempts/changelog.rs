@@ -10,11 +10,11 @@ use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 use serde::Deserialize;
 
-use super::Question;
-use super::rate::{Look, Looks};
+use super::counter_rate::{Reading, Readings};
 use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::Tries;
+use crate::sources::query::LockQuery;
 
 const CHANGELOG: &str = "uniquejobs:changelog";
 const LOCKED: &[u8] = b":LOCKED";
@@ -39,7 +39,7 @@ pub struct Changelog {
 struct Counted {
     attempts: u64,
     failures: u64,
-    looks: Looks,
+    looks: Readings,
 }
 
 /// One entry; what else it says is not needed.
@@ -66,10 +66,10 @@ impl Changelog {
     pub async fn ask(
         &mut self,
         conn: &mut impl ConnectionLike,
-        questions: &[Question],
+        queries: &[LockQuery],
         now: Time,
     ) -> RedisResult<Vec<(Key, Tries)>> {
-        let keys: Vec<&Key> = questions.iter().filter(|question| question.publishes).map(|asked| &asked.key).collect();
+        let keys: Vec<&Key> = queries.iter().filter(|query| query.publishes).map(|asked| &asked.key).collect();
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -126,7 +126,7 @@ impl Changelog {
     fn rate(&mut self, key: &Key, at: Time) -> Option<Tries> {
         let digest = key.as_bytes().strip_suffix(LOCKED)?;
         let Counted { attempts, failures, looks } = self.digests.get_mut(digest)?;
-        looks.take(Look { at, attempts: *attempts, failures: *failures })
+        looks.take(Reading { at, attempts: *attempts, failures: *failures })
     }
 }
 

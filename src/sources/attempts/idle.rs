@@ -6,9 +6,9 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
-use super::Question;
 use crate::base::time::Time;
 use crate::lock::Key;
+use crate::sources::query::LockQuery;
 
 /// What the server said.
 pub enum Idle {
@@ -19,10 +19,9 @@ pub enum Idle {
 }
 
 /// Asks about those locks whose waiters can't be counted. An error means that the connection is lost. `now`: before the
-/// question is sent.
-pub async fn idle(conn: &mut impl ConnectionLike, questions: &[Question], now: Time) -> RedisResult<Idle> {
-    let keys: Vec<&Key> =
-        questions.iter().filter(|question| question.waits.is_none()).map(|asked| &asked.key).collect();
+/// query is sent.
+pub async fn idle(conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> RedisResult<Idle> {
+    let keys: Vec<&Key> = queries.iter().filter(|query| query.waits.is_none()).map(|asked| &asked.key).collect();
     if keys.is_empty() {
         return Ok(Idle::Since(Vec::new()));
     }
