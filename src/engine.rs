@@ -373,7 +373,7 @@ impl Engine {
         let index = usize::from(node.0);
         let view = self.table.lock_named(node, key.as_bytes()).and_then(|lock| self.table.view(lock, now));
         if let (Some(view), Some(tasks), Some(status)) = (view, self.tasks.get(index), self.status.get(index)) {
-            tasks.inspections.send_replace(Some(Subject::of(&view, status.db, &status.facts, now)));
+            tasks.inspections.send_replace(Some(Subject::new(&view, status.db, &status.facts, now)));
         }
     }
 
@@ -434,7 +434,7 @@ impl Engine {
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 self.table.watch_by(node, source);
-                // What happened before this source stood, nobody told.
+                // Changes before the subscription were missed.
                 self.table.apply(Observation::Gap { node, at });
                 self.scan(node);
             }

@@ -1,7 +1,7 @@
-//! Facts about one node: what it is, how it is set up, and what of that can hurt locks.
+//! Facts about one node: what it is, how it is configured, and which of that can hurt locks.
 //!
-//! Every fact is asked for on its own terms: a command that is not permitted leaves its facts unknown and says why; it
-//! never fails the rest. Only a lost connection does. What to make of the facts is judged elsewhere (`doctor`).
+//! A command that is not permitted leaves only its own facts unknown, with the reason. Only a lost connection fails the
+//! whole. `health` judges what the facts mean.
 
 pub mod channels;
 pub mod client_list;
@@ -55,15 +55,15 @@ pub struct ServerFacts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Readiness {
     Ready,
-    /// Reading its data from disk, for about so much longer.
+    /// Reading its data from disk; `left` is the server's estimate.
     Loading {
         left: Option<Duration>,
     },
-    /// A script or function runs and keeps everybody else waiting.
+    /// A script or function runs, and all other clients wait.
     Busy,
 }
 
-/// Whether an error code says that the server serves nobody for the moment: the same question is answered later.
+/// Whether an error code is temporary: the server serves nobody now, and the same command works later.
 pub fn is_passing(code: &str) -> bool {
     matches!(code, "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN")
 }
@@ -92,15 +92,15 @@ pub struct Persistence {
     pub unsaved_changes: Option<u64>,
 }
 
-/// Connections, and how many there may be.
+/// Connections, and the limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Clients {
     pub connected: u64,
     pub max: Option<u64>,
 }
 
-/// Asks a node for all of it, in one round trip and a few more for the clock. `db` is the database whose keys are
-/// counted. An error means that the connection is lost, or was never let in.
+/// Asks a node for all facts: one round trip, and a few more for the clock. `db` is the database whose keys are counted.
+/// An error means that the connection is lost, or that the login failed.
 pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerFacts> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").cmd("ACL").arg("WHOAMI");
@@ -111,7 +111,7 @@ pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerF
     let mut answers = answers.into_iter();
     let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Nil));
     let info = next();
-    // Without a login nothing can be known at all.
+    // Without a login nothing can be known.
     let info = match info {
         Err(error) if error.code() == Some("NOAUTH") => return Err(error),
         info => info,
@@ -185,8 +185,8 @@ fn readiness(info: &InfoText<'_>) -> Option<Readiness> {
         return Some(Readiness::Loading { left: info.number("loading_eta_seconds").map(Duration::from_secs) });
     }
     // A sentinel has no section Persistence and nothing to load.
-    let told = info.flag("loading").is_some() || Mode::from_info(info) == Some(Mode::Sentinel);
-    told.then_some(Readiness::Ready)
+    let is_known = info.flag("loading").is_some() || Mode::from_info(info) == Some(Mode::Sentinel);
+    is_known.then_some(Readiness::Ready)
 }
 
 fn memory(info: &InfoText<'_>) -> Option<Memory> {

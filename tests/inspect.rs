@@ -41,7 +41,7 @@ async fn closer_as(server: &Server, key: &str, login: &str) -> Inspection {
     table.apply(Observation::Read { node, key: key.clone(), asked: now, answered: now, seen, source });
     let view = table.lock_named(node, key.as_bytes()).and_then(|lock| table.view(lock, now)).expect("a lock");
     let facts = server::ask(&mut all, 0).await.unwrap();
-    let subject = Subject::of(&view, 0, &facts, now);
+    let subject = Subject::new(&view, 0, &facts, now);
     inspect(&mut connect_as(server, login).await, &subject, now).await.unwrap()
 }
 

@@ -115,7 +115,7 @@ impl Counter {
             counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect();
         if memory.idle_again.is_none_or(|at| at <= Instant::now()) {
             memory.idle_again = match idle(conn, batch, self.clock.now()).await? {
-                Idle::Untold => Some(Instant::now() + UNTOLD),
+                Idle::Unknown => Some(Instant::now() + UNTOLD),
                 Idle::Since(keys) => {
                     seen.extend(keys.into_iter().map(|(key, since)| Observation::Idle { node, key, since }));
                     None

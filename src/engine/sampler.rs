@@ -170,7 +170,7 @@ impl Sampler {
             at: burst.ended,
             lines: burst.lines,
             cut: burst.cut,
-            told: burst.told,
+            told: burst.judged,
             quiet: rates.quiet().filter(|_| burst.left_out == 0),
             coverage: any.map_or(0.0, |tries| tries.coverage()),
             looked,

@@ -1,4 +1,4 @@
-//! What was read of a key's value: bounded, whatever the key holds.
+//! As much of a key's value as was read. Bounded, however large the value is.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ pub type Bytes = Box<[u8]>;
 /// A field or member and what belongs to it.
 pub type Pair<T> = (Bytes, T);
 
-/// A key's type and as much of its value as we are willing to fetch. `len` is the true size; when it exceeds what is
-/// kept here the value was cut.
+/// A key's type and the part of its value that we fetch. `len` is the true size: where it is larger than what is here, the
+/// value was cut.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RawValue {
     Str {
@@ -34,7 +34,7 @@ pub enum RawValue {
     },
     /// A type that no lock library uses (a stream, a module's type), by its name.
     Other(ServerText),
-    /// There, but its value could not or must not be fetched (not permitted, or too large), with its type.
+    /// The key exists, but its value was not fetched: not permitted, or too large.
     Unread {
         of: ServerText,
         /// A harmless sentence.

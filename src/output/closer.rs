@@ -21,7 +21,7 @@ pub(super) struct Contention {
     wanted: Option<bool>,
     attempts_per_s: Option<f64>,
     failures_per_s: Option<f64>,
-    /// By so much the failures may be off, nineteen times in twenty.
+    /// Half-width of the 95 % confidence interval of the failures.
     failures_margin_per_s: Option<f64>,
     source: Option<&'static str>,
     coverage: Option<f64>,

@@ -1,7 +1,7 @@
-//! The server's list of clients: what CLIENT LIST says, a line each. Pure.
+//! Parses the reply to CLIENT LIST, one client a line. Pure.
 //!
-//! Everybody who asks for the list reads it here. Fields that a server does not know, or a client did not give, are not
-//! there; texts are as the clients gave them.
+//! All readers of the list use this parser. A field that the server does not know, or that the client did not set, is
+//! `None`. Texts are as the clients set them.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub fn lines(list: &str) -> impl Iterator<Item = ClientLine<'_>> {
 }
 
 impl<'a> ClientLine<'a> {
-    /// A field by its name; one that is empty is not there.
+    /// A field by its name; `None` where it is empty.
     fn field(self, name: &str) -> Option<&'a str> {
         let value = self.0.split(' ').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
         value.filter(|value| !value.is_empty())
@@ -41,7 +41,7 @@ impl<'a> ClientLine<'a> {
         self.field("db")?.parse().ok()
     }
 
-    /// As a connection that was listed at `at`; `None` where its address names no single client.
+    /// The connection, listed at `at`. `None` where its address is not unique to one client.
     pub fn connection(self, at: Time) -> Option<Connection> {
         let number = |name: &str| self.field(name).and_then(|number| number.parse::<u64>().ok());
         let library = match (self.field("lib-name"), self.field("lib-ver")) {

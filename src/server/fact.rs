@@ -1,6 +1,6 @@
 //! A fact about a server: known, or unknown with the reason.
 //!
-//! Nothing the server did not say may look like something it said, so there is no default to fall back to.
+//! There is no default value: what the server did not say must not look like something it said.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 

@@ -1,4 +1,4 @@
-//! What a node is to the others: its mode, its role, and how far replicas are behind. Read from INFO; pure.
+//! A node's mode and role, and how far its replicas are behind. Read from INFO; pure.
 
 use super::info::InfoText;
 use crate::base::server_text::ServerText;
@@ -54,7 +54,7 @@ pub struct Replica {
 pub struct Upstream {
     pub master: ServerText,
     pub link_up: bool,
-    /// Seconds since something came from the master.
+    /// Seconds since the master last sent something.
     pub silent_s: Option<u64>,
     pub syncing: bool,
 }

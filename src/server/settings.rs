@@ -1,4 +1,4 @@
-//! The few settings that decide what becomes of a lock, as CONFIG GET tells them. Pure parsing.
+//! The few server settings that matter to locks, from CONFIG GET. Pure parsing.
 
 use super::fact::Fact;
 use super::flags::EventFlags;

@@ -1,7 +1,7 @@
-//! Which server it is: its kind, its version, and what that version can't do for us.
+//! Which server it is: its kind, its version, and what that version lacks.
 //!
-//! Forks announce a `redis_version` for compatibility beside their own version. Features go by the former, since that is
-//! what the forks keep it for; what is shown is the latter.
+//! Forks report a `redis_version` for compatibility beside their own version. We decide features by the former and show
+//! the latter.
 
 use std::fmt;
 
@@ -92,7 +92,7 @@ impl Product {
             })
     }
 
-    /// Events of the class `n`, which tell an acquire from a renewal that sets the key again.
+    /// Events of the class `n`, which distinguish an acquire from a renewal that sets the key again.
     pub fn sends_new_key_events(&self) -> bool {
         self.compatible >= Version(7, 0, 0)
     }
@@ -102,12 +102,12 @@ impl Product {
         self.compatible >= Version(7, 0, 0)
     }
 
-    /// CLIENT NO-TOUCH: our own looks leave a key's idle time as it was.
+    /// CLIENT NO-TOUCH: our reads do not reset a key's idle time.
     pub fn has_no_touch(&self) -> bool {
         self.compatible >= Version(7, 2, 0)
     }
 
-    /// What we do without on this server, as clauses.
+    /// What this server lacks, as clauses.
     pub fn lacks(&self) -> Vec<&'static str> {
         let mut lacks = Vec::new();
         if !self.sends_new_key_events() {

@@ -7,16 +7,16 @@ use crate::dialects::{self, Claim, DialectId, Sight, Waiting};
 use crate::lock::{Key, Kind};
 use crate::model::{Lock, LockView};
 
-/// Locks asked about in one go: short calls, as everybody else waits for them.
+/// Ask about at most this many locks at once: all other clients wait while a call runs.
 pub const BATCH: usize = 200;
 
-/// One lock, and how to see who wants it.
+/// One lock, and how to find out who wants it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LockQuery {
     pub key: Key,
     /// `None` where waiters can't be counted.
     pub(super) waits: Option<Place>,
-    /// Its library tells of attempts in a changelog.
+    /// Its library publishes attempts in a changelog.
     pub(super) publishes: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 impl LockQuery {
-    /// `None` where nobody can want it: a marker, or something that nobody holds.
+    /// `None` where nobody can want it: a marker, or a lock that nobody holds.
     pub fn new(lock: &Lock, now: Time) -> Option<LockQuery> {
         let reading = lock.reading().filter(|reading| reading.kind == Kind::Lock && !reading.vacant)?;
         let waits = place(reading.dialect, reading.confidence, &lock.sight(now));

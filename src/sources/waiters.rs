@@ -11,7 +11,7 @@ mod listeners;
 mod queue;
 
 pub(super) use ask::ask;
-pub(super) use blocked::Clients;
+pub(super) use blocked::ClientCounts;
 pub use count::count;
 pub(super) use listeners::Listeners;
 pub(super) use queue::Queue;
@@ -63,7 +63,7 @@ pub struct Waiters {
     pub counted: Option<Counted>,
     /// The channel, queue or list at which they wait.
     pub on: Option<Vec<u8>>,
-    /// What one must know to read the count, as a clause.
+    /// A restriction of the count, as a clause.
     pub note: Option<String>,
     /// The beginning of a fair queue, in order.
     pub queue: Vec<Waiter>,
@@ -73,22 +73,22 @@ pub struct Waiters {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Waiter {
     pub id: Box<[u8]>,
-    /// What was left, when we looked, until it counts as dead; negative: it does. `None` where it has no deadline.
+    /// The time left until its deadline when we asked; negative: it has passed. `None` where it has no deadline.
     pub left_ms: Option<i64>,
     /// Whether anybody listens on its own channel.
     pub listens: Fact<bool>,
 }
 
-/// What is to be thought of a waiter in a queue.
+/// Whether a waiter in a queue can take its turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Health {
     Listening,
-    /// Nobody hears when it is called; `head`: it is its turn next, and the others wait behind it.
+    /// Nobody listens on its channel. `head`: it is first in the queue, and blocks the others.
     Deaf {
         head: bool,
         left_ms: Option<i64>,
     },
-    /// Its deadline has passed: whoever comes by next drops it.
+    /// Its deadline has passed: the next client removes it.
     Overdue,
     Unknown(String),
 }
@@ -130,7 +130,7 @@ impl Waiters {
         Waiters { count: Count::Unknown(why), counted: None, on, note: None, queue: Vec::new() }
     }
 
-    /// Libraries whose waiters leave nothing to count.
+    /// For libraries whose waiters leave nothing to count.
     fn without_asking(waiting: &Waiting) -> Option<Waiters> {
         let unknown = |why: &str| Some(Waiters::unknown(waiting, why.into()));
         match waiting {
@@ -153,7 +153,7 @@ impl Waiters {
         Waiters { count, counted, on: Some(channel.to_vec()), note, queue: Vec::new() }
     }
 
-    /// A lock that may be fair: where its queue is not there, it is not.
+    /// A lock that may be fair; without a queue it is not.
     fn of_queue(list: &[u8], length: Fact<u64>, queue: Vec<Waiter>, unfair: Waiters) -> Waiters {
         match (length, unfair.count.clone()) {
             // Redisson's spin locks look the same, and their waiters poll.
@@ -188,7 +188,7 @@ impl Waiters {
         Waiters { count, counted, on: Some(list.to_vec()), note, queue: Vec::new() }
     }
 
-    /// The same where the library is a guess, and so is where its waiters would be.
+    /// The same where the library is a guess, and with it the place of its waiters.
     fn in_doubt(self) -> Waiters {
         let count = match self.count {
             Count::Exactly(count @ 1..) => Count::AtLeast(count),
@@ -201,7 +201,7 @@ impl Waiters {
         Waiters { count, counted, ..self }
     }
 
-    /// The number, where it is beyond doubt.
+    /// The number, where it is exact.
     pub fn exact(&self) -> Option<u64> {
         match self.count {
             Count::Exactly(count) => Some(count),
@@ -209,10 +209,10 @@ impl Waiters {
         }
     }
 
-    /// Each waiter of the queue with what is to be thought of it, `passed_ms` after we looked.
+    /// Each waiter of the queue with its health, `passed_ms` after we asked.
     pub fn in_order(&self, passed_ms: i64) -> impl Iterator<Item = (&Waiter, Health)> {
         let left = move |waiter: &Waiter| waiter.left_ms.map(|left| left - passed_ms);
-        // Those whose time is over are dropped before anybody is called.
+        // Waiters whose deadline has passed are removed before anybody is called.
         let head = self.queue.iter().position(|waiter| left(waiter).is_none_or(|left| left > 0));
         self.queue.iter().enumerate().map(move |(index, waiter)| {
             let left_ms = left(waiter);

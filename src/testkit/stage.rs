@@ -259,7 +259,7 @@ impl Stage {
                 Effect::Inspect(id) if self.app.opened.is_none() => {
                     let lock = self.table.lock_named(id.node, id.key.as_bytes());
                     let Some(view) = lock.and_then(|lock| self.table.view(lock, self.now)) else { continue };
-                    let subject = Subject::of(&view, 0, &self.node.facts, self.now);
+                    let subject = Subject::new(&view, 0, &self.node.facts, self.now);
                     let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
                     Event::Inspected(id, Box::new(found))
                 }

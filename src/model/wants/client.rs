@@ -8,19 +8,20 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::base::server_text::ServerText;
-use crate::base::text::{short_duration, visible};
+use crate::base::text::{is_plain, short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::NodeId;
 
 /// The other end of a client's connection as the server writes it: `10.0.3.7:51322`. Clients of a socket file share
-/// one, so that it names nobody, and is not kept.
+/// one, so that it names nobody, and is not kept. It contains only printable characters.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(Box<str>);
 
 impl Address {
     /// `None` where the text names no single client.
     pub fn parse(text: &str) -> Option<Address> {
-        let named = text.len() <= 64 && !text.starts_with("unix:") && !text.starts_with('/');
+        let named =
+            text.len() <= 64 && is_plain(text.as_bytes()) && !text.starts_with("unix:") && !text.starts_with('/');
         let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).filter(|port| *port > 0);
         (named && port.is_some()).then(|| Address(text.into()))
     }

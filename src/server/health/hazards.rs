@@ -1,4 +1,4 @@
-//! What can go wrong with locks on this server, whoever looks at them: eviction, restarts, failovers, clocks. Pure.
+//! What can go wrong with locks on this server: eviction, restarts, failovers, clocks. Pure.
 
 use super::check::{Check, bytes, count, percent};
 use crate::base::text::short_duration;
@@ -73,7 +73,7 @@ pub fn eviction(facts: &ServerFacts) -> Check {
     const NAME: &str = "eviction";
     let memory = known!(facts.memory, NAME, "what happens when memory runs out");
     let Memory { used, max, policy, evicted } = memory;
-    // The server keeps one clock for a key, and here it counts uses.
+    // With an LFU policy the server counts a key's uses instead of its idle time.
     let untold = if policy.as_bytes().ends_with(b"lfu") {
         " With an LFU policy, those who poll for a lock can't be seen."
     } else {
@@ -243,7 +243,7 @@ pub fn clock(facts: &ServerFacts) -> Check {
 
 pub fn subscribers(facts: &ServerFacts) -> Check {
     const NAME: &str = "subscribers";
-    /// What an unread keyspace event takes in a subscriber's buffer, about.
+    /// About how many bytes an unread keyspace event takes in a subscriber's buffer.
     const EVENT: u64 = 84;
     const SMALL: u64 = 8 << 20;
     let limit = known!(facts.settings.pubsub_buffer, NAME, "when the server cuts off a slow subscriber");
@@ -267,12 +267,12 @@ pub fn subscribers(facts: &ServerFacts) -> Check {
 
 pub fn connections(facts: &ServerFacts) -> Check {
     const NAME: &str = "connections";
-    /// The console's: events and their guard, looks, a closer look, waiters, clients, facts; two while it walks, two while
-    /// it samples, one while it writes. A test lock in the lab takes one more.
+    /// The console's connections: events and their guard, reads, one opened lock, waiters, clients, facts; two more while it
+    /// scans, two while it samples, one while it writes. A test lock in the lab takes one more.
     const OURS: u64 = 12;
     let clients = known!(facts.clients, NAME, "how many clients are connected");
     let Some(max) = clients.max else {
-        return Check::ok(NAME, format!("{} clients connected; the limit is not told.", clients.connected));
+        return Check::ok(NAME, format!("{} clients connected; the limit is not known.", clients.connected));
     };
     let full = percent(clients.connected, max);
     let finding =

@@ -1,7 +1,7 @@
-//! Attempts that are counted where they are made: the counting scripts of `lua/` keep a small hash beside each lock.
+//! Attempts that our scripts count: the counting scripts of `lua/` keep a small hash beside each lock.
 //!
-//! Two looks at a hash make a rate, in which each attempt is. Locks without such a hash are asked about together, in one
-//! command for all of them; only those that have one are asked alone.
+//! Two readings of a hash make an exact rate. One EXISTS asks about all locks without a known hash; only locks with one are
+//! read one by one.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use crate::lock::Key;
 use crate::model::Tries;
 use crate::sources::query::LockQuery;
 
-/// As many locks with counts as are kept.
+/// Keep at most this many locks with counts.
 const MOST: usize = 4_096;
 
-/// The locks that have counts, and what those were at the last few looks.
+/// The locks that have counts, with the last few readings of each.
 #[derive(Default)]
 pub struct Counts {
     known: HashMap<Key, Readings>,
@@ -86,7 +86,7 @@ fn ask_one(pipe: &mut redis::Pipeline, key: &Key) {
 }
 
 impl Reading {
-    /// The two fields; `None` where there are no counts, or something else stands in their place.
+    /// The two fields; `None` where there are none, or they are not numbers.
     fn read(answer: Value, at: Time) -> Option<Reading> {
         let (attempts, failures): (Option<u64>, Option<u64>) = redis::from_redis_value(answer).ok()?;
         Some(Reading { at, attempts: attempts?, failures: failures? })

@@ -1,4 +1,4 @@
-//! Rates from counts that only grow: two readings at them make one, in which each attempt is. Pure.
+//! Exact rates from counters that only grow, by the difference of two readings. Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::base::time::Time;
 use crate::model::{Tries, TriesFrom};
 
-/// Rates are of so long at most: what was counted before says little of now.
+/// A rate covers at most this long.
 const SPAN: Duration = Duration::from_secs(12);
 /// Two readings closer than this make no rate.
 const SHORTEST: Duration = Duration::from_millis(500);
-/// What was not looked at for so long is begun anew.
+/// After a gap this long, readings start again.
 const OLD: Duration = Duration::from_secs(60);
 
 /// The counts of one lock at one time.
@@ -26,15 +26,15 @@ pub struct Reading {
 pub struct Readings(VecDeque<Reading>);
 
 impl Readings {
-    /// Whether the next reading would still make a rate.
+    /// Whether the next reading would make a rate.
     pub fn is_fresh(&self, now: Time) -> bool {
         self.0.back().is_some_and(|reading| now.since(reading.at) < OLD)
     }
 
-    /// Adds a reading; the rate from the oldest that still counts.
+    /// Adds a reading, and returns the rate since the oldest one in the span.
     pub fn take(&mut self, reading: Reading) -> Option<Tries> {
         if let Some(last) = self.0.back()
-            // Counts that went down were begun anew.
+            // Counters that went down were reset.
             && (reading.attempts < last.attempts || reading.failures < last.failures || reading.at.since(last.at) > OLD)
         {
             self.0.clear();

@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
-use super::blocked::{self, Clients};
+use super::blocked::{self, ClientCounts};
 use super::queue::{self, Queue};
 use super::{Count, Listeners, Waiters};
 use crate::base::time::Time;
@@ -74,7 +74,7 @@ async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult
     pipe.cmd("INFO").arg("clients");
     let info = Replies::to(conn, pipe).await?.read::<String>();
     let clients = Fact::answered(info, "INFO").and_then(|info| {
-        Clients::parse(&info).map_or_else(|| Fact::Unknown("INFO does not tell of clients".into()), Fact::Known)
+        ClientCounts::parse(&info).map_or_else(|| Fact::Unknown("INFO does not tell of clients".into()), Fact::Known)
     });
     let listed = match clients.known() {
         Some(clients) if !clients.worth_listing() => None,

@@ -11,8 +11,9 @@ use crate::model::{Waits, WaitsAt};
 use crate::sources::query::{LockQuery, Place};
 use crate::sources::replies::Replies;
 
-/// Counts the waiters of at most [`BATCH`] locks, where they can be counted. What may not be asked is left out; an error
-/// means that the connection is lost. `scattered`: other nodes may have subscribers too.
+/// Counts the waiters of at most [`BATCH`](crate::sources::query::BATCH) locks, where they can be counted. A refused
+/// command leaves its locks out; an error means that the connection is lost. `scattered`: other nodes may have subscribers
+/// of their own.
 pub async fn count(
     conn: &mut impl ConnectionLike,
     queries: &[LockQuery],
@@ -42,7 +43,7 @@ pub async fn count(
                 queues.extend(place.queue.as_ref().map(|queue| (counted.len(), queue)));
                 waits(queued, WaitsAt::Queue, false)
             }
-            // Those who wait in a queue that may not be read are not on its channel.
+            // Waiters in a queue that we may not read are not on the lock's channel.
             (None, Some((0, _))) if place.queue.is_some() => continue,
             (None, Some((listening, _))) if place.queue.is_some() => waits(listening, WaitsAt::Channel, true),
             (_, Some((listening, more))) => waits(listening, WaitsAt::Channel, more),

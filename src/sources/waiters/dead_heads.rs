@@ -1,5 +1,5 @@
-//! Who stands first in the queues of fair locks and does not hear when it is called. Only the head may take such a lock,
-//! so that all others wait until its deadline has passed.
+//! Dead waiters at the head of fair queues. Only the head may take a fair lock, so all others wait until its deadline has
+//! passed.
 
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
@@ -9,13 +9,13 @@ use super::{Health, Waiter, Waiters};
 use crate::base::time::Time;
 use crate::sources::replies::Replies;
 
-/// As many waiters of each queue as are looked at.
+/// Read at most this many waiters of each queue.
 const HEADS: usize = 3;
-/// As many queues as are looked at in one go: each waiter has a channel of its own to be asked about.
+/// Read at most this many queues at once: each waiter has a channel of its own to ask about.
 const QUEUES: usize = 100;
 
-/// How many dead waiters stand first in each queue; those of which that can't be told are left out. `queues`: each with
-/// a number to tell it by. An error means that the connection is lost.
+/// The number of dead waiters at the head of each queue; queues where it is unknown are left out. `queues`: each with a
+/// number that identifies it. An error means that the connection is lost.
 pub async fn count(
     conn: &mut impl ConnectionLike,
     queues: &[(usize, &Queue)],
@@ -55,7 +55,8 @@ async fn count_part(
     Ok(numbers.into_iter().zip(heads).filter_map(dead).collect())
 }
 
-/// How many can't hear before the first who can; whoever's time is over holds up nobody. `None` where it can't be told.
+/// Counts waiters that do not listen, up to the first that does. One whose deadline has passed blocks nobody. `None` where
+/// it is not known.
 fn dead_first(waiters: &Waiters) -> Option<u32> {
     let mut dead = 0;
     for (_, health) in waiters.in_order(0) {

@@ -35,7 +35,7 @@ impl Listeners {
 
     pub fn read(plain: RedisResult<Value>, sharded: RedisResult<Value>, scattered: bool) -> Listeners {
         let sharded = match &sharded {
-            // A server that has no sharded channels has nobody on them.
+            // A server without sharded channels has no subscribers on them.
             Err(error) if error.detail().unwrap_or_default().to_ascii_lowercase().contains("subcommand") => {
                 Fact::Known(Vec::new())
             }
@@ -45,7 +45,7 @@ impl Listeners {
         Listeners { plain, sharded, scattered }
     }
 
-    /// How many listen on the channel asked for in that place, and what one must know to read the number.
+    /// How many listen on the channel at this index, and a restriction of the number, as a clause.
     pub fn on(&self, index: usize) -> (Count, Option<String>) {
         let at = |numbers: &Vec<u64>| numbers.get(index).copied().unwrap_or(0);
         let (count, why) = match (self.plain.as_ref().map(at), self.sharded.as_ref().map(at)) {
