@@ -37,6 +37,7 @@ use crate::settings::keys::{self, Command, Keys};
 use crate::sources::inspect::Inspection;
 use dialog::Answer;
 
+pub use crate::settings::keys::{Place, Screen};
 pub use closer::Closer;
 pub use consent::Consent;
 pub use dialog::{Choice, Dialog};
@@ -119,26 +120,6 @@ pub enum Effect {
     Stop,
     /// Do this with a test lock.
     Lab(TestId, LabOrder),
-}
-
-/// The screens. A tab appears with its feature.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Screen {
-    Locks,
-    Contention,
-    Events,
-    Servers,
-    Lab,
-}
-
-impl Screen {
-    pub const TABS: [(Screen, Command, &'static str); 5] = [
-        (Screen::Locks, Command::Locks, "Locks"),
-        (Screen::Contention, Command::Contention, "Contention"),
-        (Screen::Events, Command::Events, "Events"),
-        (Screen::Servers, Command::Servers, "Servers"),
-        (Screen::Lab, Command::Lab, "Lab"),
-    ];
 }
 
 /// What lies over the screen and takes the keys.
@@ -321,6 +302,7 @@ impl App {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return vec![Effect::Quit];
         }
+        let here = self.place();
         match &mut self.overlay {
             Overlay::None => {}
             Overlay::Leave => {
@@ -338,7 +320,7 @@ impl App {
                 };
             }
             Overlay::Help { .. } | Overlay::Results { .. } => {
-                match self.keys.command(key) {
+                match self.keys.command(key, here) {
                     Some(command) if command.moves() => return self.obey(command, now),
                     _ => self.overlay = Overlay::None,
                 }
@@ -358,7 +340,7 @@ impl App {
                 };
             }
         }
-        match self.keys.command(key) {
+        match self.keys.command(key, here).or_else(|| self.keys.elsewhere(key)) {
             Some(command) => self.obey(command, now),
             None => {
                 let help = self.key_of(Command::Help);

@@ -93,6 +93,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     };
     let mut engine = Engine::start(&topology, watch).await?;
     engine.sample_by(Some(DUTY));
+    let mut reader = engine.reader();
 
     let mut summary = Summary::new(options.seed);
     let mut looks = tokio::time::interval(LOOK);
@@ -105,11 +106,11 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
             biased;
             name = signals.next() => return Err(DemoError::Stopped(name)),
             _ = &mut end => break,
-            _ = looks.tick() => summary.look(&mut engine),
+            _ = looks.tick() => summary.look(&engine, &mut reader),
             _ = engine.next() => {}
         }
     }
-    summary.finish(&mut engine, began.elapsed());
+    summary.finish(&engine, &mut reader, began.elapsed());
     drop(engine);
     summary.workers = demo.fleet.names().len();
     summary.tally = demo.fleet.stop().await;

@@ -1,14 +1,15 @@
 //! The engine: starts the sources, owns the table, and asks for the looks that the table wants.
 //!
-//! Every reader, the console and each headless command alike, holds a [`Engine`] and calls [`Engine::next`] in its own
-//! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
-//! engine through one bounded channel. A source that panics is fatal, and told.
+//! Whoever holds the [`Engine`] calls [`Engine::next`] in its own loop; between two calls the table stands still and can
+//! be read. Any number of [`Reader`]s get the transitions, in that loop or in tasks of their own. Sources run in tasks of
+//! their own and speak to the engine through one bounded channel. A source that panics is fatal, and told.
 
 mod clients;
 mod counter;
 mod facts;
 mod inspector;
 mod looker;
+mod readers;
 mod sampler;
 mod scanner;
 mod status;
@@ -26,7 +27,7 @@ use crate::base::text;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::{Key, NodeId, Token};
-use crate::model::{Hazards, Limits, Observation, Seen, Snapshot, Source, Table, Ticket, Transition, Tuning};
+use crate::model::{Hazards, Limits, Observation, Seen, Snapshot, Source, Table, Ticket, Tuning};
 use crate::scan::Progress;
 use crate::server::{self, Flavor, Mode, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
@@ -34,6 +35,9 @@ use crate::sources::notify::{self, Follower, Prefixes, Signal};
 use crate::sources::pace::{Budget, Pace};
 use crate::topology::{Node, Topology};
 
+use readers::Readers;
+
+pub use readers::Reader;
 pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
 pub use status::{NodeStatus, Stream};
@@ -128,6 +132,7 @@ pub struct Engine {
     tasks: Vec<NodeTasks>,
     inbox: mpsc::Receiver<Incoming>,
     running: JoinSet<()>,
+    readers: Readers,
     tick: tokio::time::Interval,
     /// The last closer look that was asked for, until somebody takes it.
     inspected: Option<(NodeId, Key, Box<Inspection>)>,
@@ -145,6 +150,7 @@ impl Engine {
             tasks: Vec::new(),
             inbox,
             running: JoinSet::new(),
+            readers: Readers::new(options.limits.transitions),
             tick: tokio::time::interval(TICK),
             inspected: None,
         };
@@ -259,6 +265,14 @@ impl Engine {
     /// Waits for the next thing to happen and takes it in. Afterwards something that a reader can see may have changed,
     /// or, where it says no, only time has passed.
     pub async fn next(&mut self) -> bool {
+        let news = self.turn().await;
+        if news {
+            self.readers.wake();
+        }
+        news
+    }
+
+    async fn turn(&mut self) -> bool {
         self.ask_for_looks();
         let due = self.table.next_due().filter(|_| self.can_look()).map(|at| at.since(self.clock.now()));
         tokio::select! {
@@ -270,6 +284,10 @@ impl Engine {
                     std::panic::resume_unwind(failed.into_panic());
                 }
                 true
+            }
+            _ = self.readers.wanted() => {
+                self.readers.publish(self.snapshot());
+                false
             }
             Some(incoming) = self.inbox.recv() => {
                 let mut news = incoming.is_news();
@@ -315,6 +333,17 @@ impl Engine {
     /// Takes in what was seen by somebody who is no source of its own.
     pub fn observe(&mut self, observation: Observation) {
         self.table.apply(observation);
+        self.tell_readers();
+    }
+
+    /// A new reader of what happens from now on.
+    pub fn reader(&self) -> Reader {
+        self.readers.add()
+    }
+
+    fn tell_readers(&mut self) {
+        let (transitions, lost) = self.table.take_transitions();
+        self.readers.tell(transitions, lost);
     }
 
     pub fn table(&self) -> &Table {
@@ -360,10 +389,6 @@ impl Engine {
         };
         let lost = || "changes were missed since the keyspace was walked, and it was not walked again yet".to_string();
         self.status.iter().find_map(walk).unwrap_or_else(lost)
-    }
-
-    pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
-        self.table.take_transitions()
     }
 
     /// Has a closer look taken at one lock: its waiters and companions. One that is asked for before the last is there
@@ -423,6 +448,7 @@ impl Engine {
                 }
             }
         }
+        self.tell_readers();
     }
 
     fn take_signal(&mut self, node: NodeId, signal: Signal) {

@@ -16,6 +16,7 @@ use lockscope::base::time::{Time, Ttl};
 use lockscope::dialects::{self, Dialect, Sight};
 use lockscope::lock::RawValue;
 use lockscope::model::{KNOBS, Knob, Seen, findings};
+use lockscope::settings::keys::{self, BINDINGS, Keys, Place, Screen};
 use lockscope::sources::look::{Wanted, look};
 use regex::Regex;
 use serde_json::Value;
@@ -239,7 +240,7 @@ fn the_links_between_the_pages_lead_somewhere() {
 
 #[test]
 fn the_readme_lists_the_keys_as_they_are() {
-    let keys = lockscope::settings::keys::markdown();
+    let keys = keys::markdown();
     assert!(text_of("README.md").contains(&keys), "put this into the README:\n{keys}");
 }
 
@@ -251,12 +252,12 @@ fn words_of(picture: &str) -> String {
 
 #[test]
 fn the_pictures_show_the_screens_as_they_are() {
-    let keys = lockscope::settings::keys::Keys::default();
+    let keys = Keys::default();
     for picture in ["locks", "detail", "events", "servers"] {
         let words = words_of(picture);
-        for (_, command, tab) in lockscope::app::Screen::TABS {
+        for (screen, command, tab) in Screen::TABS {
             // Where many states are counted beside the tabs, the keys of the last ones stand for them.
-            let key = keys.of(command).next().expect("each screen has a key");
+            let key = keys.of(command, Place::On(screen)).next().expect("each screen has a key");
             let shown = words.contains(tab) || picture != "locks" && words.contains(&format!(" {key} "));
             assert!(shown, "{picture}.svg has no tab {tab}; run 'make docs'");
         }
@@ -265,7 +266,7 @@ fn the_pictures_show_the_screens_as_they_are() {
         }
     }
     let locks = words_of("locks");
-    let reading = lockscope::settings::keys::BINDINGS.iter().filter(|binding| !binding.command.writes());
+    let reading = BINDINGS.iter().filter(|binding| !binding.command.writes());
     for word in reading.filter_map(|binding| binding.footer) {
         assert!(locks.contains(word), "the footer of locks.svg has no {word}; run 'make docs'");
     }

@@ -128,6 +128,22 @@ fn a_session_from_start_to_quit() {
 }
 
 #[test]
+fn the_first_line_says_which_target_protects_this_address() {
+    let server = server();
+    let home = common::process::temporary_directory();
+    let config = home.path().join("config.toml");
+    std::fs::write(&config, format!("[target.orders-prod]\nurl = \"{}\"\nread_only = true\n", server.url())).unwrap();
+    let mut terminal = open(&server, &["--config", config.to_str().unwrap()], &[]);
+    terminal.resize(140, 24);
+    let told = "read-only: target orders-prod has this address";
+    let is_told = |screen: &str| screen.lines().next().is_some_and(|line| line.contains(told));
+    // Before the console is drawn, the terminal shows the same sentence as every command says it.
+    terminal.wait_for("the console's own line", |screen| screen.contains("q quit") && is_told(screen));
+    terminal.press("q");
+    terminal.wait_for_end();
+}
+
+#[test]
 fn ctrl_c_and_signals_give_the_terminal_back() {
     let server = server();
     let mut quits = open(&server, &[], &[]);

@@ -103,6 +103,8 @@ fn end(lock: &LockView) -> End {
 /// Whether another hold may have the same token, or one was seen to.
 pub(super) fn comes_again(lock: &LockView, token: &[u8]) -> bool {
     let before = |hold: &Hold| hold.holder.as_ref().is_some_and(|holder| holder.as_bytes() == token);
-    let by_design = dialects::by_name(lock.dialect).is_some_and(|id| dialects::dialect(id).tokens_come_again());
-    by_design || !unique::is_unique(token) || lock.past.iter().any(before)
+    let dialect = dialects::by_name(lock.dialect).map(dialects::dialect);
+    let by_design = dialect.is_some_and(|dialect| dialect.tokens_come_again());
+    let own = dialect.map_or(token, |dialect| dialect.made_for_each_hold(token));
+    by_design || !unique::is_unique(own) || lock.past.iter().any(before)
 }

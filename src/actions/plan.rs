@@ -12,7 +12,7 @@ use super::program::Write;
 use super::semaphore;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step};
+use crate::dialects::{self, Claim, Obstacle, Premise, Release, Renewal, Sight, Step};
 use crate::lock::{Key, Kind, NodeId, RawValue, Token};
 use crate::model::guesses;
 use crate::model::proof::LARGEST;
@@ -164,7 +164,9 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     let Release { steps, hazards, obstacles, .. } = release;
     let mut hazards: Vec<String> = hazards.into_iter().map(String::from).collect();
     hazards.splice(0..0, signs_of_life(lock));
-    let mut writes: Vec<Write> = steps.into_iter().map(Write::Step).collect();
+    let guessed = lock.dialect_confidence < Claim::SURE;
+    let mut writes: Vec<Write> =
+        steps.into_iter().map(|step| if guessed { by_guess(step) } else { Write::Step(step) }).collect();
     if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
         wake_by_guess(lock, &mut writes, &mut checks);
     }
@@ -234,13 +236,18 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     .doubting(semaphore::doubt(lock)))
 }
 
+/// A step that only the library needs which the lock may be of: whoever may not send its message frees it all the same.
+fn by_guess(step: Step) -> Write {
+    match step {
+        Step::Publish { channel, message } => Write::Tell { channel, message },
+        step => Write::Step(step),
+    }
+}
+
 /// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
 fn wake_by_guess(lock: &LockView, writes: &mut Vec<Write>, checks: &mut Vec<Check>) {
     for step in guesses::wakes(lock) {
-        let write = match step {
-            Step::Publish { channel, message } => Write::Tell { channel, message },
-            step => Write::Step(step),
-        };
+        let write = by_guess(step);
         if !writes.contains(&write) {
             writes.push(write);
         }

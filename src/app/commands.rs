@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyEvent;
 
-use super::{App, Effect, Order, Overlay, Screen, Wish};
+use super::{App, Effect, Order, Overlay, Place, Screen, Wish};
 use crate::app::prompt::Prompt;
 use crate::base::time::Time;
 use crate::model::Column;
@@ -12,12 +12,8 @@ impl App {
     /// Does what the command says, or says why it does nothing.
     pub(super) fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
         if !self.can(command) {
-            let (place, shows) = match command.is_of_lab() {
-                true => ("the lab", Command::Lab),
-                false => ("the list of locks", Command::Locks),
-            };
-            let key = self.key_of(shows);
-            self.say(format!("{} works in {place}; {key} shows it", keys::name_of(command)), now);
+            let why = self.works_elsewhere(command);
+            self.say(why, now);
             return Vec::new();
         }
         match command {
@@ -84,15 +80,28 @@ impl App {
         Vec::new()
     }
 
+    /// What the keys are pressed on.
+    pub fn place(&self) -> Place {
+        if self.opened.is_some() { Place::Opened } else { Place::On(self.screen) }
+    }
+
     /// Whether the command means anything on the screen as it is.
     pub fn can(&self, command: Command) -> bool {
-        match command {
-            Command::Open | Command::Mark | Command::MarkAll => self.in_list(),
-            // Who blocks whom has an order of its own.
-            Command::Sort | Command::Reverse => self.in_list() && self.screen == Screen::Locks,
-            Command::Copy | Command::Free | Command::Extend => self.in_list() || self.opened.is_some(),
-            command if command.is_of_lab() => self.in_lab(),
-            _ => true,
+        keys::binding(command).is_some_and(|binding| binding.at.includes(self.place()))
+    }
+
+    fn works_elsewhere(&self, command: Command) -> String {
+        let name = keys::name_of(command);
+        let place = keys::binding(command).map(|binding| binding.at.first());
+        let tab = Screen::TABS.into_iter().find(|(screen, ..)| Some(Place::On(*screen)) == place);
+        match tab {
+            None => format!("{name} works on an opened lock"),
+            Some((Screen::Locks, shows, _)) => {
+                format!("{name} works in the list of locks; {} shows it", self.key_of(shows))
+            }
+            Some((_, shows, tab)) => {
+                format!("{name} works in the {}; {} shows it", tab.to_lowercase(), self.key_of(shows))
+            }
         }
     }
 
@@ -106,12 +115,15 @@ impl App {
         use Command::{Copy, Extend, Free, Mark, MarkAll, Open};
         let acts =
             |command: Command| command.moves() || matches!(command, Open | Mark | MarkAll | Copy | Free | Extend);
-        matches!(self.overlay, Overlay::None) && self.in_list() && self.keys.command(key).is_some_and(acts)
+        matches!(self.overlay, Overlay::None)
+            && self.in_list()
+            && self.keys.command(key, self.place()).is_some_and(acts)
     }
 
     /// The first key of a command, as it is told to people.
     pub fn key_of(&self, command: Command) -> String {
-        self.keys.of(command).next().map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
+        let key = self.keys.of(command, self.place()).next();
+        key.map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
     }
 
     /// Moves the selection in the list, and scrolls whatever else is looked at.

@@ -82,3 +82,23 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         Err(_) => Err("a duration is written 500ms, 30s, 5m or 2h".into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_after_the_year_9999_is_none() {
+        assert_eq!(Time::of_server(1_763_000_000, 999_999), Some(Time(1_763_000_000_999)));
+        assert_eq!(Time::of_server(0, i64::MAX), Some(Time(999)));
+        assert_eq!([i64::MAX, 253_402_300_800, -1].map(|seconds| Time::of_server(seconds, 0)), [None; 3]);
+    }
+
+    #[test]
+    fn what_a_lying_server_says_of_a_ttl_can_be_added_up() {
+        let left = Ttl::of_pttl(i64::MAX).and_then(Ttl::remaining).expect("a TTL");
+        let now = Time(4_102_444_800_000);
+        assert!((now + left + left).0 < i64::MAX, "no sum of two is cut off");
+        assert_eq!((Ttl::of_pttl(-1), Ttl::of_pttl(-2), Ttl::of_pttl(i64::MIN)), (Some(Ttl::Never), None, None));
+    }
+}

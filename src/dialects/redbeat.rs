@@ -3,7 +3,7 @@
 //! A redis-py lock. The beat that holds it puts it back to its full length on every tick, at least five times within
 //! it; the others ask again once per longest tick. A beat that finds its lock gone dies.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
 use crate::lock::Mode;
 
 pub struct RedBeat;
@@ -19,16 +19,16 @@ impl Dialect for RedBeat {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !sight.key.starts_with(b"redbeat") || !sight.key.ends_with(b":lock") {
                 None
             } else if redis_py::token_time(token, sight.now).is_some() {
-                Some(0.95)
+                Some(Strength::Certain)
             } else {
-                shape::could_be_token(token).then_some(0.8)
+                shape::could_be_token(token).then_some(Strength::Sure)
             }
         })?;
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
     }
 
     fn renewal(&self) -> Renewal {

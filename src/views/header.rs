@@ -167,7 +167,7 @@ fn tab_parts(app: &App) -> Vec<Part> {
     for (index, (screen, command, name)) in Screen::TABS.into_iter().enumerate() {
         let here = screen == app.screen && app.opened.is_none();
         let style = if here { theme.heading() } else { theme.dim() };
-        let name = match app.keys.of(command).next() {
+        let name = match app.keys.of(command, app.place()).next() {
             None => part(name, style),
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));

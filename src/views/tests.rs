@@ -1,15 +1,18 @@
 //! What the screens look like: snapshots at the sizes people have, and what must hold at any size.
 
+use std::collections::BTreeMap;
+
 use insta::assert_snapshot;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
-use crate::app::Overlay;
 use crate::app::theme::Theme;
+use crate::app::{Overlay, Writing};
 use crate::engine::Stream;
 use crate::lock::Key;
 use crate::model::Source;
+use crate::settings::keys::{BINDINGS, Keys, Where};
 use crate::testkit::stage::{Stage, text};
 use crate::views::part;
 
@@ -300,15 +303,38 @@ fn a_screen_that_is_too_small_says_so_and_never_panics() {
 }
 
 #[test]
-fn every_line_of_the_help_is_whole_at_80_columns() {
-    let mut stage = shop();
-    stage.press("?");
-    let top = stage.screen();
-    stage.press("G");
-    let bottom = stage.screen();
-    for binding in crate::settings::keys::BINDINGS {
-        assert!([&top, &bottom].iter().any(|screen| screen.contains(binding.about)), "{}", binding.about);
+fn every_line_of_the_help_is_whole_at_80_columns_on_every_screen() {
+    for screen in ["1", "6", "1 enter"] {
+        let mut stage = shop();
+        stage.press(screen);
+        let place = stage.app.place();
+        stage.press("?");
+        let top = stage.screen();
+        stage.press("G");
+        let bottom = stage.screen();
+        for binding in BINDINGS {
+            let told = match binding.at {
+                Where::Only { name, .. } if !binding.at.includes(place) => format!(" {name}: {}", binding.about),
+                _ => format!(" {}", binding.about),
+            };
+            assert!([&top, &bottom].iter().any(|screen| screen.contains(&told)), "{screen}: {told}");
+        }
     }
+}
+
+#[test]
+fn a_key_with_two_meanings_is_told_as_what_it_means_here() {
+    let mut stage = shop();
+    let keys = BTreeMap::from([("give-back".to_string(), vec!["x".to_string()])]);
+    stage.app.keys = Keys::bound(&keys).unwrap();
+    stage.app.writing = Writing::new(false, true, stage.now);
+    stage.resize(140, 40);
+    let footer = |stage: &mut Stage| stage.screen().lines().last().unwrap_or_default().to_string();
+    let list = footer(&mut stage);
+    assert!(list.contains("x free") && !list.contains("give back"), "{list}");
+    stage.press("6");
+    let lab = footer(&mut stage);
+    assert!(lab.contains("x give back") && !lab.contains("x free"), "{lab}");
 }
 
 #[test]
