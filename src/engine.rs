@@ -392,7 +392,7 @@ impl Engine {
         let walk = |status: &NodeStatus| match &status.scan {
             None => Some("the keyspace was not walked to its end yet".into()),
             Some(ScanReport { failed: Some(error), .. }) => {
-                Some(format!("the last walk of the keyspace failed: {}", text::visible(error.to_string().as_bytes())))
+                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
             }
             Some(_) => None,
         };
@@ -407,7 +407,7 @@ impl Engine {
         let index = usize::from(node.0);
         let view = self.table.lock_named(node, key.as_bytes()).and_then(|lock| self.table.view(lock, now));
         if let (Some(view), Some(tasks), Some(status)) = (view, self.tasks.get(index), self.status.get(index)) {
-            tasks.inspections.send_replace(Some(Subject::of(&view, status.db, &status.facts, now)));
+            tasks.inspections.send_replace(Some(Subject::new(&view, status.db, &status.facts, now)));
         }
     }
 
@@ -469,7 +469,7 @@ impl Engine {
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 self.table.watch_by(node, source);
-                // What happened before this source stood, nobody told.
+                // Changes before the subscription were missed.
                 self.table.apply(Observation::Gap { node, at });
                 self.scan(node);
             }

@@ -60,7 +60,7 @@ async fn a_holder_that_is_killed_is_known_to_be_gone() {
     until(&mut engine, "the list tells of it", |engine| connection(engine).is_some_and(|known| known.id.is_some()))
         .await;
     let known = connection(&engine).unwrap();
-    assert_eq!((known.name.as_deref(), known.user.as_deref()), (Some("orders-1"), Some("default")));
+    assert_eq!((known.name.clone(), known.user.clone()), (Some("orders-1".into()), Some("default".into())));
     assert!(known.since.is_some() && known.closed.is_none());
     // Questions go on, and it stays open.
     until(&mut engine, "it was asked for again", |engine| {

@@ -13,9 +13,10 @@ use lockscope::engine::Engine;
 use lockscope::lock::{Key, NodeId};
 use lockscope::model::{Limits, Observation, Seen, Source, Table};
 use lockscope::server;
-use lockscope::sources::inspect::{Count, Counted, Inspection, Subject, inspect};
+use lockscope::sources::inspect::{Inspection, Subject, inspect};
 use lockscope::sources::look::{Wanted, look};
 use lockscope::sources::pace::Pace;
+use lockscope::sources::waiters::{Count, Counted};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 
@@ -41,7 +42,7 @@ async fn closer_as(server: &Server, key: &str, login: &str) -> Inspection {
     table.apply(Observation::Read { node, key: key.clone(), asked: now, answered: now, seen, source });
     let view = table.lock_named(node, key.as_bytes()).and_then(|lock| table.view(lock, now)).expect("a lock");
     let facts = server::ask(&mut all, 0).await.unwrap();
-    let subject = Subject::of(&view, 0, &facts, now);
+    let subject = Subject::new(&view, 0, &facts, now);
     inspect(&mut connect_as(server, login).await, &subject, now).await.unwrap()
 }
 

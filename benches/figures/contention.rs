@@ -9,9 +9,9 @@ use std::time::Duration;
 use lockscope::base::time::Time;
 use lockscope::dialects::Recogniser;
 use lockscope::sources::sampling::Scripts;
-use lockscope::sources::sampling::judge::{Judge, Outcome, What};
+use lockscope::sources::sampling::frames::{Frame, FrameReader};
 use lockscope::sources::sampling::line::Line;
-use lockscope::sources::sampling::wire::{Frame, Wire};
+use lockscope::sources::sampling::outcomes::{Judge, Outcome, What};
 
 use crate::keyspace::uuid;
 use crate::limit::{Limit, Measured, whole};
@@ -47,7 +47,7 @@ type Counts = (usize, usize, usize);
 fn read(stream: &[u8], recogniser: &Recogniser) -> Counts {
     let mut scripts = Scripts::default();
     let mut judge = Judge::new(recogniser, &mut scripts, 0, true, Time(0));
-    let mut wire = Wire::default();
+    let mut wire = FrameReader::default();
     let (mut lines, mut won, mut lost) = (0, 0, 0);
     for chunk in stream.chunks(CHUNK) {
         let told = wire.feed(chunk, &mut |frame| match frame {
