@@ -40,6 +40,13 @@ pub struct Recogniser {
 /// Below this a reading under the default patterns is no lock.
 const LEAST: f32 = 0.4;
 
+/// With the patterns of all known libraries.
+impl Default for Recogniser {
+    fn default() -> Recogniser {
+        Recogniser::new(Vec::new(), Vec::new(), Vec::new())
+    }
+}
+
 impl Recogniser {
     /// With the user's patterns, or, when there are none, with those of all known libraries. The globs of the mappings
     /// are looked at in any case.

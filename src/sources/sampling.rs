@@ -20,7 +20,6 @@ pub mod rates;
 mod run;
 pub mod wire;
 
-pub use gather::Gathered;
 pub use habits::Scripts;
 
 use std::collections::HashMap;
