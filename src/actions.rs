@@ -18,6 +18,7 @@ pub mod plan;
 mod program;
 mod semaphore;
 mod tally;
+mod write;
 
 pub use dry_run::DryRuns;
 pub use gate::{Admission, Gate, Refusal};
@@ -27,3 +28,4 @@ pub use keyspace::Keyspace;
 pub use perform::{Outcome, Performed, foresee, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use tally::Tally;
+pub use write::Write;

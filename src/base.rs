@@ -8,6 +8,7 @@ pub mod json;
 pub mod nearest;
 pub mod process;
 pub mod secret;
+pub mod server_text;
 pub mod signals;
 pub mod talk;
 pub mod text;

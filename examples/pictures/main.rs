@@ -76,7 +76,7 @@ async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long
     while tokio::time::Instant::now() < until {
         engine.next().await;
         let effects = take_news(app, engine, reader);
-        drive(app, effects, &mut Watching(engine)).expect("watching can't fail");
+        let _ = drive(app, effects, &mut Watching(engine)).expect("watching can't fail");
         compose(app, Known::of(engine));
     }
 }

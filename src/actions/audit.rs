@@ -14,9 +14,9 @@ use crate::base::json::write_value;
 use crate::base::time::Time;
 
 /// Where the files of this machine's user are kept; `None` without a home directory.
-pub fn state_directory() -> Option<PathBuf> {
-    let places = etcetera::choose_base_strategy().ok()?;
-    Some(places.state_dir().unwrap_or_else(|| places.data_dir()).join("lockscope"))
+pub fn state_directory() -> io::Result<PathBuf> {
+    let places = etcetera::choose_base_strategy().map_err(|_| io::Error::other("there is no home directory"))?;
+    Ok(places.state_dir().unwrap_or_else(|| places.data_dir()).join("lockscope"))
 }
 
 /// The file, open for appending.
@@ -28,7 +28,7 @@ pub struct Audit {
 impl Audit {
     /// In its usual place.
     pub fn open() -> io::Result<Audit> {
-        let directory = state_directory().ok_or_else(|| io::Error::other("there is no home directory"))?;
+        let directory = state_directory()?;
         Audit::open_in(&directory)
     }
 
@@ -154,8 +154,18 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// The user of this machine.
 pub fn user() -> String {
-    let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
-    named.filter(|name| !name.is_empty()).unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+    let named = |name: &&str| std::env::var(name).ok().filter(|name| !name.is_empty());
+    let told = ["USER", "LOGNAME", "USERNAME"].iter().find_map(named);
+    let id = rustix::process::getuid().as_raw();
+    told.or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
+}
+
+/// The user's name in the system's list of users: under cron and in containers no variable tells it.
+fn name_of(id: u32) -> Option<String> {
+    let list = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = users.find(|fields| fields.get(2).is_some_and(|field| field.parse() == Ok(id)))?;
+    Some(crate::base::text::visible(user[0].as_bytes())).filter(|name| !name.is_empty())
 }
 
 /// The name of this machine.

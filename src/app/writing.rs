@@ -314,8 +314,7 @@ fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Ch
     if lock.ttl == Ttl::Never {
         choices.extend(extend_choices(lock, Some(FIRST_TTL), now).unwrap_or_default());
     }
-    let deaf = found.waiters.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
-    let dead: Vec<Vec<u8>> = deaf.map(|waiter| waiter.id.to_vec()).collect();
+    let dead = found.waiters.deaf();
     let free = |holder: Option<&Token>| {
         let asked = Freeing { holder: holder.map(Token::as_bytes), dead_waiters: &dead, force: false };
         let plan = plan::free(lock, asked, now)?;

@@ -52,7 +52,7 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         engine.sample_by(sampled);
     }
     app.writing = Writing::new(settings.read_only.is_some(), settings.write, engine.clock.now());
-    let mut operator = Operator::new(settings, &session.topology, &session.shown, None);
+    let mut operator = Operator::new(settings, &session.topology, engine.observer(), &session.shown, None);
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
     let looping = run_loop(&mut app, &mut engine, &mut operator, &mut terminal, &mut tty, EventStream::new());

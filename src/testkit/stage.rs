@@ -326,7 +326,7 @@ impl World for Double<'_> {
     fn carry_out(&mut self, effect: Effect, app: &App) -> io::Result<ControlFlow<(), Option<Event>>> {
         let found = match effect {
             Effect::Inspect(id) if app.page.opened.is_none() => self.known().lock(&id).map(|lock| {
-                let subject = Subject::of(&lock, 0, &self.node.facts, self.now);
+                let subject = Subject::new(&lock, 0, &self.node.facts, self.now);
                 let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
                 Event::Inspected(id, Box::new(found))
             }),

@@ -20,6 +20,7 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::{App, Consent};
+use crate::base::server_text::ServerText;
 use crate::base::text::short_duration;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
@@ -155,7 +156,7 @@ fn holder(app: &App, lock: &LockView) -> String {
     };
     match &lock.connection {
         Some(connection) if !app.display.private => {
-            let name = connection.name.clone().unwrap_or_else(|| connection.address.to_string());
+            let name = connection.name.as_ref().map_or_else(|| connection.address.to_string(), ServerText::visible);
             format!("{token} {}", part::safe(&name, app.theme))
         }
         _ => token,

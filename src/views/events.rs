@@ -48,9 +48,9 @@ fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
     let style = match change.change {
         Change::Taken => theme.bad(),
         Change::Ended(Ending::Expired) => theme.warning(),
-        Change::Ended(Ending::Released | Ending::Forced) => Style::new(),
+        Change::Ended(Ending::Released) => Style::new(),
         Change::Ended(_) => theme.bad(),
-        Change::Acquired => theme.good(),
+        Change::Acquired | Change::PutBack => theme.good(),
         Change::Found | Change::Renewed => theme.dim(),
     };
     let token = |token: &crate::lock::Token| part::token(app, &token.to_string());
@@ -69,7 +69,7 @@ fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
     };
     Line::from(vec![
         Span::styled(format!(" {:<13}", part::clock(change.at)), theme.dim()),
-        Span::styled(format!("{:<10}", change.change.name()), style),
+        Span::styled(format!("{:<10}", change.change.word()), style),
         Span::raw(format!("{} ", fit_key(&change.key, key_width, theme))),
         Span::raw(if theme.ascii { crate::base::text::ascii(&who) } else { who }),
     ])

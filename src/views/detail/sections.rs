@@ -11,7 +11,8 @@ use crate::dialects::{self};
 use crate::lock::{Holder, Kind, RawValue};
 use crate::model::{Hold, LockView, State};
 use crate::settings::keys::Command;
-use crate::sources::inspect::{Belonging, Count, Health};
+use crate::sources::inspect::Belonging;
+use crate::sources::waiters::{Count, Health};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
@@ -205,7 +206,7 @@ fn key_line(key: &Belonging, ttl: Option<Ttl>, passed: Duration) -> String {
         Some(Ttl::In(left)) => format!(", TTL {}", short_duration(left.saturating_sub(passed).as_millis() as u64)),
         None => String::new(),
     };
-    format!("{} {}, {}{ttl}", key.key, harmless(key.value.type_name()), key.describe_length())
+    format!("{} {}, {}{ttl}", key.key, key.value.type_name(), key.describe_length())
 }
 
 /// A short string beside a lock is a counter or a name.
@@ -261,7 +262,7 @@ fn rest(value: &RawValue, shown: usize) -> Option<String> {
             (*len > shown as u64).then(|| format!("and {} more", len - shown as u64))
         }
         RawValue::List { len } => Some(format!("a list of {len} elements")),
-        RawValue::Other(name) => Some(format!("a {}", harmless(name))),
+        RawValue::Other(name) => Some(format!("a {}", name.visible())),
         RawValue::Unread { why, .. } => Some(format!("not read: {}", harmless(why))),
     }
 }
