@@ -76,7 +76,8 @@ impl Console {
                 let (mut engine, topology) =
                     start(&endpoint_at(&url), Options::following(Recogniser::default(), Pace::POLITE)).await;
                 let settings = crate::common::acting::settings(&url, |_| {});
-                let mut operator = Operator::new(&settings, &topology, &url, Some(scratch("records")));
+                let mut operator =
+                    Operator::new(&settings, &topology, engine.observer(), &url, Some(scratch("records")));
                 let title = Title { target: url.clone(), environment: None, ..Title::default() };
                 let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false });
                 let mut terminal = Terminal::new(glass)?;
