@@ -6,30 +6,25 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use common::engine::{endpoint_at, options, start};
 use common::{Server, row};
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::Stream;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
-use lockscope::base::glob::Glob;
 use lockscope::console::run::{Tty, run};
-use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options};
+use lockscope::engine::Engine;
 use lockscope::model::Limits;
 use lockscope::settings::Settings;
 use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
-use lockscope::sources::pace::Pace;
-use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;
 use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
-use redis::IntoConnectionInfo;
 use tokio::sync::mpsc;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -162,14 +157,9 @@ impl Console {
     }
 
     async fn open_with(server: &str, settings: &Settings, place: PathBuf) -> Console {
-        let info = server.into_connection_info().unwrap();
-        let topology = Topology::open(&Endpoint { shown: server.into(), info, tls: None }).await.unwrap();
-        let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
-        let limits = Limits::default();
-        let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
-        let engine = Engine::start(&topology, options).await.unwrap();
-        let observer = engine.observer();
-        let hands = lockscope::console::operator::Operator::new(settings, &topology, observer, server, Some(place));
+        let (engine, topology) = start(&endpoint_at(server), options(Limits::default())).await;
+        let hands =
+            lockscope::console::operator::Operator::new(settings, &topology, engine.observer(), server, Some(place));
         let environment = settings.environment.unwrap_or(Environment::Dev);
         let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
         let app = App::new(title, Keys::default(), Theme::default());
