@@ -201,7 +201,7 @@ mod tests {
     fn call(text: &str) -> (Does, String) {
         let text = format!("1.000001 [0 a:1] {text}");
         let line = Line::parse(Text { bytes: text.as_bytes(), whole: true }).unwrap();
-        let call = Call::of(Verb::of(line.command).unwrap(), &line, 0);
+        let call = Call::parse(Verb::parse(line.command).unwrap(), &line, 0);
         (call.does, String::from_utf8(call.token.unwrap_or_default()).unwrap())
     }
 
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_about_no_lock_is_none() {
         for command in [&b"PING"[..], b"LPUSH", b"", b"a-command-that-is-far-too-long"] {
-            assert_eq!(Verb::of(command), None);
+            assert_eq!(Verb::parse(command), None);
         }
     }
 }
