@@ -1,6 +1,5 @@
 //! Makes the README's pictures from a real run of the demo: `make docs`.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{self, Engine, Inventory, Reader};
 use lockscope::model::{Limits, LockView};
+use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::Topology;
@@ -44,9 +44,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut engine = Engine::start(&topology, options).await?;
     engine.sample_by(Some(DUTY));
     let mut reader = engine.reader();
-    let title = Title { target: "demo".into(), environment: Some("dev"), ..Title::default() };
+    let title = Title { target: "demo".into(), environment: Some(Environment::Dev), ..Title::default() };
     let theme = Theme { color: true, ascii: false };
-    let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
+    let mut app = App::new(title, Keys::default(), theme);
     app.update(Event::Resize(SIZE.0, SIZE.1), engine.clock.now());
     watch(&mut app, &mut engine, &mut reader, WATCHED).await;
 

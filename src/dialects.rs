@@ -40,6 +40,7 @@ mod sidekiq;
 mod sight;
 mod spring;
 mod stackexchange;
+pub mod statement;
 mod strength;
 mod symfony;
 #[cfg(test)]

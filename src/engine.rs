@@ -9,6 +9,7 @@ mod counter;
 mod facts;
 mod inspector;
 mod looker;
+mod observer;
 mod readers;
 mod sampler;
 mod scanner;
@@ -37,6 +38,7 @@ use crate::topology::{Node, Topology};
 
 use readers::Readers;
 
+pub use observer::Observer;
 pub use readers::Reader;
 pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
@@ -131,6 +133,7 @@ pub struct Engine {
     status: Vec<NodeStatus>,
     tasks: Vec<NodeTasks>,
     inbox: mpsc::Receiver<Incoming>,
+    out: mpsc::Sender<Incoming>,
     running: JoinSet<()>,
     readers: Readers,
     tick: tokio::time::Interval,
@@ -149,6 +152,7 @@ impl Engine {
             status: Vec::new(),
             tasks: Vec::new(),
             inbox,
+            out: out.clone(),
             running: JoinSet::new(),
             readers: Readers::new(options.limits.transitions),
             tick: tokio::time::interval(TICK),
@@ -344,6 +348,11 @@ impl Engine {
     fn tell_readers(&mut self) {
         let (transitions, lost) = self.table.take_transitions();
         self.readers.tell(transitions, lost);
+    }
+
+    /// For whoever writes beside the sources.
+    pub fn observer(&self) -> Observer {
+        Observer { clock: self.clock, out: self.out.clone() }
     }
 
     pub fn table(&self) -> &Table {

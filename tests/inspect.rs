@@ -5,6 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::feed::Feed;
+use common::server::has;
 use common::{Library, Server, engine, lockscope, wait_until};
 use lockscope::base::time::Time;
 use lockscope::dialects::{Mapping, Recogniser};
@@ -82,10 +83,10 @@ async fn processes_that_wait_for_a_redisson_lock_are_counted_by_its_channel() {
 
 #[tokio::test]
 async fn a_waiter_on_a_sharded_channel_counts_too() {
-    let server = Server::start();
-    if server.version() < (7, 0, 0) && !server.is_valkey() {
+    if !has((7, 0), "sharded channels") {
         return;
     }
+    let server = Server::start();
     take(&server, "lock:order");
     let mut sharded = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let _: redis::Value =

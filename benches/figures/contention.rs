@@ -14,8 +14,9 @@ use lockscope::sources::sampling::line::Line;
 use lockscope::sources::sampling::outcomes::{Judge, Outcome, What};
 
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured, whole};
 use crate::machine;
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
 const LINES: usize = 500_000;
 /// As much as is read from a socket at once.
@@ -33,7 +34,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: "MONITOR lines parsed per second on one core".into(),
-        measured: Histogram::of(rates.collect()),
+        measured: Measured::of(rates.collect()),
         limit: Limit::AtLeast(LEAST),
         show: whole,
         command: format!("{} lines, a tenth of them about locks, read, parsed and judged", whole(LINES as f64)),

@@ -121,6 +121,12 @@ impl Health {
 }
 
 impl Waiters {
+    /// Those who stand in a fair queue and hear nothing any more: a release takes them out of it.
+    pub fn deaf(&self) -> Vec<Vec<u8>> {
+        let deaf = self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
+        deaf.map(|waiter| waiter.id.to_vec()).collect()
+    }
+
     pub fn unknown(waiting: &Waiting, why: String) -> Waiters {
         let on = match waiting {
             Waiting::Channel(on) | Waiting::ChannelPattern(on) | Waiting::BlockedOn(on) => Some(on.clone()),

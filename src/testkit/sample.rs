@@ -58,6 +58,7 @@ pub fn redisson() -> LockView {
             until: Time(1_790_000_005_000),
             ending: Ending::Released,
             renewals: 0,
+            forced: None,
         }],
         usual: None,
         confirmed: Time(1_790_000_900_000),

@@ -16,8 +16,6 @@ pub struct Habits {
     pub takes: bool,
     pub renews: bool,
     pub leaves: bool,
-    /// An operator runs it: what it does to a lock is neither an attempt nor a mistake.
-    pub operates: bool,
 }
 
 impl Habits {
@@ -44,7 +42,6 @@ impl Default for Scripts {
             takes: name.ends_with("acquire"),
             renews: name.ends_with("renew"),
             leaves: name.ends_with("release"),
-            operates: name == scripts::CHANGE.name,
         };
         let ours = scripts::ALL.iter().map(|script| (ScriptId::of_name(script.sha1().as_bytes()), habits(script.name)));
         Scripts { known: ours.collect(), texts: HashMap::new() }

@@ -241,10 +241,10 @@ impl<'a> Judge<'a> {
     /// The running script has ended.
     fn close(&mut self, each: &mut impl FnMut(Act)) {
         let Some(run) = self.run.take() else { return };
-        let habits = run.script.map(|script| self.scripts.habits(script)).unwrap_or_default();
-        if habits.operates {
+        if run.operates {
             return;
         }
+        let habits = run.script.map(|script| self.scripts.habits(script)).unwrap_or_default();
         for (key, steps) in run.keys() {
             let known = self.states.get(key);
             let holders = || known.iter().flat_map(|state| &state.holders).map(|(token, _)| token);

@@ -5,6 +5,7 @@ use super::habits::{Habits, ScriptId, Scripts};
 use super::line::Line;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
+use crate::dialects::scripts::{MARK, OPENING};
 use crate::lock::{Key, Token};
 use crate::model::Address;
 
@@ -22,6 +23,8 @@ pub struct Run {
     pub script: Option<ScriptId>,
     pub address: Option<Address>,
     pub at: Time,
+    /// An operator runs it, by lockscope: what it does to a lock is neither an attempt nor a mistake.
+    pub operates: bool,
     /// Its arguments after the keys, where one of the keys may be a lock.
     args: Vec<Vec<u8>>,
     keys: Vec<(Key, Vec<InnerCall>)>,
@@ -87,7 +90,9 @@ impl Run {
         recogniser: &Recogniser,
     ) -> Run {
         let mut words = line.args();
-        let script = words.next().map(|name| match verb {
+        let name = words.next();
+        let opens = name.as_ref().is_some_and(|text| text.starts_with(OPENING.as_bytes()));
+        let script = name.map(|name| match verb {
             Verb::Eval => scripts.of_text(&name),
             _ => ScriptId::of_name(&name),
         });
@@ -97,8 +102,9 @@ impl Run {
             concerned |= recogniser.may_be_lock(&key);
         }
         let args = words.take(if concerned { ARGS } else { 0 });
-        let args = args.map(|arg| if arg.len() <= ARG { arg.into_owned() } else { Vec::new() }).collect();
-        Run { script, address, at, args, keys: Vec::new() }
+        let args: Vec<Vec<u8>> = args.map(|arg| if arg.len() <= ARG { arg.into_owned() } else { Vec::new() }).collect();
+        let operates = opens || args.first().is_some_and(|arg| arg == MARK);
+        Run { script, address, at, operates, args, keys: Vec::new() }
     }
 
     pub fn add(&mut self, key: &[u8], call: InnerCall) {
