@@ -20,7 +20,6 @@ mod scripts;
 mod session;
 mod shell;
 mod show;
-mod signals;
 mod undo;
 mod waiters;
 mod watch;

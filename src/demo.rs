@@ -9,20 +9,18 @@ mod summary;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisError;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior};
 
-pub use fleet::{Fleet, SITUATIONS, Situation, Tally, Tempo};
+pub use fleet::{Fleet, SITUATIONS, Tempo};
 pub use server::{NoServer, PrivateServer};
-pub use summary::{Sighting, Summary, Told};
+pub use summary::Summary;
 
+use crate::base::signals::{self, Signals};
 use crate::dialects::Recogniser;
-use crate::engine::{self, Duty, Engine, Inventory};
-use crate::model::Limits;
+use crate::engine::{self, Duty, Engine};
 use crate::sources::pace::Pace;
 use crate::sources::sampling::burst::Bounds;
 use crate::topology::Topology;
@@ -83,14 +81,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     let mut signals = Signals::listen()?;
     let demo = Demo::open(options).await?;
     let topology = Topology::open(&demo.server.endpoint()).await?;
-    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
-    let watch = engine::Options {
-        recogniser,
-        pace: Pace::POLITE,
-        limits: Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
+    let watch = engine::Options::following(Recogniser::default(), Pace::POLITE);
     let mut engine = Engine::start(&topology, watch).await?;
     engine.sample_by(Some(DUTY));
     let mut reader = engine.reader();
@@ -104,7 +95,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     loop {
         tokio::select! {
             biased;
-            name = signals.next() => return Err(DemoError::Stopped(name)),
+            signal = signals.next() => return Err(DemoError::Stopped(signals::name_of(signal))),
             _ = &mut end => break,
             _ = looks.tick() => summary.look(&engine, &mut reader),
             _ = engine.next() => {}
@@ -116,29 +107,4 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     summary.tally = demo.fleet.stop().await;
     summary.write(out)?;
     Ok(summary)
-}
-
-/// The signals that ask us to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hang_up.recv() => "SIGHUP",
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod counter;
 mod facts;
 mod inspector;
 mod looker;
+mod observer;
 mod readers;
 mod sampler;
 mod scanner;
@@ -37,6 +38,7 @@ use crate::topology::{Node, Topology};
 
 use readers::Readers;
 
+pub use observer::Observer;
 pub use readers::Reader;
 pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
@@ -63,6 +65,14 @@ pub struct Options {
     /// Follow changes, or only take the inventory once.
     pub follow: bool,
     pub inventory: Inventory,
+}
+
+impl Options {
+    /// To follow all locks that the recogniser knows, within the usual limits.
+    pub fn following(recogniser: Recogniser, pace: Pace) -> Options {
+        let (recogniser, limits) = (Arc::new(recogniser), Limits::default());
+        Options { recogniser, pace, limits, follow: true, inventory: Inventory::Walk }
+    }
 }
 
 /// How locks are found.
@@ -131,6 +141,7 @@ pub struct Engine {
     status: Vec<NodeStatus>,
     tasks: Vec<NodeTasks>,
     inbox: mpsc::Receiver<Incoming>,
+    out: mpsc::Sender<Incoming>,
     running: JoinSet<()>,
     readers: Readers,
     tick: tokio::time::Interval,
@@ -149,6 +160,7 @@ impl Engine {
             status: Vec::new(),
             tasks: Vec::new(),
             inbox,
+            out: out.clone(),
             running: JoinSet::new(),
             readers: Readers::new(options.limits.transitions),
             tick: tokio::time::interval(TICK),
@@ -346,6 +358,11 @@ impl Engine {
         self.readers.tell(transitions, lost);
     }
 
+    /// For whoever writes beside the sources.
+    pub fn observer(&self) -> Observer {
+        Observer { clock: self.clock, out: self.out.clone() }
+    }
+
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -383,7 +400,7 @@ impl Engine {
         let walk = |status: &NodeStatus| match &status.scan {
             None => Some("the keyspace was not walked to its end yet".into()),
             Some(ScanReport { failed: Some(error), .. }) => {
-                Some(format!("the last walk of the keyspace failed: {}", text::visible(error.to_string().as_bytes())))
+                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
             }
             Some(_) => None,
         };
@@ -398,7 +415,7 @@ impl Engine {
         let index = usize::from(node.0);
         let view = self.table.lock_named(node, key.as_bytes()).and_then(|lock| self.table.view(lock, now));
         if let (Some(view), Some(tasks), Some(status)) = (view, self.tasks.get(index), self.status.get(index)) {
-            tasks.inspections.send_replace(Some(Subject::of(&view, status.db, &status.facts, now)));
+            tasks.inspections.send_replace(Some(Subject::new(&view, status.db, &status.facts, now)));
         }
     }
 
@@ -460,7 +477,7 @@ impl Engine {
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 self.table.watch_by(node, source);
-                // What happened before this source stood, nobody told.
+                // Changes before the subscription were missed.
                 self.table.apply(Observation::Gap { node, at });
                 self.scan(node);
             }

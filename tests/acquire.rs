@@ -734,21 +734,6 @@ fn the_operator_that_the_doctor_advises_can_take_test_locks() {
 }
 
 #[test]
-fn the_page_on_json_names_every_field_of_a_result() {
-    let server = Server::start();
-    let home = temporary_directory();
-    server.cli(&["SET", "lock:held", "you"]);
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md")).unwrap();
-    for args in [&["lock:held"][..], &["lock:a"], &["lock:b", "--hold", "1ms"], &["lock:c", "--read-only"]] {
-        let ran = acquire(&server, home.path(), &[args, &["--ttl", "60s", "--json"]].concat());
-        let result: Json = serde_json::from_str(&ran.out).unwrap();
-        let missing: Vec<&String> =
-            result.as_object().unwrap().keys().filter(|name| !page.contains(&format!("`{name}`"))).collect();
-        assert!(missing.is_empty(), "docs/json.md does not speak of {missing:?}");
-    }
-}
-
-#[test]
 fn who_may_not_run_scripts_is_told_in_a_sentence() {
     let server = Server::start();
     server.cli(&["ACL", "SETUSER", "looker", "on", ">looks", "~*", "+@all", "-eval", "-evalsha"]);

@@ -3,22 +3,19 @@
 //! The flood waits in the server's output buffer until it is read, so that only the reading is measured. How many
 //! events a cycle of taking, renewing and releasing makes is learnt from one cycle first.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockscope::base::glob::Glob;
-use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options, Reader, Stream};
+use lockscope::engine::{Engine, Reader, Stream};
 use lockscope::lock::{NodeId, RawValue};
-use lockscope::model::Limits;
 use lockscope::sources::pace::Pace;
-use lockscope::topology::{Endpoint, Topology};
-use redis::{Connection, IntoConnectionInfo};
+use redis::Connection;
 
-use crate::common::Server;
+use crate::common::engine::follow;
+use crate::common::{Feed, Server};
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::{self, Scheduled, disturbance};
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
 const KEYS: usize = 10_000;
 /// Each key is taken, renewed and released so often.
@@ -46,7 +43,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
         })
         .collect();
     let by = |time: fn(&Flood) -> Duration| {
-        Histogram::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
+        Measured::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
     };
     let (events, lost) = floods.iter().fold((0, 0), |(events, lost), flood| (events + flood.events, lost + flood.lost));
     report.add(Figure {
@@ -65,7 +62,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: format!("events lost of {}", whole(events as f64)),
-        measured: Histogram::once(lost as f64),
+        measured: Measured::once(lost as f64),
         limit: Limit::AtMost(0.0),
         show: whole,
         command: "and afterwards the table is what the server holds".into(),
@@ -116,18 +113,7 @@ async fn flood() -> Flood {
 }
 
 async fn engine(server: &Server) -> (Engine, Reader) {
-    let url = server.url();
-    let info = url.as_str().into_connection_info().expect("a valid URL");
-    let topology = Topology::open(&Endpoint { shown: url, info, tls: None }).await.expect("a server that answers");
-    let pattern = Glob::new("lock:*").expect("a valid glob");
-    let options = Options {
-        recogniser: Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new())),
-        pace: Pace::Fast,
-        limits: Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
-    let mut engine = Engine::start(&topology, options).await.expect("a server that answers");
+    let mut engine = follow(server, Feed::Notifications, Pace::Fast).await;
     let mut reader = engine.reader();
     until(&mut engine, &mut reader, "notifications", |engine| {
         matches!(engine.nodes()[0].stream, Stream::Live(_)) && engine.has_inventory()

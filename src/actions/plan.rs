@@ -20,7 +20,7 @@ use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Obstacle, Release, Renewal, Sight, Step};
 use crate::lock::{Key, Kind, NodeId, RawValue, Token};
 use crate::model::guesses;
-use crate::model::{End, LockView};
+use crate::model::{Act, End, LockView};
 
 /// What is done to a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -114,6 +114,20 @@ impl Plan {
     /// Whether nothing on the server would tell the hold from the next one by the same token: only whoever watches can.
     pub fn is_traceless(&self) -> bool {
         self.checks.iter().any(|check| matches!(check, Check::Lease(lease) if lease.never_ends()))
+    }
+
+    /// What it does to the lock, as the model is told of it.
+    pub fn act(&self) -> Act {
+        let own = |key: &Vec<u8>| *key == self.key.as_bytes();
+        match self.action {
+            Action::Free => Act::Free {
+                whole: self.writes.iter().any(|write| matches!(write, Write::Step(Step::Delete(key)) if own(key))),
+            },
+            Action::Extend(by) => Act::Extend(by),
+            Action::Undo(_) => Act::PutBack {
+                whole: self.writes.iter().any(|write| matches!(write, Write::Restore { key, .. } if own(key))),
+            },
+        }
     }
 
     /// How many permits it gives back to a counter, where that is all it does.
@@ -327,6 +341,3 @@ fn signs_of_life(lock: &LockView) -> Vec<String> {
     }
     signs
 }
-
-#[cfg(test)]
-mod tests;

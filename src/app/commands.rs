@@ -25,16 +25,16 @@ impl App {
             Command::Bottom => self.step(isize::MAX / 2),
             Command::Open => self.open(now),
             Command::Back => return self.back(now),
-            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.filter_text)),
+            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.list.filter_text)),
             Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
             Command::Sort => self.sort(now),
             Command::Reverse => {
-                self.order.reversed = !self.order.reversed;
+                self.list.order.reversed = !self.list.order.reversed;
                 self.scene.outdated = true;
             }
             Command::Mark => self.mark(now),
-            Command::MarkAll if self.marked.is_empty() => self.marks_all = true,
-            Command::MarkAll => self.marked.clear(),
+            Command::MarkAll if self.list.marked.is_empty() => self.list.marks_all = true,
+            Command::MarkAll => self.list.marked.clear(),
             Command::Pause => self.pause(),
             Command::Copy => return self.copy(now),
             Command::Rescan => {
@@ -52,18 +52,18 @@ impl App {
             Command::Relent => return self.relent(now),
             Command::Write => self.toggle_writing(now),
             Command::Reveal => {
-                self.reveal = !self.reveal;
-                self.say(if self.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
+                self.display.reveal = !self.display.reveal;
+                self.say(if self.display.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
             }
             Command::Private => {
-                self.private = !self.private;
-                let are = if self.private { "hidden" } else { "shown" };
+                self.display.private = !self.display.private;
+                let are = if self.display.private { "hidden" } else { "shown" };
                 self.say(format!("holders and values are {are}"), now);
             }
             Command::Mouse => {
-                self.mouse = !self.mouse;
-                self.say(format!("mouse {}", if self.mouse { "on" } else { "off" }), now);
-                return vec![Effect::Mouse(self.mouse)];
+                self.display.mouse = !self.display.mouse;
+                self.say(format!("mouse {}", if self.display.mouse { "on" } else { "off" }), now);
+                return vec![Effect::Mouse(self.display.mouse)];
             }
             Command::Sample => return self.turn_sampling(now),
             Command::Locks => self.show(Screen::Locks),
@@ -82,7 +82,7 @@ impl App {
 
     /// What the keys are pressed on.
     pub fn place(&self) -> Place {
-        if self.opened.is_some() { Place::Opened } else { Place::On(self.screen) }
+        if self.page.opened.is_some() { Place::Opened } else { Place::On(self.page.screen) }
     }
 
     /// Whether the command means anything on the screen as it is.
@@ -107,7 +107,7 @@ impl App {
 
     /// Whether the list of locks is what the keys move in.
     pub fn in_list(&self) -> bool {
-        matches!(self.screen, Screen::Locks | Screen::Contention) && self.opened.is_none()
+        matches!(self.page.screen, Screen::Locks | Screen::Contention) && self.page.opened.is_none()
     }
 
     /// Whether the key is meant for what is in the rows of the list.
@@ -134,41 +134,41 @@ impl App {
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
             Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) | Overlay::Leave => {}
             Overlay::None if in_lab => self.lab.step(by),
-            Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
-            Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
+            Overlay::None if in_list => self.list.steps = self.list.steps.saturating_add(by),
+            Overlay::None => self.page.scroll = self.page.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
         }
     }
 
     fn show(&mut self, screen: Screen) {
         // The two lists have other rows.
-        self.scene.outdated |= screen != self.screen && matches!(screen, Screen::Locks | Screen::Contention);
-        self.screen = screen;
-        self.opened = None;
-        self.scroll = 0;
+        self.scene.outdated |= screen != self.page.screen && matches!(screen, Screen::Locks | Screen::Contention);
+        self.page.screen = screen;
+        self.page.opened = None;
+        self.page.scroll = 0;
     }
 
     fn open(&mut self, now: Time) {
-        match self.selected.clone() {
-            Some(id) => (self.opened, self.scroll) = (Some(id), 0),
+        match self.list.selected.clone() {
+            Some(id) => (self.page.opened, self.page.scroll) = (Some(id), 0),
             None => self.say("there is no lock to open".into(), now),
         }
     }
 
     /// One thing less: the opened lock, the other screen, the marks, the filter.
     fn back(&mut self, now: Time) -> Vec<Effect> {
-        self.scroll = 0;
+        self.page.scroll = 0;
         if self.writing.running.is_some() {
             self.say("stopping: what is under way is finished".into(), now);
             return vec![Effect::Stop];
         }
-        if self.opened.take().is_some() {
-        } else if self.screen != Screen::Locks {
+        if self.page.opened.take().is_some() {
+        } else if self.page.screen != Screen::Locks {
             self.show(Screen::Locks);
-        } else if !self.marked.is_empty() {
-            self.marked.clear();
-        } else if !self.filter_text.is_empty() {
-            self.filter = None;
-            self.filter_text.clear();
+        } else if !self.list.marked.is_empty() {
+            self.list.marked.clear();
+        } else if !self.list.filter_text.is_empty() {
+            self.list.filter = None;
+            self.list.filter_text.clear();
             self.scene.outdated = true;
         } else {
             let quit = self.key_of(Command::Quit);
@@ -179,9 +179,9 @@ impl App {
 
     fn sort(&mut self, now: Time) {
         let columns = Column::ALL;
-        let at = columns.iter().position(|column| *column == self.order.column).unwrap_or(0);
+        let at = columns.iter().position(|column| *column == self.list.order.column).unwrap_or(0);
         let column = columns[(at + 1) % columns.len()];
-        self.order = Order { column, reversed: false };
+        self.list.order = Order { column, reversed: false };
         self.scene.outdated = true;
         let by = match column {
             Column::State => "state, the worst first".into(),
@@ -191,17 +191,17 @@ impl App {
     }
 
     fn mark(&mut self, now: Time) {
-        let Some(id) = self.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
-        if !self.marked.remove(&id) {
-            self.marked.insert(id);
+        let Some(id) = self.list.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
+        if !self.list.marked.remove(&id) {
+            self.list.marked.insert(id);
         }
         self.step(1);
     }
 
     fn pause(&mut self) {
-        self.paused = !self.paused;
-        self.lab.freeze(self.paused);
-        if !self.paused {
+        self.display.paused = !self.display.paused;
+        self.lab.freeze(self.display.paused);
+        if !self.display.paused {
             self.catch_up();
             self.scene.outdated = true;
         }
@@ -212,7 +212,7 @@ impl App {
             self.say("there is no lock to copy the name of".into(), now);
             return Vec::new();
         };
-        let (what, text) = match (&self.opened, lock.holders.first()) {
+        let (what, text) = match (&self.page.opened, lock.holders.first()) {
             (Some(_), Some(holder)) => ("the holder's token", holder.token.to_string()),
             _ => ("the key", lock.key.to_string()),
         };

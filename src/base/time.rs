@@ -1,4 +1,4 @@
-//! Time as the model sees it: milliseconds since the Unix epoch, always handed in, never asked for.
+//! Time in the model: milliseconds since the Unix epoch. It is always an argument; nothing here reads a clock.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Time {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }
 
-    /// As a server's TIME tells it. `None` after the year 9999: no clock, and nothing to calculate with.
+    /// From a server's reply to TIME. `None` after the year 9999: no real clock says that, and sums could overflow.
     pub fn of_server(seconds: i64, micros: i64) -> Option<Time> {
         const LAST: i64 = 253_402_300_799;
         (0..=LAST).contains(&seconds).then(|| Time(seconds * 1_000 + micros.clamp(0, 999_999) / 1_000))
@@ -53,8 +53,7 @@ pub enum Ttl {
 }
 
 impl Ttl {
-    /// Of the milliseconds that PTTL answers, cut where sums with it would be no numbers any more. `None` where there is
-    /// no key.
+    /// From the reply to PTTL, in milliseconds, capped so that sums can't overflow. `None` where there is no key.
     pub fn of_pttl(ms: i64) -> Option<Ttl> {
         const LONGEST: i64 = i64::MAX / 4;
         match ms {
@@ -72,7 +71,7 @@ impl Ttl {
     }
 }
 
-/// What is longer is a slip, and no clock can be relied on to count that far.
+/// The longest duration that is accepted; a longer one is a typing mistake.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// A duration such as `500ms`, `30s`, `5m` or `2h`.

@@ -23,8 +23,14 @@ pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     }
 }
 
+/// `looks`: nothing is to be written.
+fn operator<'a>(session: &'a Session, options: &Release, looks: bool) -> Result<Operator<'a>, Fault> {
+    let who = if looks { Operator::who_looks } else { Operator::new };
+    who(session, options.reason.as_deref(), options.json)
+}
+
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let mut operator = operator(session, options, options.dry_run)?;
     let key = one_lock::key(typed)?;
     let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
@@ -90,7 +96,7 @@ pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
 }
 
 async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let mut operator = operator(session, options, !options.yes)?;
     let filter = options.filter.as_deref().unwrap_or_default();
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut engine, filter, options.observe).await?;
@@ -123,7 +129,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
 
 /// What a dry run showed, exactly.
 async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let mut operator = operator(session, options, !options.yes)?;
     let unreadable = |why: io::Error| Fault::finding(format!("the plan {id:?} can't be read: {why}"));
     let runs = DryRuns::open().map_err(unreadable)?;
     let Some(dry_run) = runs.find(id, Clock::start().now()).map_err(unreadable)? else {

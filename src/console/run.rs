@@ -90,7 +90,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 }
                 effects
             }
-            _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.paused => Vec::new(),
+            _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.display.paused => Vec::new(),
             // Whoever waits for their turn gets it between two slices.
             _ = tokio::task::yield_now(), if app.is_ordering() => {
                 if !order_on(app, world.engine) {
@@ -108,7 +108,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 changed |= news || app.notice.is_some() != told;
                 // A flood keeps the engine ready all the time; the order and frames have their turn nevertheless.
                 let ordered = order_on(app, world.engine);
-                if !ordered && !(changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
+                if !(ordered || changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
                     continue;
                 }
                 Vec::new()
@@ -225,7 +225,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
             Effect::Redraw => self.canvas.clear(self.terminal)?,
             Effect::Suspend => {
                 self.tty.suspend()?;
-                if app.mouse {
+                if app.display.mouse {
                     self.tty.mouse(true)?;
                 }
                 self.canvas.clear(self.terminal)?;
@@ -268,7 +268,7 @@ impl Canvas {
         self.drawn = Instant::now();
         terminal.autoresize()?;
         let area = terminal.get_frame().area();
-        if app.size != (area.width, area.height) {
+        if app.display.size != (area.width, area.height) {
             app.update(Event::Resize(area.width, area.height), engine.clock.now());
         }
         compose(app, Known::of(engine));

@@ -50,7 +50,9 @@ impl Dialect for RedBeat {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
+    use crate::lock::RawValue;
 
     #[test]
     fn the_lock_of_the_beat_is_not_just_any_redis_py_lock() {
@@ -61,7 +63,13 @@ mod tests {
 
     #[test]
     fn the_schedule_beside_it_is_no_lock() {
-        assert_eq!(names(&found("redbeat::schedule", "x", seconds(5))), ("", ""));
+        // As RedBeat stores it: the entries by when they are due, and each entry as a hash.
+        let schedule = RawValue::zset([(&b"redbeat:nightly"[..], 1_760_000_060.0)]);
+        let entry = RawValue::hash([(&b"definition"[..], &br#"{"name": "nightly", "task": "shop.nightly"}"#[..])]);
+        for (key, value) in [("redbeat::schedule", schedule), ("redbeat:nightly", entry)] {
+            assert!(found_value(key, &value, Ttl::Never).is_none(), "{key}");
+            assert!(told("redbeat", key, &value).is_none(), "{key}");
+        }
         assert_no_garbage("redbeat", "redbeat::lock");
     }
 }

@@ -25,6 +25,7 @@ use crate::engine::{NodeStatus, ScanReport, Stream};
 use crate::lock::*;
 use crate::model::*;
 use crate::server::{Fact, ServerFacts, Settings};
+use crate::settings::cli::Environment;
 use crate::settings::keys::Keys;
 use crate::sources::inspect::{Inspection, Subject};
 use crate::views;
@@ -82,9 +83,9 @@ impl Stage {
             spent: Duration::ZERO,
             sampling: None,
         };
-        let title = Title { target: "orders-redis".into(), environment: Some("prod"), ..Title::default() };
+        let title = Title { target: "orders-redis".into(), environment: Some(Environment::Prod), ..Title::default() };
         let theme = Theme { color: true, ascii: false };
-        let app = App::new(title, Keys::default(), theme, None);
+        let app = App::new(title, Keys::default(), theme);
         Stage { app, table, node, now: START, server: BTreeMap::new() }
     }
 
@@ -281,7 +282,7 @@ impl Stage {
     }
 
     pub fn selected(&self) -> Option<String> {
-        self.app.selected.as_ref().map(|id| id.key.to_string())
+        self.app.list.selected.as_ref().map(|id| id.key.to_string())
     }
 
     pub fn notice(&self) -> &str {
@@ -291,7 +292,7 @@ impl Stage {
     /// The screen, as it would be drawn now.
     pub fn draw(&mut self) -> Buffer {
         self.compose();
-        let (width, height) = self.app.size;
+        let (width, height) = self.app.display.size;
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let draw = |frame: &mut ratatui::Frame<'_>| {
             views::draw(frame, &self.app);
@@ -324,8 +325,8 @@ impl World for Double<'_> {
 
     fn carry_out(&mut self, effect: Effect, app: &App) -> io::Result<ControlFlow<(), Option<Event>>> {
         let found = match effect {
-            Effect::Inspect(id) if app.opened.is_none() => self.known().lock(&id).map(|lock| {
-                let subject = Subject::of(&lock, 0, &self.node.facts, self.now);
+            Effect::Inspect(id) if app.page.opened.is_none() => self.known().lock(&id).map(|lock| {
+                let subject = Subject::new(&lock, 0, &self.node.facts, self.now);
                 let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
                 Event::Inspected(id, Box::new(found))
             }),

@@ -1,40 +1,40 @@
-//! Attempts that are counted where they are made: the counting scripts of `lua/` keep a small hash beside each lock.
+//! Attempts that our scripts count: the counting scripts of `lua/` keep a small hash beside each lock.
 //!
-//! Two looks at a hash make a rate, in which each attempt is. Locks without such a hash are asked about together, in one
-//! command for all of them; only those that have one are asked alone.
+//! Two readings of a hash make an exact rate. One EXISTS asks about all locks without a known hash; only locks with one are
+//! read one by one.
 
 use std::collections::HashMap;
 
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
-use super::Question;
-use super::rate::{Look, Looks};
+use super::counter_rate::{Reading, Readings};
 use crate::base::time::Time;
 use crate::dialects::own;
 use crate::lock::Key;
 use crate::model::Tries;
+use crate::sources::query::LockQuery;
 
-/// As many locks with counts as are kept.
+/// Keep at most this many locks with counts.
 const MOST: usize = 4_096;
 
-/// The locks that have counts, and what those were at the last few looks.
+/// The locks that have counts, with the last few readings of each.
 #[derive(Default)]
 pub struct Counts {
-    known: HashMap<Key, Looks>,
+    known: HashMap<Key, Readings>,
 }
 
 impl Counts {
-    /// Asks about at most [`BATCH`](super::BATCH) locks; those that have counts and were asked about before get their
+    /// Asks about at most [`BATCH`](crate::sources::query::BATCH) locks; those that have counts and were asked about before get their
     /// rates. What may not be asked is left out; an error means that the connection is lost.
     pub async fn ask(
         &mut self,
         conn: &mut impl ConnectionLike,
-        questions: &[Question],
+        queries: &[LockQuery],
         now: Time,
     ) -> RedisResult<Vec<(Key, Tries)>> {
         let (known, others): (Vec<&Key>, Vec<&Key>) =
-            questions.iter().map(|question| &question.key).partition(|key| self.known.contains_key(*key));
+            queries.iter().map(|query| &query.key).partition(|key| self.known.contains_key(*key));
         let mut pipe = redis::pipe();
         for key in &known {
             ask_one(&mut pipe, key);
@@ -66,17 +66,17 @@ impl Counts {
     }
 
     fn take(&mut self, key: &Key, answer: Option<RedisResult<Value>>, now: Time) -> Option<(Key, Tries)> {
-        let Some(look) = answer.and_then(|answer| Look::read(answer.ok()?, now)) else {
+        let Some(reading) = answer.and_then(|answer| Reading::read(answer.ok()?, now)) else {
             self.known.remove(key);
             return None;
         };
         if self.known.len() >= MOST && !self.known.contains_key(key) {
-            self.known.retain(|_, looks| looks.is_fresh(now));
+            self.known.retain(|_, readings| readings.is_fresh(now));
             if self.known.len() >= MOST {
                 return None;
             }
         }
-        let tries = self.known.entry(key.clone()).or_default().take(look);
+        let tries = self.known.entry(key.clone()).or_default().take(reading);
         tries.map(|tries| (key.clone(), tries))
     }
 }
@@ -85,11 +85,11 @@ fn ask_one(pipe: &mut redis::Pipeline, key: &Key) {
     pipe.cmd("HMGET").arg(own::counts_key(key.as_bytes())).arg("attempts").arg("failures");
 }
 
-impl Look {
-    /// The two fields; `None` where there are no counts, or something else stands in their place.
-    fn read(answer: Value, at: Time) -> Option<Look> {
+impl Reading {
+    /// The two fields; `None` where there are none, or they are not numbers.
+    fn read(answer: Value, at: Time) -> Option<Reading> {
         let (attempts, failures): (Option<u64>, Option<u64>) = redis::from_redis_value(answer).ok()?;
-        Some(Look { at, attempts: attempts?, failures: failures? })
+        Some(Reading { at, attempts: attempts?, failures: failures? })
     }
 }
 
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn something_else_in_its_place_is_no_count() {
         let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-        let two = |a, b| Look::read(Value::Array(vec![a, b]), Time(0));
+        let two = |a, b| Reading::read(Value::Array(vec![a, b]), Time(0));
         assert_eq!(two(Value::Nil, Value::Nil), None);
         assert_eq!(two(text("x"), text("1")), None);
-        assert_eq!(two(text("7"), text("5")), Some(Look { at: Time(0), attempts: 7, failures: 5 }));
+        assert_eq!(two(text("7"), text("5")), Some(Reading { at: Time(0), attempts: 7, failures: 5 }));
     }
 }
