@@ -343,6 +343,3 @@ fn signs_of_life(lock: &LockView) -> Vec<String> {
     }
     signs
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,7 +10,6 @@ use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::{NodeId, Token};
 use crate::model::LockView;
-use crate::server::Fact;
 use crate::settings::cli::Environment;
 use crate::sources::inspect::Inspection;
 
