@@ -52,6 +52,7 @@ impl<'a> Subject<'a> {
     }
 
     /// With failed attempts a second and waiters, where they are known.
+    #[cfg(test)]
     pub fn with_rates(self, failures_per_s: Option<f64>, waiters: Option<f64>) -> Subject<'a> {
         Subject { failures_per_s, waiters, ..self }
     }
