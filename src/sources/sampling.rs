@@ -31,7 +31,7 @@ use redis::{RedisResult, Value};
 use crate::base::time::Time;
 use crate::dialects::{self, Claim, DialectId, Sight, Waiting};
 use crate::lock::{Key, Kind};
-use crate::model::{Lock, LockView, Waits, WaitsAt};
+use crate::model::{Lock, Waits, WaitsAt};
 
 pub use changelog::Changelog;
 pub use counted::Counts;
@@ -74,10 +74,9 @@ impl Question {
         Some(Question { key: lock.key.clone(), waits, publishes })
     }
 
-    /// Only where waiters can be counted.
-    pub fn of_view(lock: &LockView, now: Time) -> Option<Question> {
-        let waits = place(dialects::by_name(lock.dialect)?, lock.dialect_confidence, &lock.sight(now))?;
-        Some(Question { key: lock.key.clone(), waits: Some(waits), publishes: false })
+    /// Whether the server shows who waits for it.
+    pub fn counts_waiters(&self) -> bool {
+        self.waits.is_some()
     }
 }
 
