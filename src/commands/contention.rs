@@ -58,7 +58,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     } else {
         // People look for those that are wanted; programs take them all.
         let all = locks.len();
-        locks.retain(order::is_wanted);
+        locks.retain(|lock| lock.strain.is_any());
         super::print(|out| wanted::write(out, &locks, &session.look()))?;
         if let others @ 1.. = all - locks.len() {
             let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
