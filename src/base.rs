@@ -6,6 +6,7 @@ pub mod glob;
 pub mod histogram;
 pub mod json;
 pub mod nearest;
+pub mod rate;
 pub mod secret;
 pub mod talk;
 pub mod text;

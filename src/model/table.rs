@@ -401,11 +401,6 @@ impl Table {
         self.groups.get(lock.group)
     }
 
-    /// What is usual for each name pattern of which a hold has ended.
-    pub fn all_holds(&self) -> impl Iterator<Item = &Holds> {
-        self.groups.iter()
-    }
-
     /// The key that marks the work of this lock as done, where it is there: `completed:17` for `lock:17`.
     pub(super) fn marker_of(&self, lock: &Lock) -> Option<&Lock> {
         let a_lock = lock.reading.is_some_and(|reading| reading.kind == Kind::Lock);

@@ -15,7 +15,6 @@ mod habits;
 mod idle;
 pub mod judge;
 pub mod line;
-mod rate;
 pub mod rates;
 mod run;
 pub mod wire;

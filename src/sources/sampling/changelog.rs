@@ -11,7 +11,7 @@ use redis::{RedisResult, Value};
 use serde::Deserialize;
 
 use super::Question;
-use super::rate::{Look, Looks};
+use super::counted::{Look, Looks};
 use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::Tries;
