@@ -1,17 +1,19 @@
 //! Makes the README's pictures from a real run of the demo: `make docs`.
 
-use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use lockscope::app::theme::Theme;
-use lockscope::app::{App, Effect, Event, LockId, Title};
+use lockscope::app::{App, Effect, Event, Title, Wish};
+use lockscope::console::driver::{Known, World, compose, drive, take_news};
 use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{self, Engine, Inventory};
-use lockscope::model::Limits;
+use lockscope::engine::{self, Engine, Inventory, Reader};
+use lockscope::model::{Limits, LockView};
+use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::Topology;
@@ -41,27 +43,28 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut engine = Engine::start(&topology, options).await?;
     engine.sample_by(Some(DUTY));
-    let title = Title { target: "demo".into(), environment: Some("dev"), ..Title::default() };
+    let mut reader = engine.reader();
+    let title = Title { target: "demo".into(), environment: Some(Environment::Dev), ..Title::default() };
     let theme = Theme { color: true, ascii: false };
-    let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
+    let mut app = App::new(title, Keys::default(), theme);
     app.update(Event::Resize(SIZE.0, SIZE.1), engine.clock.now());
-    watch(&mut app, &mut engine, WATCHED).await;
+    watch(&mut app, &mut engine, &mut reader, WATCHED).await;
 
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     save(folder, "locks", "The console: locks, the worst first", &app)?;
     write(&mut app, &engine, "2");
-    watch(&mut app, &mut engine, Duration::from_secs(2)).await;
+    watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
     save(folder, "contention", "Who waits for what, and who blocks whom", &app)?;
     write(&mut app, &engine, "1/orders\n:sort renewals\n");
     // Its workers finish now and then; one of them is soon renewed several times in a row.
     let renewed = |app: &App| app.scene.rows.first().is_some_and(|lock| lock.beats.len() >= RENEWALS);
     let began = tokio::time::Instant::now();
     while !renewed(&app) && began.elapsed() < 2 * WATCHED {
-        watch(&mut app, &mut engine, Duration::from_secs(1)).await;
+        watch(&mut app, &mut engine, &mut reader, Duration::from_secs(1)).await;
     }
     write(&mut app, &engine, "g\n");
-    watch(&mut app, &mut engine, Duration::from_secs(3)).await;
+    watch(&mut app, &mut engine, &mut reader, Duration::from_secs(3)).await;
     save(folder, "detail", "One lock opened: its lease, renewals and history", &app)?;
     press(&mut app, &engine, KeyCode::Esc);
     press(&mut app, &engine, KeyCode::Esc);
@@ -74,27 +77,34 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn watch(app: &mut App, engine: &mut Engine, how_long: Duration) {
+async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long: Duration) {
     let until = tokio::time::Instant::now() + how_long;
     while tokio::time::Instant::now() < until {
         engine.next().await;
-        let (changes, left_out) = engine.take_transitions();
-        let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
-        if let Some((node, key, found)) = engine.take_inspected() {
-            effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));
-        }
-        for effect in effects {
-            if let Effect::Inspect(id) = effect {
-                engine.inspect(id.node, &id.key);
-            }
-        }
-        compose(app, engine);
+        let effects = take_news(app, engine, reader);
+        let _ = drive(app, effects, &mut Watching(engine)).expect("watching can't fail");
+        compose(app, Known::of(engine));
     }
 }
 
-fn compose(app: &mut App, engine: &Engine) {
-    let rows = views::list_rows(app);
-    app.compose(engine.table(), engine.nodes(), engine.clock.now(), rows);
+/// Only looks: nothing is written, and there is no terminal.
+struct Watching<'a>(&'a mut Engine);
+
+impl World for Watching<'_> {
+    fn known(&self) -> Known<'_> {
+        Known::of(self.0)
+    }
+
+    fn prove(&mut self, _: Wish, _: Vec<LockView>) -> Option<Event> {
+        None
+    }
+
+    fn carry_out(&mut self, effect: Effect, _: &App) -> std::io::Result<ControlFlow<(), Option<Event>>> {
+        if let Effect::Inspect(id) = effect {
+            self.0.inspect(id.node, &id.key);
+        }
+        Ok(ControlFlow::Continue(None))
+    }
 }
 
 fn write(app: &mut App, engine: &Engine, text: &str) {
@@ -105,7 +115,7 @@ fn write(app: &mut App, engine: &Engine, text: &str) {
 
 fn press(app: &mut App, engine: &Engine, code: KeyCode) {
     app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), engine.clock.now());
-    compose(app, engine);
+    compose(app, Known::of(engine));
 }
 
 fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {

@@ -1,8 +1,8 @@
 //! The engine: starts the sources, owns the table, and asks for the looks that the table wants.
 //!
-//! Every reader, the console and each headless command alike, holds a [`Engine`] and calls [`Engine::next`] in its own
-//! loop; between two calls the table stands still and can be read. Sources run in tasks of their own and speak to the
-//! engine through one bounded channel. A source that panics is fatal, and told.
+//! Whoever holds the [`Engine`] calls [`Engine::next`] in its own loop; between two calls the table stands still and can
+//! be read. Any number of [`Reader`]s get the transitions, in that loop or in tasks of their own. Sources run in tasks of
+//! their own and speak to the engine through one bounded channel. A source that panics is fatal, and told.
 
 mod clients;
 mod counter;
@@ -10,6 +10,7 @@ mod facts;
 mod inspector;
 mod looker;
 mod observer;
+mod readers;
 mod sampler;
 mod scanner;
 mod status;
@@ -27,7 +28,7 @@ use crate::base::text;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::{Key, NodeId, Token};
-use crate::model::{Hazards, Limits, Observation, Seen, Snapshot, Source, Table, Ticket, Transition, Tuning};
+use crate::model::{Hazards, Limits, Observation, Seen, Snapshot, Source, Table, Ticket, Tuning};
 use crate::scan::Progress;
 use crate::server::{self, Flavor, Mode, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
@@ -35,7 +36,10 @@ use crate::sources::notify::{self, Follower, Prefixes, Signal};
 use crate::sources::pace::{Budget, Pace};
 use crate::topology::{Node, Topology};
 
+use readers::Readers;
+
 pub use observer::Observer;
+pub use readers::Reader;
 pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
 pub use status::{NodeStatus, Stream};
@@ -131,6 +135,7 @@ pub struct Engine {
     inbox: mpsc::Receiver<Incoming>,
     out: mpsc::Sender<Incoming>,
     running: JoinSet<()>,
+    readers: Readers,
     tick: tokio::time::Interval,
     /// The last closer look that was asked for, until somebody takes it.
     inspected: Option<(NodeId, Key, Box<Inspection>)>,
@@ -149,6 +154,7 @@ impl Engine {
             inbox,
             out: out.clone(),
             running: JoinSet::new(),
+            readers: Readers::new(options.limits.transitions),
             tick: tokio::time::interval(TICK),
             inspected: None,
         };
@@ -263,6 +269,14 @@ impl Engine {
     /// Waits for the next thing to happen and takes it in. Afterwards something that a reader can see may have changed,
     /// or, where it says no, only time has passed.
     pub async fn next(&mut self) -> bool {
+        let news = self.turn().await;
+        if news {
+            self.readers.wake();
+        }
+        news
+    }
+
+    async fn turn(&mut self) -> bool {
         self.ask_for_looks();
         let due = self.table.next_due().filter(|_| self.can_look()).map(|at| at.since(self.clock.now()));
         tokio::select! {
@@ -274,6 +288,10 @@ impl Engine {
                     std::panic::resume_unwind(failed.into_panic());
                 }
                 true
+            }
+            _ = self.readers.wanted() => {
+                self.readers.publish(self.snapshot());
+                false
             }
             Some(incoming) = self.inbox.recv() => {
                 let mut news = incoming.is_news();
@@ -319,6 +337,17 @@ impl Engine {
     /// Takes in what was seen by somebody who is no source of its own.
     pub fn observe(&mut self, observation: Observation) {
         self.table.apply(observation);
+        self.tell_readers();
+    }
+
+    /// A new reader of what happens from now on.
+    pub fn reader(&self) -> Reader {
+        self.readers.add()
+    }
+
+    fn tell_readers(&mut self) {
+        let (transitions, lost) = self.table.take_transitions();
+        self.readers.tell(transitions, lost);
     }
 
     /// For whoever writes beside the sources.
@@ -363,16 +392,12 @@ impl Engine {
         let walk = |status: &NodeStatus| match &status.scan {
             None => Some("the keyspace was not walked to its end yet".into()),
             Some(ScanReport { failed: Some(error), .. }) => {
-                Some(format!("the last walk of the keyspace failed: {}", text::visible(error.to_string().as_bytes())))
+                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
             }
             Some(_) => None,
         };
         let lost = || "changes were missed since the keyspace was walked, and it was not walked again yet".to_string();
         self.status.iter().find_map(walk).unwrap_or_else(lost)
-    }
-
-    pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
-        self.table.take_transitions()
     }
 
     /// Has a closer look taken at one lock: its waiters and companions. One that is asked for before the last is there
@@ -382,7 +407,7 @@ impl Engine {
         let index = usize::from(node.0);
         let view = self.table.lock_named(node, key.as_bytes()).and_then(|lock| self.table.view(lock, now));
         if let (Some(view), Some(tasks), Some(status)) = (view, self.tasks.get(index), self.status.get(index)) {
-            tasks.inspections.send_replace(Some(Subject::of(&view, status.db, &status.facts, now)));
+            tasks.inspections.send_replace(Some(Subject::new(&view, status.db, &status.facts, now)));
         }
     }
 
@@ -432,6 +457,7 @@ impl Engine {
                 }
             }
         }
+        self.tell_readers();
     }
 
     fn take_signal(&mut self, node: NodeId, signal: Signal) {
@@ -443,7 +469,7 @@ impl Engine {
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 self.table.watch_by(node, source);
-                // What happened before this source stood, nobody told.
+                // Changes before the subscription were missed.
                 self.table.apply(Observation::Gap { node, at });
                 self.scan(node);
             }

@@ -109,6 +109,7 @@ fn makes_sense(story: &[Transition], feed: Feed) {
 async fn storm(feed: Feed, pace: Pace, seed: u64) {
     let server = feed.server();
     let mut engine = follow(&server, feed, pace).await;
+    let mut reader = engine.reader();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let connection = server.connection();
@@ -118,20 +119,20 @@ async fn storm(feed: Feed, pace: Pace, seed: u64) {
     let mut story = Vec::new();
     while clients.iter().any(|client| !client.is_finished()) {
         engine.run_for(Duration::from_millis(20)).await;
-        story.extend(engine.take_transitions().0);
+        story.extend(reader.take().0);
     }
     clients.into_iter().for_each(|client| client.join().expect("a client does not fail"));
     let began = Instant::now();
     loop {
         engine.run_for(Duration::from_millis(100)).await;
-        story.extend(engine.take_transitions().0);
+        story.extend(reader.take().0);
         let (table, server) = (held(&engine), truth(&server));
         if table == server && engine.table().waiting() == 0 && engine.snapshot().complete {
             break;
         }
         assert!(began.elapsed() < PATIENCE, "{feed:?}, seed {seed}: the table has {table:?}, the server {server:?}");
     }
-    story.extend(engine.take_transitions().0);
+    story.extend(reader.take().0);
     assert!(story.len() > 50, "{feed:?}: only {} changes were told", story.len());
     makes_sense(&story, feed);
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{Feed, Server};
 use lockscope::demo::{DUTY, Fleet, SITUATIONS, Summary, Tempo};
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options};
+use lockscope::engine::{Engine, Inventory, Options, Reader};
 use lockscope::model::Limits;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
@@ -45,13 +45,13 @@ async fn watch(server: &Server) -> Engine {
 }
 
 /// Watches for so long.
-async fn look(summary: &mut Summary, engine: &mut Engine, how_long: Duration) {
+async fn look(summary: &mut Summary, engine: &mut Engine, reader: &mut Reader, how_long: Duration) {
     let end = Instant::now() + how_long;
     let mut next = Instant::now();
     while next < end {
         next += LOOK;
         engine.run_for(next.saturating_duration_since(Instant::now())).await;
-        summary.look(engine);
+        summary.look(engine, reader);
     }
 }
 
@@ -60,17 +60,18 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     let (how_long, tempo) = run();
     let mut server = Feed::Notifications.server();
     let mut engine = watch(&server).await;
+    let mut reader = engine.reader();
     let fleet = Fleet::start(&server.url(), 1, tempo).await.expect("the fleet");
     let mut summary = Summary::new(1);
-    look(&mut summary, &mut engine, how_long / 2).await;
+    look(&mut summary, &mut engine, &mut reader, how_long / 2).await;
     server.restart();
-    look(&mut summary, &mut engine, how_long / 4).await;
+    look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     server.restart();
-    look(&mut summary, &mut engine, how_long / 4).await;
+    look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     // What happens now and then is waited for; what is invented meanwhile counts.
     let patience = Instant::now() + PATIENCE;
     while !summary.untold().is_empty() && Instant::now() < patience {
-        look(&mut summary, &mut engine, Duration::from_secs(1)).await;
+        look(&mut summary, &mut engine, &mut reader, Duration::from_secs(1)).await;
     }
 
     let mut text = Vec::new();

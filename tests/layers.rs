@@ -140,14 +140,47 @@ fn only_the_model_judges_a_lock() {
 #[test]
 fn a_view_that_is_changed_elsewhere_is_noticed() {
     let fields = fields_of_a_view();
-    for source in
-        ["lock.waits = Some(waits);", "    lock.verdict.state = State::Contended;", "locks[*index].tries = None;"]
-    {
+    for source in [
+        "lock.waits = Some(waits);",
+        "    lock.verdict.state = State::Contended;",
+        "lock.verdict.evidence.push(why);",
+        "locks[*index].tries = None;",
+    ] {
         assert_eq!(changed_views(&fields, source), [1], "{source}");
     }
     for source in ["if lock.waits == None {}", "let waits = lock.waits;", "lock.proof.blocked = Some(true);"] {
         assert_eq!(changed_views(&fields, source), [0; 0], "{source}");
     }
+}
+
+/// Lines that format an `error`: by that name the sources call what a server or the client crate said. Their text may
+/// contain anything, so only `text::said` formats it; other failures are called `why`.
+fn formatted_errors(source: &str) -> Vec<usize> {
+    let written = ["{error}", "{error:", "{err}", "{err:", "error.to_string()", "err.to_string()"];
+    let lines = source.lines().enumerate();
+    let code = lines.map(|(number, line)| (number + 1, line.split("//").next().unwrap_or_default()));
+    code.filter(|(_, code)| written.iter().any(|text| code.contains(text))).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn an_error_reply_is_formatted_in_one_place() {
+    let mut files = Vec::new();
+    sources(&src(), &mut files);
+    // It translates them into sentences, through the same function.
+    files.retain(|path| !path.ends_with("topology/fault.rs"));
+    let found = files.iter().flat_map(|path| {
+        let lines = formatted_errors(&std::fs::read_to_string(path).unwrap());
+        lines.into_iter().map(move |line| format!("{}:{line}", path.display()))
+    });
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "use text::said, or call it `why` if no server said it:\n{}", found.join("\n"));
+}
+
+#[test]
+fn an_error_that_is_formatted_raw_is_noticed() {
+    assert_eq!(formatted_errors("let a = 1;\nlet why = format!(\"lost: {error}\");"), [2]);
+    assert_eq!(formatted_errors("Failed(error.to_string())"), [1]);
+    assert_eq!(formatted_errors("// {error}\nFailed(text::said(&error))"), []);
 }
 
 #[test]

@@ -346,7 +346,7 @@ impl Stage {
             self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
         }
         if let Some(Memory { policy, used, max }) = &step.memory {
-            self.table.hazards(NODE, Hazards::of_memory(policy, *used, *max));
+            self.table.hazards(NODE, Hazards::of_memory(&policy.as_str().into(), *used, *max));
         }
         if step.gap {
             self.table.apply(Observation::Gap { node: NODE, at });

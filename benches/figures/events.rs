@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lockscope::base::glob::Glob;
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options, Stream};
+use lockscope::engine::{Engine, Inventory, Options, Reader, Stream};
 use lockscope::lock::{NodeId, RawValue};
 use lockscope::model::Limits;
 use lockscope::sources::pace::Pace;
@@ -17,8 +17,9 @@ use redis::{Connection, IntoConnectionInfo};
 
 use crate::common::Server;
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::{self, Scheduled, disturbance};
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
 const KEYS: usize = 10_000;
 /// Each key is taken, renewed and released so often.
@@ -46,7 +47,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
         })
         .collect();
     let by = |time: fn(&Flood) -> Duration| {
-        Histogram::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
+        Measured::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
     };
     let (events, lost) = floods.iter().fold((0, 0), |(events, lost), flood| (events + flood.events, lost + flood.lost));
     report.add(Figure {
@@ -65,7 +66,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: format!("events lost of {}", whole(events as f64)),
-        measured: Histogram::once(lost as f64),
+        measured: Measured::once(lost as f64),
         limit: Limit::AtMost(0.0),
         show: whole,
         command: "and afterwards the table is what the server holds".into(),
@@ -82,10 +83,10 @@ async fn flood() -> Flood {
     // Where there are events of new keys, they have to be asked for by name.
     let _ = server.try_ask::<(), _>(&["CONFIG", "SET", "notify-keyspace-events", "KEg$lshzxetdn"]);
     let mut conn = server.connection();
-    let mut engine = engine(&server).await;
+    let (mut engine, mut reader) = engine(&server).await;
     let per_cycle = {
         cycle(&mut conn, 0..1, 0);
-        until(&mut engine, "the events of one cycle", |engine| engine.nodes()[0].events >= 4).await;
+        until(&mut engine, &mut reader, "the events of one cycle", |engine| engine.nodes()[0].events >= 4).await;
         engine.run_for(Duration::from_millis(200)).await;
         engine.nodes()[0].events
     };
@@ -98,7 +99,7 @@ async fn flood() -> Flood {
     let expected = per_cycle * (1 + KEYS * CYCLES) as u64 + of_a_take * (KEYS / 2) as u64;
 
     let (began, busy, seen) = (Instant::now(), machine::thread_time(), engine.nodes()[0].events);
-    until(&mut engine, "the flood", |engine| {
+    until(&mut engine, &mut reader, "the flood", |engine| {
         let node = &engine.nodes()[0];
         node.events + node.lost >= expected
     })
@@ -111,11 +112,11 @@ async fn flood() -> Flood {
         "events that nobody sent, or a lost connection"
     );
     let flood = Flood { events: node.events - seen, lost: node.lost, wall, busy };
-    until(&mut engine, "the table to be what the server holds", agrees).await;
+    until(&mut engine, &mut reader, "the table to be what the server holds", agrees).await;
     flood
 }
 
-async fn engine(server: &Server) -> Engine {
+async fn engine(server: &Server) -> (Engine, Reader) {
     let url = server.url();
     let info = url.as_str().into_connection_info().expect("a valid URL");
     let topology = Topology::open(&Endpoint { shown: url, info, tls: None }).await.expect("a server that answers");
@@ -128,21 +129,22 @@ async fn engine(server: &Server) -> Engine {
         inventory: Inventory::Walk,
     };
     let mut engine = Engine::start(&topology, options).await.expect("a server that answers");
-    until(&mut engine, "notifications", |engine| {
+    let mut reader = engine.reader();
+    until(&mut engine, &mut reader, "notifications", |engine| {
         matches!(engine.nodes()[0].stream, Stream::Live(_)) && engine.has_inventory()
     })
     .await;
     assert_eq!(engine.nodes()[0].stream.name(), "notifications");
-    engine
+    (engine, reader)
 }
 
 /// Takes in what comes until the condition holds.
-async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> bool) {
+async fn until(engine: &mut Engine, reader: &mut Reader, what: &str, condition: impl Fn(&Engine) -> bool) {
     let began = Instant::now();
     while !condition(engine) {
         assert!(began.elapsed() < PATIENCE, "waited in vain for {what}");
         engine.next().await;
-        engine.take_transitions();
+        reader.take();
     }
 }
 

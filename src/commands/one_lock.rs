@@ -37,7 +37,7 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
 pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
     let now = engine.clock.now();
     let (node, status) = (&session.topology.nodes()[0], &engine.nodes()[0]);
-    let subject = Subject::of(lock, status.db, &status.facts, now);
+    let subject = Subject::new(lock, status.db, &status.facts, now);
     let found = match node.connect().await {
         Ok(mut conn) => inspect(&mut conn, &subject, now).await,
         Err(error) => Err(error),

@@ -6,7 +6,8 @@ use crate::engine::Engine;
 use crate::model::Observation;
 use crate::server;
 use crate::sources::inspect::is_scattered;
-use crate::sources::sampling::{self, BATCH, Question};
+use crate::sources::query::{BATCH, LockQuery};
+use crate::sources::waiters;
 
 /// Counts those who wait, where the server shows them and nobody has counted them yet.
 pub async fn count(session: &Session, engine: &mut Engine) -> Result<(), Fault> {
@@ -14,8 +15,8 @@ pub async fn count(session: &Session, engine: &mut Engine) -> Result<(), Fault> 
     for node in session.topology.nodes() {
         let now = engine.clock.now();
         let unknown = engine.table().locks().filter(|lock| lock.node == node.id && lock.waits(now).is_none());
-        let questions = unknown.filter_map(|lock| Question::of(lock, now)).filter(Question::counts_waiters);
-        let questions: Vec<Question> = questions.collect();
+        let questions = unknown.filter_map(|lock| LockQuery::new(lock, now)).filter(LockQuery::counts_waiters);
+        let questions: Vec<LockQuery> = questions.collect();
         if questions.is_empty() {
             continue;
         }
@@ -23,7 +24,7 @@ pub async fn count(session: &Session, engine: &mut Engine) -> Result<(), Fault> 
         let facts = server::ask(&mut conn, node.db).await.map_err(fault)?;
         for batch in questions.chunks(BATCH) {
             let now = engine.clock.now();
-            for (key, waits) in sampling::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)? {
+            for (key, waits) in waiters::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)? {
                 engine.observe(Observation::Counted { node: node.id, key, waits });
             }
         }

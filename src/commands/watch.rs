@@ -17,6 +17,7 @@ use crate::sources::pace::Pace;
 pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
     let mut engine = session.engine(session.pace(Pace::POLITE), true).await?;
+    let mut reader = engine.reader();
     let mut printer = Printer {
         out: BufWriter::new(io::stdout().lock()),
         json: options.json,
@@ -42,7 +43,7 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
             _ = engine.next() => false,
         };
         talker.tell(session, &engine);
-        let (changes, left_out) = engine.take_transitions();
+        let (changes, left_out) = reader.take();
         if left_out > 0 {
             session.say(&format!("{left_out} changes were left out: they came faster than they could be written"));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::fleet::{DEADLOCK, SITUATIONS, Situation, Tally, is_usual};
 use crate::base::glob::Glob;
 use crate::base::text;
-use crate::engine::Engine;
+use crate::engine::{Engine, Reader};
 use crate::lock::Key;
 use crate::model::{Blocking, Change, Ending, HeldIs, LockView, Snapshot, State};
 use crate::server::Product;
@@ -106,8 +106,8 @@ impl Summary {
     }
 
     /// Takes in what the engine knows now and what happened since the last look.
-    pub fn look(&mut self, engine: &mut Engine) {
-        for transition in engine.take_transitions().0 {
+    pub fn look(&mut self, engine: &Engine, reader: &mut Reader) {
+        for transition in reader.take().0 {
             if let Some(sighting) = self.sighting_of(&transition.key) {
                 sighting.changes.count(transition.change);
             }
@@ -120,8 +120,8 @@ impl Summary {
         }
     }
 
-    pub(super) fn finish(&mut self, engine: &mut Engine, watched: Duration) {
-        self.look(engine);
+    pub(super) fn finish(&mut self, engine: &Engine, reader: &mut Reader, watched: Duration) {
+        self.look(engine, reader);
         self.watched = watched;
         self.locks = engine.snapshot().locks.into_iter().filter(|lock| lock.verdict.state != State::Free).collect();
         for node in engine.nodes() {

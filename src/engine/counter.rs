@@ -16,8 +16,10 @@ use crate::base::clock::Clock;
 use crate::base::time::Time;
 use crate::lock::NodeId;
 use crate::model::{ClientRef, Lock, LockRef, Observation};
+use crate::sources::attempts::{Changelog, Counts, Idle, idle};
 use crate::sources::pace::Budget;
-use crate::sources::sampling::{self, BATCH, Changelog, Counts, Idle, Question};
+use crate::sources::query::{BATCH, LockQuery};
+use crate::sources::waiters;
 use crate::topology::{Node, ServerConnection};
 
 /// Between two rounds.
@@ -40,7 +42,7 @@ pub(super) struct Counter {
 
 /// Where the rounds at one node stand.
 pub(super) struct Rounds {
-    orders: mpsc::Sender<Vec<Question>>,
+    orders: mpsc::Sender<Vec<LockQuery>>,
     under_way: bool,
     next_at: Instant,
     /// The slot at which the next round begins.
@@ -52,7 +54,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub fn new(orders: mpsc::Sender<Vec<Question>>, now: Time) -> Rounds {
+    pub fn new(orders: mpsc::Sender<Vec<LockQuery>>, now: Time) -> Rounds {
         let (hot, clients) = (Vec::new(), HashSet::new());
         Rounds { orders, under_way: false, next_at: Instant::now(), next_slot: 0, hot, clients, since: now }
     }
@@ -73,7 +75,7 @@ struct Memory {
 }
 
 impl Counter {
-    pub async fn run(self, mut orders: mpsc::Receiver<Vec<Question>>, out: mpsc::Sender<Incoming>) {
+    pub async fn run(self, mut orders: mpsc::Receiver<Vec<LockQuery>>, out: mpsc::Sender<Incoming>) {
         let mut memory = Memory::default();
         while let Some(questions) = orders.recv().await {
             for batch in questions.chunks(BATCH) {
@@ -101,19 +103,19 @@ impl Counter {
         }
     }
 
-    async fn ask(&self, memory: &mut Memory, batch: &[Question]) -> RedisResult<Vec<Observation>> {
+    async fn ask(&self, memory: &mut Memory, batch: &[LockQuery]) -> RedisResult<Vec<Observation>> {
         let node = self.node.id;
         let _turn = self.budget.turn().await;
         let conn = match &mut memory.conn {
             Some(conn) => conn,
             None => memory.conn.insert(self.node.connect().await?),
         };
-        let counted = sampling::count(conn, batch, self.scattered, self.clock.now()).await?;
+        let counted = waiters::count(conn, batch, self.scattered, self.clock.now()).await?;
         let mut seen: Vec<Observation> =
             counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect();
         if memory.idle_again.is_none_or(|at| at <= Instant::now()) {
-            memory.idle_again = match sampling::idle(conn, batch, self.clock.now()).await? {
-                Idle::Untold => Some(Instant::now() + UNTOLD),
+            memory.idle_again = match idle(conn, batch, self.clock.now()).await? {
+                Idle::Unknown => Some(Instant::now() + UNTOLD),
                 Idle::Since(keys) => {
                     seen.extend(keys.into_iter().map(|(key, since)| Observation::Idle { node, key, since }));
                     None
@@ -126,7 +128,7 @@ impl Counter {
     }
 
     /// Once a round, for all of its locks together.
-    async fn read_changelog(&self, memory: &mut Memory, questions: &[Question]) -> RedisResult<Vec<Observation>> {
+    async fn read_changelog(&self, memory: &mut Memory, questions: &[LockQuery]) -> RedisResult<Vec<Observation>> {
         let node = self.node.id;
         let Some(conn) = &mut memory.conn else { return Ok(Vec::new()) };
         let _turn = self.budget.turn().await;
@@ -146,7 +148,7 @@ impl Engine {
         let mut questions = Vec::new();
         rounds.hot.retain(|place| {
             let hot = self.table.lock_at(*place).filter(|lock| is_hot(lock, now));
-            let question = hot.and_then(|lock| Question::of(lock, now));
+            let question = hot.and_then(|lock| LockQuery::new(lock, now));
             let kept = question.is_some();
             questions.extend(question);
             kept
@@ -163,7 +165,7 @@ impl Engine {
             if rounds.hot.len() < HOT && is_hot(lock, now) {
                 rounds.hot.push(place);
             }
-            questions.extend(Question::of(lock, now));
+            questions.extend(LockQuery::new(lock, now));
             if questions.len() >= ASKED {
                 next = place.slot() + 1;
                 break;

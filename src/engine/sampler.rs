@@ -18,7 +18,7 @@ use crate::lock::{Key, NodeId};
 use crate::model::{Observation, Sample};
 use crate::sources::sampling::Scripts;
 use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
-use crate::sources::sampling::rates::Rates;
+use crate::sources::sampling::burst_rates::Rates;
 use crate::topology::Node;
 
 /// After a burst that could not be.
@@ -168,7 +168,7 @@ impl Sampler {
             at: burst.ended,
             lines: burst.lines,
             cut: burst.cut,
-            told: burst.told,
+            told: burst.judged,
             coverage: any.map_or(0.0, |tries| tries.coverage()),
             looked,
             wanted: rates.keys().cloned().collect(),

@@ -208,7 +208,7 @@ impl Table {
         let hash = self.slots.hash(node, key);
         let place = match self.slots.find(hash, node, key) {
             Some(place) => place,
-            // An end of something never seen tells only that looks from before it are old.
+            // Deleting an unknown key only invalidates earlier reads.
             None if event.ends() => {
                 self.ignored.forget(hash);
                 return self.departed.note(hash, at);

@@ -6,7 +6,8 @@ use crate::base::time::*;
 use crate::lock::*;
 use crate::model::*;
 use crate::server::Fact;
-use crate::sources::inspect::{Belonging, Count, Counted, Inspection, Waiter, Waiters};
+use crate::sources::inspect::{Belonging, Inspection};
+use crate::sources::waiters::{Count, Counted, Waiter, Waiters};
 
 /// A Redisson lock, seen being taken, renewed four times.
 pub fn redisson() -> LockView {

@@ -15,15 +15,26 @@ use super::server::Server;
 
 /// Follows the locks under `lock:*`.
 pub async fn follow(server: &Server, feed: Feed, pace: Pace) -> Engine {
+    followed(server, feed, Options { pace, ..options(Limits::default()) }).await
+}
+
+/// To follow the locks under `lock:*`, within these limits.
+pub fn options(limits: Limits) -> Options {
+    let patterns = vec![Glob::new("lock:*").expect("a pattern")];
+    let recogniser = Arc::new(Recogniser::new(patterns, Vec::new(), Vec::new()));
+    Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk }
+}
+
+pub async fn followed(server: &Server, feed: Feed, options: Options) -> Engine {
+    let topology = Topology::open(&endpoint(server, feed)).await.expect("the test's server");
+    Engine::start(&topology, options).await.expect("the engine starts")
+}
+
+pub fn endpoint(server: &Server, feed: Feed) -> Endpoint {
     let login = if feed == Feed::Polling { "poller:polls@" } else { "" };
     let url = format!("redis://{login}127.0.0.1:{}", server.port());
     let info = url.as_str().into_connection_info().expect("a URL");
-    let endpoint = Endpoint { shown: server.url(), info, tls: None };
-    let topology = Topology::open(&endpoint).await.expect("the test's server");
-    let patterns = vec![Glob::new("lock:*").expect("a pattern")];
-    let recogniser = Arc::new(Recogniser::new(patterns, Vec::new(), Vec::new()));
-    let options = Options { recogniser, pace, limits: Limits::default(), follow: true, inventory: Inventory::Walk };
-    Engine::start(&topology, options).await.expect("the engine starts")
+    Endpoint { shown: server.url(), info, tls: None }
 }
 
 /// Keys and first holders of the locks that the engine takes to be held.

@@ -267,8 +267,8 @@ impl Reading {
             dialect: best.dialect,
             kind: best.claim.kind,
             mode: best.claim.mode,
-            confidence: best.claim.confidence,
-            second: best.second,
+            confidence: best.claim.strength.number(),
+            second: best.second.map(|(id, strength)| (id, strength.number())),
             stays: dialects::dialect(best.dialect).stays(key.as_bytes()),
         }
     }

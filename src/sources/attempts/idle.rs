@@ -1,28 +1,27 @@
-//! When keys were last touched, by the server's own clock: all there is to see of waiters that only try again and again.
-//! What to make of it is judged by the table, which knows who else touched them.
+//! When keys were last used, by the server's own clock: the only trace of waiters that poll. The table judges it, since it
+//! knows who else used them.
 
 use std::time::Duration;
 
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
-use super::Question;
 use crate::base::time::Time;
 use crate::lock::Key;
+use crate::sources::query::LockQuery;
 
 /// What the server said.
 pub enum Idle {
-    /// Since about when nobody has touched each key.
+    /// About when each key was last used.
     Since(Vec<(Key, Time)>),
-    /// It keeps no such clock (an LFU policy), or this user may not ask: the same for every key.
-    Untold,
+    /// The server keeps no idle times (an LFU policy), or this user may not ask. The same for every key.
+    Unknown,
 }
 
-/// Asks about those locks whose waiters can't be counted. An error means that the connection is lost. `now`: before the
-/// question is sent.
-pub async fn idle(conn: &mut impl ConnectionLike, questions: &[Question], now: Time) -> RedisResult<Idle> {
-    let keys: Vec<&Key> =
-        questions.iter().filter(|question| question.waits.is_none()).map(|asked| &asked.key).collect();
+/// Asks about the locks whose waiters can't be counted. An error means that the connection is lost. `now`: taken before the
+/// command is sent.
+pub async fn idle(conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> RedisResult<Idle> {
+    let keys: Vec<&Key> = queries.iter().filter(|query| query.waits.is_none()).map(|asked| &asked.key).collect();
     if keys.is_empty() {
         return Ok(Idle::Since(Vec::new()));
     }
@@ -32,7 +31,7 @@ pub async fn idle(conn: &mut impl ConnectionLike, questions: &[Question], now: T
     }
     let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
     if answers.iter().all(Result::is_err) {
-        return Ok(Idle::Untold);
+        return Ok(Idle::Unknown);
     }
     let since = |(key, answer): (&Key, RedisResult<Value>)| match answer {
         Ok(Value::Int(seconds)) => {

@@ -1,15 +1,15 @@
-//! Reads what a server sends on a RESP3 connection that is subscribed and in MONITOR mode, piece by piece.
+//! Cuts the byte stream of a RESP3 connection that is subscribed and in MONITOR mode into frames.
 //!
-//! Client crates do not mix pushes with MONITOR lines, and keep whole what they read. Here nothing is kept beyond
-//! [`KEPT`] bytes of a line or of a part of a push, however long it is. Pure: bytes in, frames out.
+//! Client crates can't mix pushes with MONITOR lines, and keep all they read. This reader keeps at most [`KEPT`] bytes of
+//! a line or of a part of a push. Pure: bytes in, frames out.
 
 use memchr::memchr;
 
-/// So much is kept of a line, and of each part of a push; the rest is read over.
+/// Bytes kept of a line, and of each part of a push; the rest is skipped.
 pub const KEPT: usize = 8 * 1024;
-/// Replies within replies; no reply that we ask for goes deeper.
+/// The deepest nesting of replies; no reply that we ask for goes deeper.
 const DEPTH: usize = 8;
-/// Parts of a push that are kept: kind, pattern, channel, payload.
+/// Parts of a push that we keep: kind, pattern, channel, payload.
 const PARTS: usize = 4;
 
 /// One thing that the server sent.
@@ -34,20 +34,20 @@ pub struct Text<'a> {
     pub whole: bool,
 }
 
-/// The server sent something that is no RESP3.
+/// The server sent something that is not RESP3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the server sent something that is no RESP3")]
 pub struct Broken;
 
 /// Takes bytes as they come.
 #[derive(Debug, Default)]
-pub struct Wire {
+pub struct FrameReader {
     state: State,
-    /// The beginning of what is being read, where it did not come in one piece.
+    /// The beginning of an incomplete frame.
     carry: Vec<u8>,
-    /// Some of it was left out.
+    /// Part of it was skipped.
     cut: bool,
-    /// How much is missing of each reply within which we are, the outermost first.
+    /// The missing items of each open reply, the outermost first.
     nested: Vec<u64>,
     /// The outermost reply is a push.
     push: bool,
@@ -60,12 +60,12 @@ pub struct Wire {
 enum State {
     #[default]
     Line,
-    /// So many bytes of a string are missing, its line end included.
+    /// The missing bytes of a string, including its line end.
     Bulk(u64),
 }
 
-impl Wire {
-    /// Tells `each` frame that these bytes complete.
+impl FrameReader {
+    /// Calls `each` with every frame that these bytes complete.
     pub fn feed(&mut self, mut bytes: &[u8], each: &mut impl FnMut(Frame<'_>)) -> Result<(), Broken> {
         while !bytes.is_empty() {
             match self.state {
@@ -81,9 +81,9 @@ impl Wire {
                     } else {
                         self.keep(line);
                         let (carry, whole) = (std::mem::take(&mut self.carry), !std::mem::take(&mut self.cut));
-                        let told = self.line(&carry, whole, each);
+                        let read = self.line(&carry, whole, each);
                         self.reuse(carry);
-                        told?;
+                        read?;
                     }
                 }
                 State::Bulk(left) => {
@@ -129,7 +129,7 @@ impl Wire {
     fn line(&mut self, line: &[u8], whole: bool, each: &mut impl FnMut(Frame<'_>)) -> Result<(), Broken> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Some((kind, rest)) = line.split_first() else { return Err(Broken) };
-        // What came in one piece may still be longer than what is kept of others.
+        // A string that came in one piece may be longer than the limit.
         let text = Text { bytes: &rest[..rest.len().min(KEPT)], whole: whole && rest.len() <= KEPT };
         match kind {
             b'+' if self.nested.is_empty() => each(Frame::Line(text)),
@@ -161,7 +161,7 @@ impl Wire {
         Ok(())
     }
 
-    /// A value is complete; so may be the ones around it.
+    /// A value is complete; the replies around it may be too.
     fn one_done(&mut self, each: &mut impl FnMut(Frame<'_>)) {
         while let Some(left) = self.nested.last_mut() {
             *left -= 1;
@@ -189,15 +189,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What was told, with texts cut to twenty bytes.
-    fn read(wire: &mut Wire, bytes: &[u8], pieces: &[usize]) -> Result<Vec<String>, Broken> {
-        let mut told = Vec::new();
+    /// The frames, with texts cut to twenty bytes.
+    fn read(reader: &mut FrameReader, bytes: &[u8], pieces: &[usize]) -> Result<Vec<String>, Broken> {
+        let mut frames = Vec::new();
         let mut each = |frame: Frame<'_>| {
             let show = |text: Text<'_>| {
                 let shown = String::from_utf8_lossy(&text.bytes[..text.bytes.len().min(20)]).into_owned();
                 if text.whole { shown } else { format!("{shown}… {}", text.bytes.len()) }
             };
-            told.push(match frame {
+            frames.push(match frame {
                 Frame::Line(text) => format!("+{}", show(text)),
                 Frame::Error(text) => format!("-{}", show(text)),
                 Frame::Message { channel, payload } => format!("{} {}", show(channel), show(payload)),
@@ -207,13 +207,13 @@ mod tests {
         let mut rest = bytes;
         for piece in pieces.iter().cycle() {
             let (now, later) = rest.split_at((*piece).max(1).min(rest.len()));
-            wire.feed(now, &mut each)?;
+            reader.feed(now, &mut each)?;
             rest = later;
             if rest.is_empty() {
                 break;
             }
         }
-        Ok(told)
+        Ok(frames)
     }
 
     const STREAM: &[u8] = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n+modules\r\n*1\r\n%1\r\n$1\r\na\r\n_\r\n-ERR no\r\n\
@@ -225,45 +225,45 @@ mod tests {
         let expected =
             ["other", "-ERR no", "other", "+OK", "k\r\n:la\r\n set", "+1.5 [0 lua] \"get\"", "other", "other"];
         for piece in 1..STREAM.len() {
-            assert_eq!(read(&mut Wire::default(), STREAM, &[piece]).unwrap(), expected, "in pieces of {piece}");
+            assert_eq!(read(&mut FrameReader::default(), STREAM, &[piece]).unwrap(), expected, "in pieces of {piece}");
         }
     }
 
     #[test]
     fn a_line_of_a_hundred_megabytes_is_read_over() {
-        let mut wire = Wire::default();
-        let mut told = Vec::new();
+        let mut reader = FrameReader::default();
+        let mut frames = Vec::new();
         let mut each = |frame: Frame<'_>| {
             if let Frame::Line(text) = frame {
-                told.push((text.bytes.len(), text.whole));
+                frames.push((text.bytes.len(), text.whole));
             }
         };
-        wire.feed(b"+", &mut each).unwrap();
+        reader.feed(b"+", &mut each).unwrap();
         for _ in 0..1600 {
-            wire.feed(&[b'x'; 65_536], &mut each).unwrap();
+            reader.feed(&[b'x'; 65_536], &mut each).unwrap();
         }
-        assert!(wire.carry.capacity() <= 4 * KEPT, "{}", wire.carry.capacity());
-        wire.feed(b"\r\n+after\r\n", &mut each).unwrap();
-        wire.feed(b">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$104857600\r\n", &mut each).unwrap();
+        assert!(reader.carry.capacity() <= 4 * KEPT, "{}", reader.carry.capacity());
+        reader.feed(b"\r\n+after\r\n", &mut each).unwrap();
+        reader.feed(b">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$104857600\r\n", &mut each).unwrap();
         for _ in 0..1600 {
-            wire.feed(&[b'x'; 65_536], &mut each).unwrap();
+            reader.feed(&[b'x'; 65_536], &mut each).unwrap();
         }
-        assert!(wire.carry.capacity() <= 4 * KEPT);
-        wire.feed(b"\r\n$3\r\nset\r\n+again\r\n", &mut each).unwrap();
-        assert_eq!(told, [(KEPT - 1, false), (5, true), (5, true)]);
+        assert!(reader.carry.capacity() <= 4 * KEPT);
+        reader.feed(b"\r\n$3\r\nset\r\n+again\r\n", &mut each).unwrap();
+        assert_eq!(frames, [(KEPT - 1, false), (5, true), (5, true)]);
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic_or_grow(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1usize..50) {
-            let mut wire = Wire::default();
-            let _ = read(&mut wire, &bytes, &[piece]);
-            prop_assert!(wire.nested.len() <= DEPTH && wire.carry.len() <= KEPT);
+            let mut reader = FrameReader::default();
+            let _ = read(&mut reader, &bytes, &[piece]);
+            prop_assert!(reader.nested.len() <= DEPTH && reader.carry.len() <= KEPT);
         }
 
         #[test]
         fn nor_do_bytes_that_look_like_it(text in "[-+$*>%:_\r\n0-9a]{0,120}", piece in 1usize..50) {
-            let _ = read(&mut Wire::default(), text.as_bytes(), &[piece]);
+            let _ = read(&mut FrameReader::default(), text.as_bytes(), &[piece]);
         }
     }
 }

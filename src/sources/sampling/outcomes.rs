@@ -1,15 +1,18 @@
-//! Judges what clients do to locks: who tried, who got it, who came too late.
+//! Decides what clients did to locks: who tried, who got it, who came too late.
 //!
 //! Takes key events and MONITOR lines in the order in which the server sent them. The events of a command come right
 //! before its line, so a `SET … NX` without a `set` before it was refused; a script's own line is followed by its inner
-//! calls, each with its events before it. General over libraries: only what is done to the key counts. Pure.
+//! calls, each with its events before it. It works for any library: only what happens to the key counts. Pure.
+
+mod state;
 
 use std::collections::HashMap;
 
+use self::state::{Reported, State};
 use super::call::{Call, Does, Verb};
 use super::habits::{ScriptId, Scripts};
 use super::line::{By, Line};
-use super::run::{Deed, Run, Step, Unclear};
+use super::run::{Deed, InnerCall, Run, Unclear};
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::{Key, Token};
@@ -20,7 +23,7 @@ use crate::model::Address;
 pub enum Outcome {
     Won,
     Lost,
-    /// The server does not tell which writes took effect: its notifications are off.
+    /// Notifications are off, so nothing shows which writes took effect.
     Unknown,
 }
 
@@ -29,7 +32,7 @@ pub enum Outcome {
 pub struct Act {
     pub key: Key,
     pub at: Time,
-    /// Under which name, where it gave one.
+    /// The token it used, where it used one.
     pub token: Option<Token>,
     pub address: Option<Address>,
     pub what: What,
@@ -40,119 +43,61 @@ pub enum What {
     Tried(Outcome),
     Renewed,
     Released,
-    /// A renewal or release that found somebody else, or nobody, where it wanted to find itself.
+    /// A renewal or release by a client that no longer held the lock.
     Late {
         renewal: bool,
     },
-    /// Deleted without comparing the holder, by somebody who was not seen to hold it. The holder is named only where
-    /// another client was seen to be it.
+    /// Deleted without comparing the holder, by a client that was not seen to hold it. `holder` is known only where another
+    /// client was seen to hold it.
     FreedBy {
         holder: Option<Token>,
     },
 }
 
-/// Events of one command that are kept until its line comes.
+/// At most this many events are kept until the line of their command comes.
 const EVENTS: usize = 256;
-/// Locks of which a state is kept, and looks that wait to be understood.
+/// At most this many locks have a state, and this many script runs wait until their script's purpose is known.
 const LOCKS: usize = 20_000;
 const UNDECIDED: usize = 10_000;
-/// Some libraries run their release after an attempt that failed. One at the start of a burst may belong to an attempt
-/// from before it.
+/// Some libraries run their release after a failed attempt. A release this soon after the start of a burst may belong to
+/// an attempt before it.
 const SETTLED_MS: u64 = 250;
 
 pub struct Judge<'a> {
     recogniser: &'a Recogniser,
     scripts: &'a mut Scripts,
     db: u32,
-    /// The channel of a key's events, up to the key.
+    /// The channel of a key's events, without the key.
     prefix: Vec<u8>,
-    told: Told,
-    /// It is set to tell of every change, so that what was not told has not happened.
+    reported: Reported,
+    /// The server is configured to report every change, so a change without an event did not happen.
     sure: bool,
     began: Time,
     events: Vec<(Vec<u8>, Vec<u8>)>,
-    /// More events came than are kept.
+    /// More events came than we keep.
     missed: bool,
     run: Option<Run>,
     states: HashMap<Key, State>,
     undecided: Vec<(ScriptId, Unclear, Act)>,
 }
 
-/// Of which changes the server tells: as it is set, or as it was seen to do.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    strings: bool,
-    hashes: bool,
-    generic: bool,
-    /// Keys that were not there before.
-    new: bool,
-}
-
-impl Told {
-    fn see(&mut self, event: &[u8]) {
-        match event {
-            b"set" => self.strings = true,
-            b"hset" | b"hincrby" => self.hashes = true,
-            b"del" | b"expire" => self.generic = true,
-            b"new" => self.new = true,
-            _ => {}
-        }
-    }
-
-    fn of(&self, verb: Verb, call: &Call, command: &[u8]) -> bool {
-        match call.does {
-            Does::TakeIfFree if command.eq_ignore_ascii_case(b"HSETNX") => self.hashes,
-            Does::TakeIfFree | Does::RenewIfEqual => self.strings,
-            Does::Renew if verb == Verb::Set => self.strings,
-            _ => self.generic && self.strings && self.hashes,
-        }
-    }
-}
-
-/// What is known of a lock since the burst began.
-#[derive(Debug, Default)]
-struct State {
-    /// Who got it or renewed it, and did not leave.
-    holders: Vec<(Token, Option<Address>)>,
-    /// Who lost an attempt.
-    losers: Vec<Token>,
-    /// Whether the key is there, as far as events told.
-    there: Option<bool>,
-    /// Who watches it, to compare by itself before it writes.
-    watcher: Option<Address>,
-}
-
-impl State {
-    const KEPT: usize = 16;
-
-    fn held(&mut self, token: &Token, address: &Option<Address>) {
-        self.holders.retain(|(other, _)| other != token);
-        if self.holders.len() < Self::KEPT {
-            self.holders.push((token.clone(), address.clone()));
-        }
-        self.losers.retain(|other| other != token);
-    }
-
-    fn lost(&mut self, token: &Token) {
-        if !self.losers.contains(token) {
-            if self.losers.len() == Self::KEPT {
-                self.losers.remove(0);
-            }
-            self.losers.push(token.clone());
-        }
-    }
-}
-
 impl<'a> Judge<'a> {
-    /// `told`: the server is set to tell of what changes a lock. Where that is not known, it shows as soon as it does.
-    pub fn new(recogniser: &'a Recogniser, scripts: &'a mut Scripts, db: i64, told: bool, began: Time) -> Judge<'a> {
+    /// `notified`: the server is configured to report every change of a lock. Where that is not known, the first events of
+    /// each kind show it.
+    pub fn new(
+        recogniser: &'a Recogniser,
+        scripts: &'a mut Scripts,
+        db: i64,
+        notified: bool,
+        began: Time,
+    ) -> Judge<'a> {
         Judge {
             recogniser,
             scripts,
             db: u32::try_from(db).unwrap_or(0),
             prefix: format!("__keyspace@{db}__:").into_bytes(),
-            told: Told { strings: told, hashes: told, generic: told, new: false },
-            sure: told,
+            reported: Reported::configured(notified),
+            sure: notified,
             began,
             events: Vec::new(),
             missed: false,
@@ -164,15 +109,15 @@ impl<'a> Judge<'a> {
 
     /// A message of the subscription.
     pub fn message(&mut self, channel: &[u8], event: &[u8]) {
-        // Wider subscriptions bring other databases too: those have another prefix.
+        // Wider subscriptions include other databases, which have another prefix.
         let Some(key) = channel.strip_prefix(self.prefix.as_slice()) else { return };
-        self.told.see(event);
+        self.reported.learn(event);
         if matches!(event, b"del" | b"expired" | b"evicted") {
             let missed = self.events.len() == EVENTS;
             if let Some(state) = self.state(&Key::from(key)) {
                 state.there = Some(false).filter(|_| !missed);
                 if event != b"del" {
-                    // Who held it is still asked for where somebody deleted it.
+                    // After a `del` we still need to know who held it.
                     state.holders.clear();
                 }
             }
@@ -192,7 +137,7 @@ impl<'a> Judge<'a> {
         if line.by != By::Script {
             self.close(each);
         }
-        if let Some(verb) = Verb::of(line.command)
+        if let Some(verb) = Verb::parse(line.command)
             && line.db == self.db
         {
             match line.by {
@@ -204,14 +149,14 @@ impl<'a> Judge<'a> {
         self.settle();
     }
 
-    /// The events of a line are over.
+    /// All events of a line have come.
     fn settle(&mut self) {
         if self.missed {
             self.states.values_mut().for_each(|state| state.there = None);
         }
         let mut events = std::mem::take(&mut self.events);
         for (key, event) in events.drain(..).filter(|(_, event)| event != b"del") {
-            // A key that is given a lease is there; one that loses a part of itself may not be.
+            // A key that gets a lease exists; one that lost a member may be gone.
             let there = !matches!(event.as_slice(), b"hdel" | b"zrem" | b"srem" | b"rename_from");
             if let Some(state) = self.state(&Key::from(key)) {
                 state.there = Some(true).filter(|_| there);
@@ -220,7 +165,7 @@ impl<'a> Judge<'a> {
         (self.events, self.missed) = (events, false);
     }
 
-    /// Nothing more comes: what was left open is judged, `whole` where the last script's calls are all there.
+    /// The burst is over: decides what is still open. `whole`: all calls of the last script were seen.
     pub fn end(mut self, whole: bool, each: &mut impl FnMut(Act)) {
         if whole {
             self.close(each);
@@ -240,7 +185,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A command that a client sent by itself.
+    /// A command that a client sent, outside of a script.
     fn command(&mut self, verb: Verb, line: &Line<'_>, address: &[u8], at: Time, each: &mut impl FnMut(Act)) {
         if matches!(verb, Verb::Eval | Verb::Run) {
             self.run = Some(Run::open(verb, line, Address::from_line(address), at, self.scripts, self.recogniser));
@@ -261,7 +206,7 @@ impl<'a> Judge<'a> {
                 }
                 continue;
             }
-            let call = Call::of(verb, line, index);
+            let call = Call::parse(verb, line, index);
             let wrote = self.wrote(&key, verb, &call, line.command);
             let token = call.token.as_deref().map(Token::from);
             let what = match (call.does, wrote) {
@@ -273,11 +218,11 @@ impl<'a> Judge<'a> {
                 (Does::Delete, Some(true)) => What::FreedBy { holder: None },
                 _ => continue,
             };
-            self.tell(Act { key: Key::from(&*key), at, token, address, what }, each);
+            self.report(Act { key: Key::from(&*key), at, token, address, what }, each);
         }
     }
 
-    /// A call of the script under way.
+    /// A call of the running script.
     fn inner(&mut self, verb: Verb, line: &Line<'_>) {
         let Some(mut run) = self.run.take() else { return };
         let every = verb.keys_every(line.command).unwrap_or(usize::MAX);
@@ -285,21 +230,21 @@ impl<'a> Judge<'a> {
             if !self.recogniser.may_be_lock(&key) {
                 continue;
             }
-            let call = Call::of(verb, line, index);
+            let call = Call::parse(verb, line, index);
             let wrote = self.wrote(&key, verb, &call, line.command);
             let fresh = self.is_fresh(&key);
-            run.add(&key, Step { does: call.does, token: call.token, wrote, fresh });
+            run.add(&key, InnerCall { does: call.does, token: call.token, wrote, fresh });
         }
         self.run = Some(run);
     }
 
-    /// The script under way is over.
+    /// The running script has ended.
     fn close(&mut self, each: &mut impl FnMut(Act)) {
         let Some(run) = self.run.take() else { return };
-        let habits = run.script.map(|script| self.scripts.habits(script)).unwrap_or_default();
-        if habits.operates {
+        if run.operates {
             return;
         }
+        let habits = run.script.map(|script| self.scripts.habits(script)).unwrap_or_default();
         for (key, steps) in run.keys() {
             let known = self.states.get(key);
             let holders = || known.iter().flat_map(|state| &state.holders).map(|(token, _)| token);
@@ -319,12 +264,12 @@ impl<'a> Judge<'a> {
             };
             let act = Act { key: key.clone(), at: run.at, token, address: run.address.clone(), what };
             let Deed::Unclear(unclear) = deed else {
-                self.tell(act, each);
+                self.report(act, each);
                 continue;
             };
-            // Whether it was an attempt as well or not, who wrote holds it.
+            // Whoever wrote holds it, whether it was an attempt or not.
             if unclear != Unclear::Looked {
-                self.tell(act.clone(), each);
+                self.report(act.clone(), each);
             }
             if let Some(script) = run.script
                 && self.undecided.len() < UNDECIDED
@@ -334,8 +279,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Hands an act on, with what is known of the lock, and keeps what it says of it.
-    fn tell(&mut self, mut act: Act, each: &mut impl FnMut(Act)) {
+    /// Reports an act, completed with what is known of the lock, and updates the lock's state.
+    fn report(&mut self, mut act: Act, each: &mut impl FnMut(Act)) {
         if let What::Late { renewal } = act.what {
             if let Some(late) = self.late(act, renewal) {
                 each(late);
@@ -365,7 +310,7 @@ impl<'a> Judge<'a> {
         each(act);
     }
 
-    /// Whether it was late: not where it has held the lock all along, nor where it cleans up after a lost attempt.
+    /// `None` where it was not late: it held the lock all along, or it cleans up after a lost attempt.
     fn late(&self, act: Act, renewal: bool) -> Option<Act> {
         let token = act.token.as_ref()?;
         let state = self.states.get(&act.key);
@@ -383,18 +328,18 @@ impl<'a> Judge<'a> {
         Some(self.states.entry(key.clone()).or_default())
     }
 
-    /// Whether the call took effect; `None` where nobody tells.
+    /// Whether the call took effect; `None` where that is not known.
     fn wrote(&self, key: &[u8], verb: Verb, call: &Call, command: &[u8]) -> Option<bool> {
         if let Does::Look(_) = call.does {
             return Some(false);
         }
-        let seen = self.has_event(key, |event| call.is_told_by(verb, event));
-        (seen || (self.told.of(verb, call, command) && !self.missed)).then_some(seen)
+        let seen = self.has_event(key, |event| call.is_shown_by(verb, event));
+        (seen || (self.reported.covers(verb, call, command) && !self.missed)).then_some(seen)
     }
 
-    /// Whether the key was not there before the call; `None` where nobody tells.
+    /// Whether the call created the key; `None` where that is not known.
     fn is_fresh(&self, key: &[u8]) -> Option<bool> {
-        if self.told.new {
+        if self.reported.new {
             return Some(self.has_event(key, |event| event == b"new"));
         }
         let known = self.states.get(key).filter(|_| self.sure && !self.missed)?;

@@ -1,7 +1,7 @@
-//! From bursts to rates: what the bursts of the last minute say of a lock, and how far that may be off.
+//! Attempt and failure rates of a lock, estimated from the bursts of the last minute, with their margin.
 //!
-//! Between bursts nobody looks, so a rate is an estimate. Its margin comes from how much the bursts differ among
-//! themselves, where there are enough of them, and is never less than what chance alone does to so many attempts. Pure.
+//! Nothing is seen between bursts, so a rate is an estimate. Its margin is the half-width of the 95 % confidence interval:
+//! from the variance between bursts where there are at least three, and never less than the Poisson margin. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::{Tries, TriesFrom};
 
-/// Bursts that are older say nothing of now.
+/// Older bursts are dropped.
 const WINDOW: Duration = Duration::from_secs(60);
-/// However short they are.
+/// At most this many bursts are kept.
 const BURSTS: usize = 64;
 const LOCKS: usize = 10_000;
 
-/// Student's t for 95 %, by the number of bursts; two say too little of how much they differ.
+/// Student's t for 95 %, by the number of bursts. Two bursts are too few for a variance.
 const T: [f64; 31] = [
     0.0, 0.0, 0.0, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045,
@@ -25,16 +25,16 @@ const T: [f64; 31] = [
 
 #[derive(Debug, Default)]
 pub struct Rates {
-    bursts: VecDeque<Look>,
+    bursts: VecDeque<Interval>,
     locks: HashMap<Key, VecDeque<Count>>,
     next: u64,
     /// The last burst that saw more locks than are kept.
     overfull: Option<u64>,
 }
 
-/// When was looked.
+/// When a burst ran, and for how long it saw every command.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Interval {
     number: u64,
     began: Time,
     ended: Time,
@@ -51,7 +51,7 @@ struct Count {
 }
 
 impl Rates {
-    /// Takes in a burst that looked from `began` to `ended`.
+    /// Adds a burst that ran from `began` to `ended`.
     pub fn take<'a>(
         &mut self,
         began: Time,
@@ -61,7 +61,7 @@ impl Rates {
     ) {
         self.next += 1;
         let number = self.next;
-        self.bursts.push_back(Look { number, began, ended, looked });
+        self.bursts.push_back(Interval { number, began, ended, looked });
         while self.bursts.len() > BURSTS || self.bursts.front().is_some_and(|first| ended.since(first.ended) > WINDOW) {
             self.bursts.pop_front();
         }
@@ -81,17 +81,17 @@ impl Rates {
         self.overfull = self.overfull.filter(|overfull| *overfull >= first);
     }
 
-    /// Locks that somebody tried to take.
+    /// Locks with attempts.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.locks.keys()
     }
 
-    /// What the bursts say of a lock that somebody tried to take.
+    /// The estimate for a lock with attempts.
     pub fn tries(&self, key: &Key) -> Option<Tries> {
         self.estimate(self.locks.get(key)?)
     }
 
-    /// What they say of one that nobody tried to take; `None` where not all were kept.
+    /// The estimate for a lock without attempts; `None` where some locks were left out.
     pub fn quiet(&self) -> Option<Tries> {
         if self.overfull.is_some() { None } else { self.estimate(&VecDeque::new()) }
     }
@@ -120,7 +120,7 @@ impl Rates {
     }
 
     fn margin(&self, counts: &VecDeque<Count>, failures: u64, looked: f64) -> f64 {
-        // Of none in all that time, three would still have been likely to go unseen.
+        // Rule of three: none seen allows up to three (95 %).
         let chance = if failures == 0 { 3.0 } else { 2.0 * (failures as f64).sqrt() } / looked;
         let bursts = self.bursts.len();
         if bursts < 3 {
@@ -146,7 +146,7 @@ impl Rates {
 mod tests {
     use super::*;
 
-    /// Numbers that are the same in each run.
+    /// The same numbers in each run.
     struct Dice(u64);
 
     impl Dice {
@@ -165,7 +165,7 @@ mod tests {
         Gathered { attempts: failures, failures, ..Gathered::default() }
     }
 
-    /// A minute of attempts that fail, looked at for a second in every `every`: how often the true rate is in the margin.
+    /// A minute of failing attempts, sampled for one second in every `every`: how often the margin includes the true rate.
     fn covered(every: usize, mut failures_of: impl FnMut(&mut Dice) -> Vec<f64>) -> f64 {
         let key = Key::from("lock:a");
         let mut dice = Dice(7);
@@ -180,9 +180,9 @@ mod tests {
                 let (began, ended) = (Time(start as i64 * 1000), Time(start as i64 * 1000 + 1000));
                 rates.take(began, ended, Duration::from_secs(1), [(&key, &gathered)].into_iter());
             }
-            let told = rates.tries(&key).or(rates.quiet()).unwrap();
+            let tries = rates.tries(&key).or(rates.quiet()).unwrap();
             let truth = times.len() as f64 / 60.0;
-            (told.failures_per_s() - truth).abs() <= told.margin_per_s
+            (tries.failures_per_s() - truth).abs() <= tries.margin_per_s
         });
         right.count() as f64 / f64::from(rounds)
     }
@@ -231,14 +231,14 @@ mod tests {
     #[test]
     fn nothing_seen_is_not_nothing_for_sure() {
         let mut rates = Rates::default();
-        assert_eq!(rates.quiet(), None, "nobody has looked");
+        assert_eq!(rates.quiet(), None, "there was no burst");
         rates.take(Time(0), Time(1000), Duration::from_secs(1), std::iter::empty());
         let quiet = rates.quiet().unwrap();
         assert_eq!((quiet.attempts, quiet.margin_per_s), (0, 3.0));
         let gathered = seen(16);
         rates.take(Time(1000), Time(2000), Duration::from_secs(1), [(&Key::from("lock:a"), &gathered)].into_iter());
-        let told = rates.tries(&Key::from("lock:a")).unwrap();
-        assert_eq!((told.failures_per_s(), told.margin_per_s, told.coverage()), (8.0, 4.0, 1.0));
+        let tries = rates.tries(&Key::from("lock:a")).unwrap();
+        assert_eq!((tries.failures_per_s(), tries.margin_per_s, tries.coverage()), (8.0, 4.0, 1.0));
         assert_eq!(rates.tries(&Key::from("lock:b")), None);
     }
 

@@ -1,4 +1,4 @@
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! What sidekiq-unique-jobs publishes of its own: a sorted set of the last thousand things its scripts did, each with the
-//! digest of a lock and a word for the outcome. Where it is kept, it counts attempts and failures for us.
+//! Attempts from the changelog of sidekiq-unique-jobs: a sorted set of the last thousand things its scripts did, each with
+//! the digest of a lock and a word for the outcome.
 //!
-//! Only new entries are read, and of those only outcomes count: a job that meets its own lock again is no attempt. A
-//! digest without entries is not counted, since nothing shows whether its workers write any.
+//! Only new entries are read, and only outcomes count: a job that meets its own lock again is not an attempt. A digest
+//! without entries has no rate, since its workers may not write any.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,25 +10,25 @@ use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 use serde::Deserialize;
 
-use super::Question;
-use super::counted::{Look, Looks};
+use super::counter_rate::{Reading, Readings};
 use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::Tries;
+use crate::sources::query::LockQuery;
 
 const CHANGELOG: &str = "uniquejobs:changelog";
 const LOCKED: &[u8] = b":LOCKED";
-/// As many entries as the library keeps by default, and as are read in one go.
+/// The library keeps this many entries by default, and we read at most this many at once.
 const ENTRIES: usize = 1_000;
-/// Entries carry the time of the worker that wrote them, and workers' clocks differ by so many seconds.
+/// An entry has the time of the worker that wrote it; we allow the workers' clocks to differ by this much.
 const APART_S: f64 = 3.0;
-/// As many digests as are counted.
+/// Count at most this many digests.
 const MOST: usize = 4_096;
 
 /// What was read so far.
 #[derive(Default)]
 pub struct Changelog {
-    /// The newest entry's time, by the clock of its worker; `None` before the first look.
+    /// The newest entry's time, by the clock of its worker; `None` before the first read.
     newest: Option<f64>,
     /// Entries that will be read again.
     seen: HashSet<Vec<u8>>,
@@ -39,10 +39,10 @@ pub struct Changelog {
 struct Counted {
     attempts: u64,
     failures: u64,
-    looks: Looks,
+    readings: Readings,
 }
 
-/// One entry; what else it says is not needed.
+/// The fields of an entry that we need.
 #[derive(Deserialize)]
 struct Entry {
     digest: String,
@@ -61,15 +61,15 @@ impl Entry {
 }
 
 impl Changelog {
-    /// The rates of those locks that have entries. Asks nothing where there is no lock of that library. An error means
-    /// that the connection is lost.
+    /// The rates of the locks that have entries. Sends nothing where no lock is of that library. An error means that the
+    /// connection is lost.
     pub async fn ask(
         &mut self,
         conn: &mut impl ConnectionLike,
-        questions: &[Question],
+        queries: &[LockQuery],
         now: Time,
     ) -> RedisResult<Vec<(Key, Tries)>> {
-        let keys: Vec<&Key> = questions.iter().filter(|question| question.publishes).map(|asked| &asked.key).collect();
+        let keys: Vec<&Key> = queries.iter().filter(|query| query.publishes).map(|asked| &asked.key).collect();
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -89,15 +89,15 @@ impl Changelog {
         let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
         let answer = answers.into_iter().next().and_then(Result::ok);
         let entries: Option<Vec<(Vec<u8>, f64)>> = answer.and_then(|answer| redis::from_redis_value(answer).ok());
-        // Not there, or not to be read.
+        // It does not exist, or we may not read it.
         let Some(entries) = entries else { return Ok(Vec::new()) };
         self.take(entries, now);
         Ok(keys.into_iter().filter_map(|key| Some((key.clone(), self.rate(key, now)?))).collect())
     }
 
     fn take(&mut self, entries: Vec<(Vec<u8>, f64)>, now: Time) {
-        let first_look = self.newest.is_none();
-        // The oldest that we know are gone already, or there were too many to read: some were missed.
+        let is_first = self.newest.is_none();
+        // All known entries are gone, or there were too many to read: we missed some.
         let missed = entries.len() >= ENTRIES || !entries.iter().any(|(entry, _)| self.seen.contains(entry));
         if missed && !entries.is_empty() {
             self.digests.clear();
@@ -106,11 +106,11 @@ impl Changelog {
             .iter()
             .map(|(_, score)| *score)
             .fold(self.newest, |newest, score| Some(newest.map_or(score, |newest| newest.max(score))));
-        for (entry, _) in entries.iter().filter(|(entry, _)| !first_look && !missed && !self.seen.contains(entry)) {
+        for (entry, _) in entries.iter().filter(|(entry, _)| !is_first && !missed && !self.seen.contains(entry)) {
             let Ok(entry) = serde_json::from_slice::<Entry>(entry) else { continue };
             let Some(failed) = entry.failed() else { continue };
             if self.digests.len() >= MOST {
-                self.digests.retain(|_, counted| counted.looks.is_fresh(now));
+                self.digests.retain(|_, counted| counted.readings.is_fresh(now));
             }
             if self.digests.len() < MOST || self.digests.contains_key(entry.digest.as_bytes()) {
                 let counted = self.digests.entry(entry.digest.into_bytes()).or_default();
@@ -125,8 +125,8 @@ impl Changelog {
 
     fn rate(&mut self, key: &Key, at: Time) -> Option<Tries> {
         let digest = key.as_bytes().strip_suffix(LOCKED)?;
-        let Counted { attempts, failures, looks } = self.digests.get_mut(digest)?;
-        looks.take(Look { at, attempts: *attempts, failures: *failures })
+        let Counted { attempts, failures, readings } = self.digests.get_mut(digest)?;
+        readings.take(Reading { at, attempts: *attempts, failures: *failures })
     }
 }
 

@@ -1,28 +1,28 @@
-//! Clients that are blocked on lists: how many there are at most, from INFO and CLIENT LIST. Pure.
+//! An upper bound of the clients blocked on lists, from INFO and CLIENT LIST. Pure.
 //!
-//! The server says that a client is blocked and in which command, but not on which key; so all that follows for one list
-//! is an upper bound.
+//! The server says that a client is blocked and in which command, but not on which key. So the number is an upper bound for
+//! each list.
 
 use crate::server::client_list::{self, ClientLine, LISTED};
 use crate::server::{Fact, InfoText};
 
-use super::waiters::Count;
+use super::Count;
 
 /// Commands in which waiters of known libraries, and others, block on lists.
 const ON_LISTS: [&str; 5] = ["blpop", "brpop", "blmove", "brpoplpush", "blmpop"];
 
-/// What INFO says of clients.
+/// The client counts of INFO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Clients {
+pub struct ClientCounts {
     connected: u64,
-    /// In whatever command.
+    /// In any command.
     blocked: u64,
 }
 
-impl Clients {
-    pub fn parse(info: &str) -> Option<Clients> {
+impl ClientCounts {
+    pub fn parse(info: &str) -> Option<ClientCounts> {
         let info = InfoText::parse(info);
-        Some(Clients { connected: info.number("connected_clients")?, blocked: info.number("blocked_clients")? })
+        Some(ClientCounts { connected: info.number("connected_clients")?, blocked: info.number("blocked_clients")? })
     }
 
     pub fn any_blocked(self) -> bool {
@@ -35,8 +35,8 @@ impl Clients {
     }
 }
 
-/// At most so many wait, by what was told. `listed` is `None` where the list was not asked for.
-pub fn bound(clients: &Fact<Clients>, listed: Option<Fact<String>>, db: i64) -> Count {
+/// The upper bound. `listed` is `None` where CLIENT LIST was not asked.
+pub fn bound(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64) -> Count {
     let by_list = listed.map(|listed| listed.map(|list| on_lists(&list, db)));
     let at_most = match (by_list, clients) {
         (Some(Fact::Known(count)), _) => count,
@@ -47,7 +47,7 @@ pub fn bound(clients: &Fact<Clients>, listed: Option<Fact<String>>, db: i64) -> 
     if at_most == 0 { Count::Exactly(0) } else { Count::AtMost(at_most) }
 }
 
-/// Clients of one database blocked in a list pop.
+/// ClientCounts of one database blocked in a list pop.
 fn on_lists(list: &str, db: i64) -> u64 {
     let pops = |client: &ClientLine<'_>| client.command().is_some_and(|command| ON_LISTS.contains(&command));
     let waits = |client: &ClientLine<'_>| client.is_blocked() && client.db() == Some(db) && pops(client);
@@ -66,8 +66,8 @@ id=6 addr=127.0.0.1:4 laddr=127.0.0.1:6379 fd=11 name= age=9 idle=9 flags=N db=0
 id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=12 name= age=9 idle=9 flags=b db=0 sub=0 psub=0 cmd=blmove user=default
 ";
 
-    fn clients(connected: u64, blocked: u64) -> Fact<Clients> {
-        Fact::Known(Clients { connected, blocked })
+    fn clients(connected: u64, blocked: u64) -> Fact<ClientCounts> {
+        Fact::Known(ClientCounts { connected, blocked })
     }
 
     fn refused(what: &str) -> String {
@@ -82,14 +82,14 @@ id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=12 name= age=9 idle=9 flags=b db=0
 
     #[test]
     fn where_nobody_is_blocked_nobody_waits() {
-        let none = Clients::parse("# Clients\r\nconnected_clients:12\r\nblocked_clients:0\r\n").unwrap();
+        let none = ClientCounts::parse("# ClientCounts\r\nconnected_clients:12\r\nblocked_clients:0\r\n").unwrap();
         assert!(!none.worth_listing());
         assert_eq!(bound(&Fact::Known(none), None, 0), Count::Exactly(0));
     }
 
     #[test]
     fn a_server_with_very_many_clients_is_not_asked_for_their_list() {
-        let crowd = Clients::parse("connected_clients:30000\nblocked_clients:40\n").unwrap();
+        let crowd = ClientCounts::parse("connected_clients:30000\nblocked_clients:40\n").unwrap();
         assert!(!crowd.worth_listing());
         assert_eq!(bound(&Fact::Known(crowd), None, 0), Count::AtMost(40));
     }

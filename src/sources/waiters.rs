@@ -1,6 +1,20 @@
-//! Who waits for a lock, as far as the server can tell: what the answers mean. Pure.
+//! Who waits for a lock, as far as the server can tell.
+//!
+//! This file says what the replies mean, without a connection. `ask.rs` asks about one lock that somebody opened,
+//! `count.rs` about many locks at once; both read queues through `queue.rs` and subscribers through `listeners.rs`.
 
-use redis::{RedisResult, Value};
+mod ask;
+mod blocked;
+mod count;
+mod dead_heads;
+mod listeners;
+mod queue;
+
+pub(super) use ask::ask;
+pub(super) use blocked::ClientCounts;
+pub use count::count;
+pub(super) use listeners::Listeners;
+pub(super) use queue::Queue;
 
 use crate::base::text::{short_duration, visible};
 use crate::dialects::Waiting;
@@ -49,7 +63,7 @@ pub struct Waiters {
     pub counted: Option<Counted>,
     /// The channel, queue or list at which they wait.
     pub on: Option<Vec<u8>>,
-    /// What one must know to read the count, as a clause.
+    /// A restriction of the count, as a clause.
     pub note: Option<String>,
     /// The beginning of a fair queue, in order.
     pub queue: Vec<Waiter>,
@@ -59,22 +73,22 @@ pub struct Waiters {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Waiter {
     pub id: Box<[u8]>,
-    /// What was left, when we looked, until it counts as dead; negative: it does. `None` where it has no deadline.
+    /// The time left until its deadline when we asked; negative: it has passed. `None` where it has no deadline.
     pub left_ms: Option<i64>,
     /// Whether anybody listens on its own channel.
     pub listens: Fact<bool>,
 }
 
-/// What is to be thought of a waiter in a queue.
+/// Whether a waiter in a queue can take its turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Health {
     Listening,
-    /// Nobody hears when it is called; `head`: it is its turn next, and the others wait behind it.
+    /// Nobody listens on its channel. `head`: it is first in the queue, and blocks the others.
     Deaf {
         head: bool,
         left_ms: Option<i64>,
     },
-    /// Its deadline has passed: whoever comes by next drops it.
+    /// Its deadline has passed: the next client removes it.
     Overdue,
     Unknown(String),
 }
@@ -107,6 +121,12 @@ impl Health {
 }
 
 impl Waiters {
+    /// Those who stand in a fair queue and hear nothing any more: a release takes them out of it.
+    pub fn deaf(&self) -> Vec<Vec<u8>> {
+        let deaf = self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
+        deaf.map(|waiter| waiter.id.to_vec()).collect()
+    }
+
     pub fn unknown(waiting: &Waiting, why: String) -> Waiters {
         let on = match waiting {
             Waiting::Channel(on) | Waiting::ChannelPattern(on) | Waiting::BlockedOn(on) => Some(on.clone()),
@@ -116,8 +136,8 @@ impl Waiters {
         Waiters { count: Count::Unknown(why), counted: None, on, note: None, queue: Vec::new() }
     }
 
-    /// Libraries whose waiters leave nothing to count.
-    pub(super) fn without_asking(waiting: &Waiting) -> Option<Waiters> {
+    /// For libraries whose waiters leave nothing to count.
+    fn without_asking(waiting: &Waiting) -> Option<Waiters> {
         let unknown = |why: &str| Some(Waiters::unknown(waiting, why.into()));
         match waiting {
             Waiting::Polls { .. } => unknown("waiters try again and again, and nothing on the server shows them"),
@@ -133,14 +153,14 @@ impl Waiters {
         }
     }
 
-    pub(super) fn of_channel(channel: &[u8], listeners: &Listeners) -> Waiters {
+    fn of_channel(channel: &[u8], listeners: &Listeners) -> Waiters {
         let (count, note) = listeners.on(0);
         let counted = (!matches!(count, Count::Unknown(_))).then_some(Counted::Subscribers);
         Waiters { count, counted, on: Some(channel.to_vec()), note, queue: Vec::new() }
     }
 
-    /// A lock that may be fair: where its queue is not there, it is not.
-    pub(super) fn of_queue(list: &[u8], length: Fact<u64>, queue: Vec<Waiter>, unfair: Waiters) -> Waiters {
+    /// A lock that may be fair; without a queue it is not.
+    fn of_queue(list: &[u8], length: Fact<u64>, queue: Vec<Waiter>, unfair: Waiters) -> Waiters {
         match (length, unfair.count.clone()) {
             // Redisson's spin locks look the same, and their waiters poll.
             (Fact::Known(0), Count::Exactly(0)) => {
@@ -162,20 +182,20 @@ impl Waiters {
     }
 
     /// Only the beginning of a queue.
-    pub(crate) fn queued(queue: Vec<Waiter>) -> Waiters {
+    fn queued(queue: Vec<Waiter>) -> Waiters {
         let count = Count::AtLeast(queue.len() as u64);
         Waiters { count, counted: Some(Counted::Queue), on: None, note: None, queue }
     }
 
-    pub(super) fn of_blocked(list: &[u8], count: Count, db: i64) -> Waiters {
+    fn of_blocked(list: &[u8], count: Count, db: i64) -> Waiters {
         let counted = (!matches!(count, Count::Unknown(_))).then_some(Counted::BlockedClients);
         let note = matches!(count, Count::AtMost(_))
             .then(|| format!("clients blocked on any list of database {db}; on which, the server does not say"));
         Waiters { count, counted, on: Some(list.to_vec()), note, queue: Vec::new() }
     }
 
-    /// The same where the library is a guess, and so is where its waiters would be.
-    pub(super) fn in_doubt(self) -> Waiters {
+    /// The same where the library is a guess, and with it the place of its waiters.
+    fn in_doubt(self) -> Waiters {
         let count = match self.count {
             Count::Exactly(count @ 1..) => Count::AtLeast(count),
             Count::Exactly(0) | Count::AtMost(_) => {
@@ -187,7 +207,7 @@ impl Waiters {
         Waiters { count, counted, ..self }
     }
 
-    /// The number, where it is beyond doubt.
+    /// The number, where it is exact.
     pub fn exact(&self) -> Option<u64> {
         match self.count {
             Count::Exactly(count) => Some(count),
@@ -195,10 +215,10 @@ impl Waiters {
         }
     }
 
-    /// Each waiter of the queue with what is to be thought of it, `passed_ms` after we looked.
+    /// Each waiter of the queue with its health, `passed_ms` after we asked.
     pub fn in_order(&self, passed_ms: i64) -> impl Iterator<Item = (&Waiter, Health)> {
         let left = move |waiter: &Waiter| waiter.left_ms.map(|left| left - passed_ms);
-        // Those whose time is over are dropped before anybody is called.
+        // Waiters whose deadline has passed are removed before anybody is called.
         let head = self.queue.iter().position(|waiter| left(waiter).is_none_or(|left| left > 0));
         self.queue.iter().enumerate().map(move |(index, waiter)| {
             let left_ms = left(waiter);
@@ -236,65 +256,6 @@ impl Waiters {
 
 fn processes(count: u64) -> String {
     if count == 1 { "1 process is".into() } else { format!("{count} processes are") }
-}
-
-/// Subscribers of some channels, plain and sharded, in the order the channels were asked for.
-pub(crate) struct Listeners {
-    plain: Fact<Vec<u64>>,
-    sharded: Fact<Vec<u64>>,
-    /// Other nodes may have more.
-    scattered: bool,
-}
-
-impl Listeners {
-    pub fn read(plain: RedisResult<Value>, sharded: RedisResult<Value>, scattered: bool) -> Listeners {
-        let sharded = match &sharded {
-            // A server that has no sharded channels has nobody on them.
-            Err(error) if error.detail().unwrap_or_default().to_ascii_lowercase().contains("subcommand") => {
-                Fact::Known(Vec::new())
-            }
-            _ => Fact::answered(sharded, "PUBSUB SHARDNUMSUB").and_then(|answer| numbers(&answer)),
-        };
-        let plain = Fact::answered(plain, "PUBSUB NUMSUB").and_then(|answer| numbers(&answer));
-        Listeners { plain, sharded, scattered }
-    }
-
-    /// How many listen on the channel asked for in that place, and what one must know to read the number.
-    pub fn on(&self, index: usize) -> (Count, Option<String>) {
-        let at = |numbers: &Vec<u64>| numbers.get(index).copied().unwrap_or(0);
-        let (count, why) = match (self.plain.as_ref().map(at), self.sharded.as_ref().map(at)) {
-            (Fact::Known(plain), Fact::Known(sharded)) => (plain + sharded, None),
-            (Fact::Known(some), Fact::Unknown(why)) | (Fact::Unknown(why), Fact::Known(some)) => (some, Some(why)),
-            (Fact::Unknown(why), Fact::Unknown(_)) => (0, Some(why)),
-        };
-        let why = why.or_else(|| self.scattered.then(|| "other nodes may have subscribers of their own".into()));
-        match (count, why) {
-            (count, None) => (Count::Exactly(count), None),
-            (0, Some(why)) => (Count::Unknown(why), None),
-            (count, Some(why)) => (Count::AtLeast(count), Some(why)),
-        }
-    }
-
-    pub fn anybody_on(&self, index: usize) -> Fact<bool> {
-        match self.on(index).0 {
-            Count::Exactly(count) | Count::AtLeast(count) | Count::AtMost(count) => Fact::Known(count > 0),
-            Count::Unknown(why) => Fact::Unknown(why),
-        }
-    }
-}
-
-/// The numbers of an answer that alternates channels and numbers.
-fn numbers(answer: &Value) -> Fact<Vec<u64>> {
-    let number = |value: &Value| match value {
-        Value::Int(number) => Some(*number as u64),
-        _ => None,
-    };
-    let numbers: Option<Vec<u64>> = match answer {
-        Value::Array(items) => items.iter().skip(1).step_by(2).map(number).collect(),
-        Value::Map(pairs) => pairs.iter().map(|(_, value)| number(value)).collect(),
-        _ => None,
-    };
-    numbers.map_or_else(|| Fact::Unknown("the count of subscribers was not understood".into()), Fact::Known)
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
 use super::*;
 use crate::base::glob::Glob;
-use crate::sources::sampling::wire::Text;
+use crate::sources::sampling::frames::Text;
 
 /// A stream as the server sends it: `> key event` is an event, anything else the end of a line.
 struct Stage {
     recogniser: Recogniser,
     scripts: Scripts,
-    told: bool,
+    notified: bool,
 }
 
 impl Stage {
     fn new() -> Stage {
         let recogniser = Recogniser::new(vec![Glob::new("lock:*").unwrap()], Vec::new(), Vec::new());
-        Stage { recogniser, scripts: Scripts::default(), told: true }
+        Stage { recogniser, scripts: Scripts::default(), notified: true }
     }
 
     fn acts(&mut self, items: &[&str]) -> Vec<Act> {
         let mut acts = Vec::new();
-        let mut judge = Judge::new(&self.recogniser, &mut self.scripts, 0, self.told, Time(0));
+        let mut judge = Judge::new(&self.recogniser, &mut self.scripts, 0, self.notified, Time(0));
         for (index, item) in items.iter().enumerate() {
             if let Some(event) = item.strip_prefix("> ") {
                 let (key, event) = event.split_once(' ').unwrap();
@@ -37,8 +37,8 @@ impl Stage {
     }
 
     /// In short: `8 lock:a won t1`.
-    fn tell(&mut self, items: &[&str]) -> Vec<String> {
-        let short = |act: Act| {
+    fn short(&mut self, items: &[&str]) -> Vec<String> {
+        let line = |act: Act| {
             let port = act.address.as_ref().map_or("?", |address| address.as_str().rsplit(':').next().unwrap());
             let what = match &act.what {
                 What::Tried(outcome) => format!("{outcome:?}").to_lowercase(),
@@ -52,16 +52,16 @@ impl Stage {
             let token = act.token.map_or("-".to_string(), |token| token.to_string());
             format!("{port} {} {what} {token}", act.key)
         };
-        self.acts(items).into_iter().map(short).collect()
+        self.acts(items).into_iter().map(line).collect()
     }
 }
 
-fn told(items: &[&str]) -> Vec<String> {
-    Stage::new().tell(items)
+fn reported(items: &[&str]) -> Vec<String> {
+    Stage::new().short(items)
 }
 
 #[test]
-fn a_set_that_was_told_was_won_and_one_that_was_not_is_lost() {
+fn a_set_with_an_event_was_won_and_one_without_is_lost() {
     let items = [
         "> lock:a set",
         "> lock:a expire",
@@ -86,42 +86,42 @@ fn a_set_that_was_told_was_won_and_one_that_was_not_is_lost() {
         "7 lock:a lost x",
         "7 lock:z lost x",
     ];
-    assert_eq!(told(&items), expected);
+    assert_eq!(reported(&items), expected);
 }
 
 #[test]
 fn the_end_of_the_last_holder_right_before_is_no_win() {
     let items = ["> lock:a expired", "1 SET lock:b t NX", "> lock:a expired", "> lock:a set", "2 SET lock:a t NX"];
-    assert_eq!(told(&items), ["1 lock:b lost t", "2 lock:a won t"]);
+    assert_eq!(reported(&items), ["1 lock:b lost t", "2 lock:a won t"]);
 }
 
 #[test]
 fn events_belong_to_the_line_that_follows_them() {
     let items =
         ["> lock:a set", "1 SET lock:a other", "2 SET lock:a t NX", "> lock:a set", "3 GET x", "4 SETNX lock:a t"];
-    assert_eq!(told(&items), ["2 lock:a lost t", "4 lock:a lost t"]);
+    assert_eq!(reported(&items), ["2 lock:a lost t", "4 lock:a lost t"]);
 }
 
 #[test]
 fn without_notifications_nothing_is_invented() {
     let mut stage = Stage::new();
-    stage.told = false;
+    stage.notified = false;
     let items = ["1 SET lock:a t1 NX", "2 DEL lock:a", "3 EVAL text 1 lock:a t", "lua set lock:a t NX"];
-    assert_eq!(stage.tell(&items), ["1 lock:a unknown t1", "3 lock:a unknown t"]);
+    assert_eq!(stage.short(&items), ["1 lock:a unknown t1", "3 lock:a unknown t"]);
     // Inner calls tell without them.
     let redisson =
         ["4 EVALSHA sha 1 lock:r 3000 u:1", "lua exists lock:r", "lua hexists lock:r u:1", "lua pttl lock:r"];
-    assert_eq!(stage.tell(&redisson), ["4 lock:r lost u:1"]);
+    assert_eq!(stage.short(&redisson), ["4 lock:r lost u:1"]);
 }
 
 #[test]
-fn a_set_seen_to_be_told_shows_that_they_are_on() {
+fn an_event_shows_that_notifications_are_on() {
     let mut stage = Stage::new();
-    stage.told = false;
+    stage.notified = false;
     let items =
         ["1 SET lock:a t1 NX", "> lock:b set", "2 SET lock:b t2 NX", "3 SET lock:b t3 NX", "4 HSETNX lock:h f 1"];
     assert_eq!(
-        stage.tell(&items),
+        stage.short(&items),
         ["1 lock:a unknown t1", "2 lock:b won t2", "3 lock:b lost t3", "4 lock:h unknown f"]
     );
 }
@@ -155,7 +155,10 @@ fn a_script_is_judged_by_its_inner_calls() {
         "lua pexpire lock:r 30000",
         "2 PING",
     ];
-    assert_eq!(told(&items), ["1 lock:r won u:1", "1 lock:r won u:1", "2 lock:r lost v:7", "1 lock:r released u:1"]);
+    assert_eq!(
+        reported(&items),
+        ["1 lock:r won u:1", "1 lock:r won u:1", "2 lock:r lost v:7", "1 lock:r released u:1"]
+    );
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn a_hash_that_the_server_does_not_know_is_no_attempt() {
         "> lock:s set",
         "lua set lock:s t1 PX 100",
     ];
-    assert_eq!(told(&items), ["1 lock:s won t1"]);
+    assert_eq!(reported(&items), ["1 lock:s won t1"]);
 }
 
 #[test]
@@ -195,11 +198,11 @@ fn the_same_looks_are_an_attempt_or_too_late_by_what_the_script_is_for() {
         "lua GET lock:c",
     ];
     assert_eq!(
-        stage.tell(&items),
+        stage.short(&items),
         ["2 lock:c won t2", "3 lock:c renewed t2", "4 lock:c late renewal gone", "1 lock:a lost t1"]
     );
     assert_eq!(
-        stage.tell(&["1 EVALSHA obtain 1 lock:a t9 500", "lua GET lock:a"]),
+        stage.short(&["1 EVALSHA obtain 1 lock:a t9 500", "lua GET lock:a"]),
         ["1 lock:a lost t9"],
         "still known"
     );
@@ -218,7 +221,7 @@ fn a_release_after_a_lost_attempt_is_only_tidy() {
         "3 EVALSHA free 1 lock:a t3",
         "lua get lock:a",
     ];
-    assert_eq!(told(&items), ["1 lock:a released t1", "2 lock:a lost t2", "3 lock:a late release t3"]);
+    assert_eq!(reported(&items), ["1 lock:a released t1", "2 lock:a lost t2", "3 lock:a late release t3"]);
 }
 
 #[test]
@@ -235,11 +238,11 @@ fn a_renewal_that_sets_again_is_no_attempt() {
         "2 EVALSHA lock 1 lock:n t2 100",
         "lua exists lock:n",
     ];
-    assert_eq!(told(&items), ["1 lock:n won t1", "1 lock:n renewed t1", "2 lock:n lost t2"]);
+    assert_eq!(reported(&items), ["1 lock:n won t1", "1 lock:n renewed t1", "2 lock:n lost t2"]);
 }
 
 #[test]
-fn who_deletes_what_another_holds_is_told() {
+fn who_deletes_what_another_holds_is_reported() {
     let items = [
         "> lock:a set",
         "1 SET lock:a t1 NX",
@@ -267,7 +270,7 @@ fn who_deletes_what_another_holds_is_told() {
         "3 lock:b freed -",
         "4 lock:d released -",
     ];
-    assert_eq!(told(&items), expected);
+    assert_eq!(reported(&items), expected);
 }
 
 #[test]
@@ -282,7 +285,7 @@ fn commands_that_compare_by_themselves_are_understood() {
     ];
     let expected =
         ["1 lock:a renewed t1", "2 lock:a late renewal t2", "3 lock:a late release t3", "1 lock:a released t1"];
-    assert_eq!(told(&items), expected);
+    assert_eq!(reported(&items), expected);
 }
 
 #[test]
@@ -298,9 +301,9 @@ fn another_database_is_not_ours() {
 
 #[test]
 fn what_the_operator_frees_is_nobodys_mishap() {
-    let mut stage = Stage::new();
-    let change = format!("1 EVALSHA {} 1 lock:a t1", crate::dialects::scripts::CHANGE.sha1());
-    assert!(stage.tell(&[&change, "lua GET lock:a", "> lock:a del", "lua DEL lock:a"]).is_empty());
+    let freed = |called: &str| Stage::new().short(&[called, "lua GET lock:a", "> lock:a del", "lua DEL lock:a"]);
+    assert!(freed("1 EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 lock:a lockscope t1").is_empty());
+    assert!(!freed("1 EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 1 lock:a t1").is_empty(), "somebody else's");
 }
 
 #[test]
