@@ -67,6 +67,14 @@ pub struct Options {
     pub inventory: Inventory,
 }
 
+impl Options {
+    /// To follow all locks that the recogniser knows, within the usual limits.
+    pub fn following(recogniser: Recogniser, pace: Pace) -> Options {
+        let (recogniser, limits) = (Arc::new(recogniser), Limits::default());
+        Options { recogniser, pace, limits, follow: true, inventory: Inventory::Walk }
+    }
+}
+
 /// How locks are found.
 #[derive(Clone, Debug)]
 pub enum Inventory {

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 pub use bench::WINDOW;
 pub use contenders::{Counts, MOST as MOST_CONTENDERS};
-pub use wanted::{BadLine, USUAL, Wanted};
+pub use wanted::{USUAL, Wanted};
 
 use crate::actions::{Gate, Refusal};
 use crate::base::text::short_duration;

@@ -69,7 +69,7 @@ impl Scanner {
                 }
             }
         };
-        let mut pass = Pass::new(started, self.progress.clone());
+        let mut pass = Pass::new(self.progress.clone());
         let walking = async {
             let walk = Walk {
                 node: &self.node,
