@@ -106,7 +106,7 @@ fn a_server_that_is_loading() {
     let Some(mut server) = Server::loading_slowly() else { return };
     server.cli(&["EVAL", "for n = 1, 20000 do redis.call('SET', 'other:' .. n, 'x') end", "0"]);
     server.cli(&["SAVE"]);
-    server.restart();
+    server.restart_loading();
     let info: String = server.ask(&["INFO", "persistence"]);
     assert_eq!(common::server::field(&info, "loading"), Some("1"), "the server loads for 20 seconds");
     for command in [&["ls"][..], &["ls", "--observe", "1s"], &["watch", "--for", "5s"], &["show", "lock:a"]] {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{process, server, wait_until};
+use common::{process, program, wait_until};
 use lockscope::demo::{self, Fleet, Options, PrivateServer, SITUATIONS, Summary, Tempo};
 use lockscope::lock::Kind;
 use redis::aio::MultiplexedConnection;
@@ -17,7 +17,7 @@ use redis::aio::MultiplexedConnection;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn private_server() -> PrivateServer {
-    PrivateServer::start(Some(&server::program())).await.expect("a private server")
+    PrivateServer::start(Some(&program::program())).await.expect("a private server")
 }
 
 async fn connect(server: &PrivateServer) -> MultiplexedConnection {
@@ -173,7 +173,7 @@ async fn the_tally_agrees_with_itself_and_with_the_server() {
 #[tokio::test]
 async fn a_headless_demo_finds_every_situation_and_names_its_library() {
     let options = Options {
-        server: Some(server::program()),
+        server: Some(program::program()),
         for_: Some(Duration::from_secs(8)),
         headless: true,
         tempo: Tempo::times(4.0),
@@ -216,7 +216,7 @@ async fn a_process_that_owns_a_demo() {
         }
         Ok("headless") => {
             let for_ = Some(Duration::from_secs(600));
-            let options = Options { server: Some(server::program()), for_, headless: true, ..Options::default() };
+            let options = Options { server: Some(program::program()), for_, headless: true, ..Options::default() };
             println!("\nstarting");
             let ended = demo::headless(&options, &mut std::io::stdout()).await;
             println!("\nended {}", ended.err().map(|error| error.to_string()).unwrap_or_default());

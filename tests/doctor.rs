@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::Server;
-use common::server::has;
+use common::program::has;
 use lockscope::base::glob::{Glob, Globs};
 use lockscope::commands::doctor::{self, Look};
 use lockscope::server::health::{self, Feed, Report, Status};

@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::feed::held;
-use common::server::events;
+use common::program::events;
 use common::{Feed, Server, Watching, wait_until};
 
 const LOCKS: &[&str] = &["-p", "lock:*"];

@@ -348,7 +348,7 @@ fn a_flood_of_messages_takes_no_memory_without_end() {
         );
         let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${length}\r\n{name}\r\n");
         for (events, command, first, again) in
-            [(common::server::events(), "PSUBSCRIBE", STANDS, message), ("", "CLIENT TRACKING", b"+OK\r\n", push)]
+            [(common::program::events(), "PSUBSCRIBE", STANDS, message), ("", "CLIENT TRACKING", b"+OK\r\n", push)]
         {
             let again: &'static [u8] = Vec::leak(again.into_bytes());
             let mut scene = Scene { server: Server::with(&["--notify-keyspace-events", events]), ..Scene::new() };

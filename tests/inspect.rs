@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::feed::Feed;
-use common::server::has;
+use common::program::has;
 use common::{Library, Server, engine, lockscope, wait_until};
 use lockscope::base::time::Time;
 use lockscope::dialects::{Mapping, Recogniser};

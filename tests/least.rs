@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use common::acting::Acting;
+use common::program::{events, has};
 use common::samples::ALL;
-use common::server::{events, has};
 use common::{Desk, Ran, Server, binary, wait_until};
 use lockscope::actions::{Freeing, Outcome, plan};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use common::feed::held;
-use common::server::program_version;
+use common::program::version;
 use common::{Server, Watching, lockscope, lockscope_process, process, wait_until};
 use serde_json::Value;
 
@@ -186,7 +186,7 @@ fn what_can_not_be_read_is_counted_and_said() {
         );
     }
     // Only some keys may be read: the others are known by name alone.
-    let readable = if program_version() < (7, 0) { "~lock:a" } else { "%R~lock:a" };
+    let readable = if version() < (7, 0) { "~lock:a" } else { "%R~lock:a" };
     paste(&server, &format!("ACL SETUSER half reset on >x {readable} &* +@all"));
     let ls = run(&server, "half", &["ls", "--json", "-p", "lock:*"]);
     assert_eq!(held(&document(&ls)), [("lock:a".to_string(), vec!["t".to_string()])], "{}", ls.err);

@@ -92,7 +92,7 @@ fn a_loading_server_is_waited_for() {
     let mut watch = feed.watch(&server, LOCKS);
     watch.tells("lock:a", "found");
     server.cli(&["SAVE"]);
-    server.restart();
+    server.restart_loading();
     watch.says("loading");
     watch.says_again("by notifications", 2);
     watch.tells_no_more(&server, &["lock:a"]);

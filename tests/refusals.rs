@@ -7,8 +7,8 @@ mod common;
 use std::time::Duration;
 
 use common::acting::{Acting, settings};
+use common::program::has;
 use common::samples::{ALL, NOT_EXTENDED};
-use common::server::has;
 use common::{Desk, Listener, Server};
 use lockscope::actions::{Freeing, Outcome, Performed, plan};
 use serde_json::{Value, json};

@@ -15,6 +15,7 @@ pub mod left_out;
 pub mod library;
 pub mod listener;
 pub mod process;
+pub mod program;
 pub mod samples;
 pub mod server;
 pub mod tls;

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 use tempfile::TempDir;
 
 use super::process;
+use super::program::{events, has, program, version};
 use super::tls::Certificates;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,6 +38,15 @@ enum Listen {
     Port,
     Socket,
     Tls(Certificates),
+}
+
+/// When a server counts as ready.
+#[derive(Clone, Copy, PartialEq)]
+enum Ready {
+    /// It answers, and may still read its data from the disk.
+    Answers,
+    /// It has its data.
+    Loaded,
 }
 
 /// Why a server did not come up.
@@ -114,11 +123,11 @@ impl Server {
         };
         let child = settings.spawn(port, directory.path());
         let mut server = Server { settings, port, directory, child };
-        server.wait_ready().map(|()| server)
+        server.wait_ready(Ready::Loaded).map(|()| server)
     }
 
     /// Waits until the server answers, and makes sure that it is ours.
-    fn wait_ready(&mut self) -> Result<(), Failed> {
+    fn wait_ready(&mut self, when: Ready) -> Result<(), Failed> {
         let start = Instant::now();
         loop {
             if self.child.try_wait().expect("a child of ours").is_some() {
@@ -126,7 +135,7 @@ impl Server {
                 let taken = log.contains("Address already in use");
                 return Err(if taken { Failed::PortTaken } else { Failed::Ended(log) });
             }
-            match self.try_connection().and_then(|mut connection| process_id(&mut connection)) {
+            match self.try_connection().and_then(|mut connection| process_id(&mut connection, when)) {
                 Ok(pid) if pid == self.pid() => return Ok(()),
                 // The one who took the port answers; ours is about to notice.
                 Ok(_) => {}
@@ -256,7 +265,7 @@ impl Server {
         let log: Vec<BTreeMap<String, Value>> = self.ask(&["ACL", "LOG", "1000"]);
         let unknown = |entry: &BTreeMap<String, Value>| {
             let grown = ["acl", "client", "pubsub"].map(|command| Value::BulkString(command.into()));
-            program_version() < (7, 0) && grown.contains(&entry["object"])
+            version() < (7, 0) && grown.contains(&entry["object"])
         };
         log.iter().filter(|entry| !unknown(entry)).map(|entry| format!("{entry:?}")).collect()
     }
@@ -269,11 +278,20 @@ impl Server {
 
     /// Kills the server if it still runs, and starts it again at the same address.
     pub fn restart(&mut self) {
+        self.start_again(Ready::Loaded);
+    }
+
+    /// The same, and returns while the server may still read its data from the disk.
+    pub fn restart_loading(&mut self) {
+        self.start_again(Ready::Answers);
+    }
+
+    fn start_again(&mut self, when: Ready) {
         let start = Instant::now();
         loop {
             self.kill();
             self.child = self.settings.spawn(self.port, self.directory.path());
-            match self.wait_ready() {
+            match self.wait_ready(when) {
                 Ok(()) => return,
                 Err(Failed::PortTaken) if start.elapsed() < PATIENCE => {}
                 Err(Failed::PortTaken) => panic!("somebody else has taken port {} meanwhile", self.port),
@@ -338,49 +356,6 @@ impl Settings {
     }
 }
 
-/// The server program: `LOCKSCOPE_TEST_SERVER`, else one on the PATH, else the one `scripts/ensure-server` fetched.
-pub fn program() -> PathBuf {
-    if let Some(path) = std::env::var_os("LOCKSCOPE_TEST_SERVER").filter(|path| !path.is_empty()) {
-        return path.into();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&path)
-        .flat_map(|directory| ["redis-server", "valkey-server"].map(|name| directory.join(name)));
-    let fetched = target_directory().join("servers/valkey-9.1.2/valkey-server");
-    installed
-        .chain([fetched])
-        .find(|program| program.is_file())
-        .expect("no redis-server or valkey-server here: run scripts/ensure-server, which fetches one")
-}
-
-/// Major and minor version of the server program, by its own number: that of Valkey is not the one of Redis.
-pub fn program_version() -> (u32, u32) {
-    static VERSION: OnceLock<(u32, u32)> = OnceLock::new();
-    *VERSION.get_or_init(|| {
-        let output = Command::new(program()).arg("--version").output().expect("a server tells its version");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let version = text.split_once("v=").map(|(_, rest)| rest).unwrap_or_else(|| panic!("no version in {text:?}"));
-        let mut numbers = version.split(['.', ' ']).map(|number| number.parse().expect("a number of a version"));
-        let mut next = || numbers.next().expect("major and minor version");
-        (next(), next())
-    })
-}
-
-/// Whether the server program is new enough; counted as left out, with `what` the older one lacks, where it is not.
-#[track_caller]
-pub fn has(since: (u32, u32), what: &str) -> bool {
-    let (major, minor) = program_version();
-    if (major, minor) < since {
-        super::left_out(&format!("version {major}.{minor} of the server has no {what}"));
-    }
-    (major, minor) >= since
-}
-
-/// Every class of event that a lock's life shows up in, letter by letter: `A` would leave out `n`, which version 7 brought.
-pub fn events() -> &'static str {
-    if program_version() >= (7, 0) { "Kg$lshzxen" } else { "Kg$lshzxe" }
-}
-
 /// Cargo's target directory.
 pub fn target_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory above tmp").into()
@@ -392,10 +367,10 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("the address of a bound listener").port()
 }
 
-/// Of a server that has its data; one that still reads them from the disk is not ready.
-fn process_id(connection: &mut Connection) -> RedisResult<u32> {
+/// Of a server that is ready.
+fn process_id(connection: &mut Connection, when: Ready) -> RedisResult<u32> {
     let info: String = redis::cmd("INFO").query(connection)?;
-    if field(&info, "loading") == Some("1") {
+    if when == Ready::Loaded && field(&info, "loading") == Some("1") {
         return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock).into());
     }
     Ok(field(&info, "process_id").and_then(|pid| pid.parse().ok()).unwrap_or(0))
