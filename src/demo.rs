@@ -14,7 +14,7 @@ use std::time::Duration;
 use redis::RedisError;
 use tokio::time::{Instant, MissedTickBehavior};
 
-pub use fleet::{Fleet, SITUATIONS, Tempo};
+pub use fleet::{Fleet, SITUATIONS, Tally, Tempo};
 pub use server::{NoServer, PrivateServer};
 pub use summary::Summary;
 

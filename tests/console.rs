@@ -368,7 +368,7 @@ async fn a_lock_is_freed_after_a_question_and_put_back() {
 
 #[tokio::test]
 async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("a live stream", |screen| screen.contains("live")).await;
         server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
@@ -402,7 +402,7 @@ async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
 
 #[tokio::test]
 async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("a live stream", |screen| screen.contains("live")).await;
         server.cli(&["SET", "lock:order", "worker-1", "PX", "30000"]);

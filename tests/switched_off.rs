@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::Server;
 use common::acting::Acting;
 use common::engine::{follow, held};
-use common::feed::{EVENTS, Feed};
+use common::feed::Feed;
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
 use lockscope::app::Since;
 use lockscope::lock::NodeId;
@@ -38,7 +38,7 @@ async fn freed(acting: &mut Acting, key: &str) -> Performed {
 
 /// What the console makes of its watch: somebody got through between the release and its undo.
 async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, bool) {
-    let server = Server::with(&["--notify-keyspace-events", EVENTS]);
+    let server = Server::notifying(&[]);
     let mut acting = Acting { place: acting.place.clone(), ..Acting::on(&server).await };
     server.cli(&["SET", "lock:h", "dead"]);
     let mut engine = follow(&server, Feed::Notifications, Pace::Fast).await;
