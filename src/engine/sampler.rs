@@ -15,7 +15,7 @@ use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::engine::Engine;
 use crate::lock::{Key, NodeId};
-use crate::model::{Observation, Sample, Tries};
+use crate::model::{Observation, Sample};
 use crate::sources::sampling::Scripts;
 use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
 use crate::sources::sampling::burst_rates::Rates;
@@ -97,8 +97,6 @@ pub struct Sampled {
     pub cut: Option<Cut>,
     /// Outcomes are known. Where they are not, the server's notifications are off.
     pub told: bool,
-    /// What is known of a lock that nobody was seen to try; `None` where there were too many others.
-    pub quiet: Option<Tries>,
     /// The share of the time that was looked at, over the bursts that count.
     pub coverage: f64,
     /// For so long was looked since it was turned on.
@@ -171,7 +169,6 @@ impl Sampler {
             lines: burst.lines,
             cut: burst.cut,
             told: burst.judged,
-            quiet: rates.quiet().filter(|_| burst.left_out == 0),
             coverage: any.map_or(0.0, |tries| tries.coverage()),
             looked,
             wanted: rates.keys().cloned().collect(),
@@ -181,6 +178,7 @@ impl Sampler {
     /// What the burst says of each lock, and what it says of those that only earlier ones saw.
     fn observations(&self, burst: Burst, rates: &Rates) -> Vec<Observation> {
         let node = self.node.id;
+        let quiet = Observation::Quiet { node, tries: rates.quiet().filter(|_| burst.left_out == 0) };
         let only_before = rates.keys().filter(|key| !burst.locks.contains_key(*key));
         let before: Vec<(Key, Sample)> =
             only_before.map(|key| (key.clone(), Sample { tries: rates.tries(key), ..Sample::default() })).collect();
@@ -190,7 +188,8 @@ impl Sampler {
             (key, sample)
         });
         let all = now.chain(before);
-        all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) }).collect()
+        let sampled = all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) });
+        std::iter::once(quiet).chain(sampled).collect()
     }
 }
 

@@ -8,10 +8,12 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
 use crate::app::theme::Theme;
+use crate::base::server_text::ServerText;
 use crate::base::text::{self, short_duration};
-use crate::base::time::{Time, Ttl};
+use crate::base::time::Time;
 use crate::lock::{Holder, Key};
-use crate::model::{HeldIs, LockView, Notice, State};
+use crate::model::{LockView, Notice};
+use crate::output::columns;
 
 /// What stands where something is hidden for a picture.
 pub const HIDDEN: &str = "(hidden)";
@@ -85,7 +87,7 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
     }
     let mut names: Vec<String> = Vec::new();
     for holder in &lock.holders {
-        names.extend([&holder.client, &holder.host].into_iter().flatten().cloned());
+        names.extend([&holder.client, &holder.host].into_iter().flatten().map(ServerText::visible));
     }
     let noticed = lock.notices.iter().map(|(_, notice)| match notice {
         Notice::Late { token, address, .. } => (Some(token), address.as_ref()),
@@ -115,8 +117,8 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     if let Some(host) = &holder.host {
         let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
         // A network card's number tells an operator less than the token does.
-        if !host.starts_with("mac ") {
-            parts = vec![format!("{}{pid}", text::harmless(host))];
+        if !host.as_bytes().starts_with(b"mac ") {
+            parts = vec![format!("{}{pid}", host.visible())];
         }
     }
     parts.join(" ")
@@ -135,27 +137,8 @@ pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     }
 }
 
-pub fn library(lock: &LockView) -> String {
-    let guess = if lock.dialect_confidence < crate::dialects::Claim::SURE { "?" } else { "" };
-    format!("{}{guess}", lock.dialect)
-}
-
 pub fn held(lock: &LockView, theme: Theme) -> String {
-    match (lock.held_ms, lock.held_is) {
-        (Some(ms), Some(HeldIs::Exact)) => short_duration(ms),
-        (Some(ms), Some(HeldIs::AtLeast)) if ms >= 1_000 => format!("{}{}", theme.sign("≥", ">="), short_duration(ms)),
-        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
-        _ => "?".into(),
-    }
-}
-
-/// What is left of it. Nothing is left of a lock that is gone, and nothing is known of one that nobody holds.
-pub fn ttl(lock: &LockView) -> String {
-    match (lock.ttl, lock.verdict.state) {
-        (Ttl::Never, State::Free) => "-".into(),
-        (Ttl::Never, _) => "never".into(),
-        (Ttl::In(left), _) => short_duration(left.as_millis() as u64),
-    }
+    safe(&columns::held(lock), theme)
 }
 
 /// What is left of the lease, 0 to 1; `None` where the lease is not known.

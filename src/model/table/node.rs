@@ -1,7 +1,7 @@
 //! What the table knows of a node: how its changes are learnt, and what may have been missed.
 
 use crate::base::time::Time;
-use crate::model::{Hazards, Source};
+use crate::model::{Hazards, Source, Tries};
 
 #[derive(Debug, Default)]
 pub(in crate::model) struct NodeState {
@@ -13,6 +13,8 @@ pub(in crate::model) struct NodeState {
     pub swept: Option<Time>,
     pub source: Option<Source>,
     pub hazards: Hazards,
+    /// What is known of every lock that nobody was seen to try.
+    pub quiet: Option<Tries>,
 }
 
 impl NodeState {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ratatui::style::Style;
 
 use crate::app::App;
+use crate::base::server_text::ServerText;
 use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self};
@@ -75,10 +76,10 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
 fn holder_line(app: &App, holder: &Holder) -> String {
     let mut parts = vec![part::token(app, &holder.token.to_string())];
     if !app.display.private {
-        let named = |name: &str, text: &Option<String>| {
-            text.as_ref().map(|text| format!("{name} {}", part::token(app, &harmless(text))))
+        let named = |name: &str, text: &Option<ServerText>| {
+            text.as_ref().map(|text| format!("{name} {}", part::token(app, &text.visible())))
         };
-        parts.extend(holder.host.as_ref().map(|host| format!("host {}", harmless(host))));
+        parts.extend(holder.host.as_ref().map(|host| format!("host {}", host.visible())));
         parts.extend(holder.pid.map(|pid| format!("pid {pid}")));
         parts.extend(named("client", &holder.client));
         parts.extend(named("thread", &holder.thread));
@@ -271,7 +272,11 @@ fn rest(value: &RawValue, shown: usize) -> Option<String> {
 pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
     let confidence = lock.dialect_confidence;
     let what = format!("{} {}, {}", lock.mode.name(), lock.kind.name(), lock.type_name);
-    page.say("library", &format!("{} (sure: {confidence:.2}), {what}", part::library(lock)), Style::new());
+    page.say(
+        "library",
+        &format!("{} (sure: {confidence:.2}), {what}", crate::output::columns::library(lock)),
+        Style::new(),
+    );
     let Some(id) = dialects::by_name(lock.dialect) else { return };
     let dialect = dialects::dialect(id);
     let waiting = dialect.waiting(&lock.sight(app.scene.at)).describe();
