@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use crate::base::time::Time;
 use crate::dialects::{self, Claim};
 use crate::lock::Kind;
-use crate::model::table::{Table, id_of};
+use crate::model::table::Table;
+use crate::model::table::markers::id_of;
 use crate::model::verdict::findings::is_said_by;
 use crate::model::{Contention, Lock, LockView, Proof, RenewalView, Snapshot, Source};
 

@@ -1,11 +1,13 @@
 //! The table of all locks: takes observations, yields transitions and views, and says which keys to look at next.
 //!
-//! It never asks Redis anything itself. Sources call [`Table::apply`]; the engine takes [`Ticket`]s from
+//! It never asks Redis anything itself. Sources call [`Table::apply`]; the engine takes [`Ticket`](agenda::Ticket)s from
 //! [`Table::to_read`], looks at those keys, and gives the answers back with [`Table::answer`]. Events that are late,
 //! repeated or out of order cannot corrupt it: whatever they made of a lock, a look asked for after the last of them
 //! settles it. Everything here is bounded by [`Limits`].
 
 pub(in crate::model) mod absent;
+pub(in crate::model) mod agenda;
+pub(in crate::model) mod markers;
 pub(in crate::model) mod narrate;
 pub(in crate::model) mod node;
 pub(in crate::model) mod ours;
@@ -13,23 +15,23 @@ pub(in crate::model) mod resolve;
 pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::dialects::{Recogniser, own};
-use crate::lock::{Holder, Key, Kind, NodeId, Token};
+use crate::lock::{Holder, Key, NodeId, Token};
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
 use crate::model::table::absent::{Departed, Ignored};
+use crate::model::table::agenda::Agenda;
+use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
 use crate::model::table::slots::{LockRef, Slots};
 use crate::model::wants::client::Clients;
 use crate::model::wants::strain::Strained;
-use crate::model::{EventBatch, Hazards, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tries, Tuning};
+use crate::model::{EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -48,15 +50,6 @@ impl Default for Limits {
     }
 }
 
-/// A request to look at one key. It remembers how far the events had come when it was handed out.
-#[derive(Clone, Debug)]
-pub struct Ticket {
-    pub node: NodeId,
-    pub key: Key,
-    pub(super) place: LockRef,
-    pub(super) seq: u64,
-}
-
 /// All locks of a target.
 pub struct Table {
     pub(super) recogniser: Arc<Recogniser>,
@@ -65,11 +58,7 @@ pub struct Table {
     nodes: Vec<NodeState>,
     seq: u64,
     pub(super) held: usize,
-    /// Locks to look at, in order.
-    queue: VecDeque<LockRef>,
-    /// Locks to look at again, not before the time given.
-    later: VecDeque<(Time, LockRef)>,
-    deadlines: BinaryHeap<Reverse<(Time, LockRef)>>,
+    agenda: Agenda,
     /// Locks that are gone, oldest first, with the count of their leaving.
     gone: VecDeque<(LockRef, u32)>,
     ignored: Ignored,
@@ -78,8 +67,7 @@ pub struct Table {
     pub(super) strained: Strained,
     pub(super) groups: Groups,
     pub(super) tuning: Tuning,
-    /// What stands before the ids of markers: `completed:`.
-    marker_prefixes: Vec<Box<[u8]>>,
+    markers: Markers,
     /// Test locks that we take with a token of somebody's choice, which does not show whose they are.
     tests: VecDeque<(Key, Token)>,
     transitions: VecDeque<Transition>,
@@ -87,14 +75,8 @@ pub struct Table {
     locks_dropped: u64,
 }
 
-/// As many prefixes of markers as are kept.
-const MARKERS: usize = 16;
-
 /// As many expected test locks as are kept.
 const TESTS: usize = 64;
-
-/// How long a look that no event explains waits for its event.
-pub(super) const GRACE: Duration = Duration::from_millis(40);
 
 impl Table {
     pub fn new(recogniser: Arc<Recogniser>, limits: Limits) -> Table {
@@ -105,9 +87,7 @@ impl Table {
             nodes: Vec::new(),
             seq: 0,
             held: 0,
-            queue: VecDeque::new(),
-            later: VecDeque::new(),
-            deadlines: BinaryHeap::new(),
+            agenda: Agenda::default(),
             gone: VecDeque::new(),
             ignored: Ignored::default(),
             departed: Departed::default(),
@@ -115,7 +95,7 @@ impl Table {
             strained: Strained::default(),
             groups: Groups::default(),
             tuning: Tuning::default(),
-            marker_prefixes: Vec::new(),
+            markers: Markers::default(),
             tests: VecDeque::new(),
             transitions: VecDeque::new(),
             transitions_dropped: 0,
@@ -141,21 +121,9 @@ impl Table {
         !holders.is_empty() && holders.iter().all(|holder| ours(&holder.token))
     }
 
-    /// Says by which source the node's changes are learnt. Only notifications name each change.
-    pub fn watch_by(&mut self, node: NodeId, source: Source) {
-        let state = self.node(node);
-        state.eventful = source == Source::Notification;
-        state.source = Some(source);
-    }
-
     /// Judges by these thresholds from now on.
     pub fn tune(&mut self, tuning: Tuning) {
         self.tuning = tuning;
-    }
-
-    /// Says what of a node's settings can cost a lock.
-    pub fn hazards(&mut self, node: NodeId, hazards: Hazards) {
-        self.node(node).hazards = hazards;
     }
 
     pub fn apply(&mut self, observation: Observation) {
@@ -273,69 +241,6 @@ impl Table {
         }
     }
 
-    /// Up to `most` keys of the node that need a look now: changed ones, then those whose time is up.
-    pub fn to_read(&mut self, node: NodeId, most: usize, now: Time) -> Vec<Ticket> {
-        while let Some(&(at, place)) = self.later.front()
-            && at <= now
-        {
-            self.later.pop_front();
-            self.enqueue(place);
-        }
-        while let Some(&Reverse((at, place))) = self.deadlines.peek()
-            && at <= now
-        {
-            self.deadlines.pop();
-            let Some(lock) = self.at(place).filter(|lock| lock.scheduled == Some(at)) else { continue };
-            lock.scheduled = None;
-            match lock.expires {
-                Some(expires) if lock.is_held() && expires <= now => self.enqueue(place),
-                _ => self.schedule(place),
-            }
-        }
-        while let Some((node, key)) = self.ignored.next_changed(now) {
-            self.touch(node, key.as_bytes(), now);
-        }
-        let mut tickets = Vec::new();
-        for _ in 0..self.queue.len() {
-            if tickets.len() >= most {
-                break;
-            }
-            let Some(place) = self.queue.pop_front() else { break };
-            let seq = self.seq;
-            let Some(lock) = self.at(place) else { continue };
-            if lock.node != node {
-                self.queue.push_back(place);
-                continue;
-            }
-            lock.queued = false;
-            tickets.push(Ticket { node, key: lock.key.clone(), place, seq });
-        }
-        tickets
-    }
-
-    /// Puts up to `most` held locks of the node in the queue that were not confirmed since `before`: the next ones,
-    /// round and round. For sources that don't say when something changes.
-    pub fn poll(&mut self, node: NodeId, most: usize, before: Time) -> usize {
-        let due = |lock: &Lock| lock.node == node && lock.is_held() && lock.confirmed < before && !lock.queued;
-        let places = self.slots.next_round(most, due);
-        for place in &places {
-            self.enqueue(*place);
-        }
-        places.len()
-    }
-
-    /// When [`Table::to_read`] will next have something that it does not have now.
-    pub fn next_due(&self) -> Option<Time> {
-        let later = self.later.front().map(|(at, _)| *at);
-        let deadline = self.deadlines.peek().map(|Reverse((at, _))| *at);
-        [later, deadline, self.ignored.next_due()].into_iter().flatten().min()
-    }
-
-    /// Keys that wait for a look right now.
-    pub fn waiting(&self) -> usize {
-        self.queue.len()
-    }
-
     /// What happened since the last call, and how many of it had to be left out.
     pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
         (self.transitions.drain(..).collect(), std::mem::take(&mut self.transitions_dropped))
@@ -401,100 +306,6 @@ impl Table {
         self.groups.get(lock.group)
     }
 
-    /// The key that marks the work of this lock as done, where it is there: `completed:17` for `lock:17`.
-    pub(super) fn marker_of(&self, lock: &Lock) -> Option<&Lock> {
-        let a_lock = lock.reading.is_some_and(|reading| reading.kind == Kind::Lock);
-        let id = id_of(&lock.key).filter(|_| a_lock && !self.marker_prefixes.is_empty())?;
-        let mut key = Vec::new();
-        self.marker_prefixes.iter().find_map(|prefix| {
-            key.clear();
-            key.extend_from_slice(prefix);
-            key.extend_from_slice(id);
-            let marks = |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Marker);
-            self.lock_named(lock.node, &key).filter(|lock| lock.is_held()).filter(marks)
-        })
-    }
-
-    /// What depends on its name and never changes.
-    pub(super) fn first_read(&mut self, place: LockRef) {
-        let Some(lock) = self.slots.get_mut(place) else { return };
-        lock.group = self.groups.of(lock.key.as_bytes());
-        if lock.reading.is_some_and(|reading| reading.kind == Kind::Marker)
-            && let Some(id) = id_of(&lock.key)
-        {
-            let prefix = &lock.key.as_bytes()[..lock.key.as_bytes().len() - id.len()];
-            if self.marker_prefixes.len() < MARKERS && !self.marker_prefixes.iter().any(|known| **known == *prefix) {
-                self.marker_prefixes.push(prefix.into());
-            }
-        }
-    }
-
-    pub(super) fn hazards_of(&self, lock: &Lock) -> Option<&Hazards> {
-        self.nodes.get(lock.node.0 as usize).map(|node| &node.hazards)
-    }
-
-    /// Not confirmed since events went missing on its node.
-    pub fn is_stale(&self, lock: &Lock) -> bool {
-        self.missed(lock)
-    }
-
-    /// By which source the node's changes are learnt.
-    pub fn source(&self, node: NodeId) -> Option<Source> {
-        self.nodes.get(node.0 as usize)?.source
-    }
-
-    /// Whether each node was walked to the end and nothing was left out.
-    pub fn is_complete(&self) -> bool {
-        self.locks_dropped == 0 && self.nodes.iter().all(NodeState::is_whole)
-    }
-
-    /// Events went missing on its node since it was last looked at.
-    pub(super) fn missed(&self, lock: &Lock) -> bool {
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.missed(lock.asked))
-    }
-
-    /// Each change of the lock since it was last looked at, or first heard of, came with an event.
-    pub(super) fn is_eventful(&self, lock: &Lock) -> bool {
-        let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
-        let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.eventful && !node.missed(followed))
-    }
-
-    /// The node's keyspace was walked, and nothing went missing since.
-    pub(super) fn is_swept(&self, node: NodeId) -> bool {
-        self.nodes.get(node.0 as usize).is_some_and(NodeState::is_whole)
-    }
-
-    /// Whether a change of the lock would be told as it happens.
-    pub(super) fn told_of(&self, lock: &Lock) -> bool {
-        let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && !node.missed(lock.asked))
-    }
-
-    /// Until when a lock is known to be as it is shown: now, where changes would be told.
-    pub(super) fn known_until(&self, lock: &Lock, now: Time) -> Time {
-        if self.told_of(lock) { now } else { lock.confirmed }
-    }
-
-    /// Until when a renewal of the lock would have been told: until the connection was lost, where it is.
-    pub(super) fn heard_until(&self, lock: &Lock, now: Time) -> Time {
-        let gap = self.nodes.get(lock.node.0 as usize).and_then(|node| node.gap);
-        let known = self.known_until(lock, now);
-        gap.map_or(known, |gap| gap.max(known)).min(now)
-    }
-
-    pub(super) fn quiet(&self, node: NodeId) -> Option<Tries> {
-        self.nodes.get(node.0 as usize)?.quiet
-    }
-
-    fn node(&mut self, node: NodeId) -> &mut NodeState {
-        let index = node.0 as usize;
-        if self.nodes.len() <= index {
-            self.nodes.resize_with(index + 1, NodeState::default);
-        }
-        &mut self.nodes[index]
-    }
-
     fn held_on(&self, node: NodeId) -> Vec<LockRef> {
         self.slots.held().filter(|(_, lock)| lock.node == node).map(|(place, _)| place).collect()
     }
@@ -552,41 +363,6 @@ impl Table {
         }
     }
 
-    pub(super) fn enqueue(&mut self, place: LockRef) {
-        if let Some(lock) = self.at(place)
-            && !lock.queued
-        {
-            lock.queued = true;
-            self.queue.push_back(place);
-        }
-    }
-
-    /// Looks again in a moment.
-    pub(super) fn put_off(&mut self, place: LockRef, now: Time) {
-        self.later.push_back((now + GRACE, place));
-    }
-
-    /// Watches the lock's deadline: `expired` may come minutes late.
-    pub(super) fn schedule(&mut self, place: LockRef) {
-        let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
-        let Some(due) = lock.expires.map(|expires| expires + Duration::from_millis(2)) else { return };
-        // A deadline that moved ahead is found when the entry comes up; one that moved closer needs its own.
-        if lock.scheduled.is_none_or(|scheduled| due < scheduled) {
-            lock.scheduled = Some(due);
-            self.deadlines.push(Reverse((due, place)));
-            if self.deadlines.len() > 2 * self.slots.len() + 64 {
-                self.drop_old_deadlines();
-            }
-        }
-    }
-
-    /// Leases that keep getting shorter leave entries behind that mean nothing any more.
-    fn drop_old_deadlines(&mut self) {
-        let mut deadlines = std::mem::take(&mut self.deadlines);
-        deadlines.retain(|Reverse((at, place))| self.at(*place).is_some_and(|lock| lock.scheduled == Some(*at)));
-        self.deadlines = deadlines;
-    }
-
     pub(super) fn report(&mut self, transition: Transition) {
         if self.transitions.len() >= self.limits.transitions {
             self.transitions.pop_front();
@@ -599,11 +375,4 @@ impl Table {
     pub(super) fn at(&mut self, place: LockRef) -> Option<&mut Lock> {
         self.slots.get_mut(place)
     }
-}
-
-/// What stands behind the first colon.
-pub(super) fn id_of(key: &Key) -> Option<&[u8]> {
-    let bytes = key.as_bytes();
-    let colon = bytes.iter().position(|byte| *byte == b':')?;
-    Some(&bytes[colon + 1..]).filter(|id| !id.is_empty())
 }

@@ -43,6 +43,7 @@ end)
     assert_eq!(program.args, [&b"lockscope"[..], b"t1", b"c", b"0"]);
     assert!(program.text.starts_with(OPENING));
     assert!(!program.text.contains("local function put("), "only what is used");
+    assert!(!FUNCTIONS.contains('\''), "a shell quotes it whole");
 }
 
 #[test]

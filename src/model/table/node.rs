@@ -1,7 +1,9 @@
 //! What the table knows of a node: how its changes are learnt, and what may have been missed.
 
 use crate::base::time::Time;
-use crate::model::{Hazards, Source, Tries};
+use crate::lock::NodeId;
+use crate::model::table::Table;
+use crate::model::{Hazards, Lock, Source, Tries};
 
 #[derive(Debug, Default)]
 pub(in crate::model) struct NodeState {
@@ -26,5 +28,85 @@ impl NodeState {
     /// The keyspace was walked, and nothing went missing since.
     pub fn is_whole(&self) -> bool {
         self.swept.is_some_and(|started| !self.missed(started))
+    }
+}
+
+impl Table {
+    /// Says by which source the node's changes are learnt. Only notifications name each change.
+    pub fn watch_by(&mut self, node: NodeId, source: Source) {
+        let state = self.node(node);
+        state.eventful = source == Source::Notification;
+        state.source = Some(source);
+    }
+
+    /// Says what of a node's settings can cost a lock.
+    pub fn hazards(&mut self, node: NodeId, hazards: Hazards) {
+        self.node(node).hazards = hazards;
+    }
+
+    pub(in crate::model) fn hazards_of(&self, lock: &Lock) -> Option<&Hazards> {
+        self.nodes.get(lock.node.0 as usize).map(|node| &node.hazards)
+    }
+
+    /// Not confirmed since events went missing on its node.
+    pub fn is_stale(&self, lock: &Lock) -> bool {
+        self.missed(lock)
+    }
+
+    /// By which source the node's changes are learnt.
+    pub fn source(&self, node: NodeId) -> Option<Source> {
+        self.nodes.get(node.0 as usize)?.source
+    }
+
+    /// Whether each node was walked to the end and nothing was left out.
+    pub fn is_complete(&self) -> bool {
+        self.locks_dropped == 0 && self.nodes.iter().all(NodeState::is_whole)
+    }
+
+    /// Events went missing on its node since it was last looked at.
+    pub(in crate::model) fn missed(&self, lock: &Lock) -> bool {
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.missed(lock.asked))
+    }
+
+    /// Each change of the lock since it was last looked at, or first heard of, came with an event.
+    pub(in crate::model) fn is_eventful(&self, lock: &Lock) -> bool {
+        let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
+        let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.eventful && !node.missed(followed))
+    }
+
+    /// The node's keyspace was walked, and nothing went missing since.
+    pub(in crate::model) fn is_swept(&self, node: NodeId) -> bool {
+        self.nodes.get(node.0 as usize).is_some_and(NodeState::is_whole)
+    }
+
+    /// Whether a change of the lock would be told as it happens.
+    pub(in crate::model) fn told_of(&self, lock: &Lock) -> bool {
+        let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
+        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && !node.missed(lock.asked))
+    }
+
+    /// Until when a lock is known to be as it is shown: now, where changes would be told.
+    pub(in crate::model) fn known_until(&self, lock: &Lock, now: Time) -> Time {
+        if self.told_of(lock) { now } else { lock.confirmed }
+    }
+
+    /// Until when a renewal of the lock would have been told: until the connection was lost, where it is.
+    pub(in crate::model) fn heard_until(&self, lock: &Lock, now: Time) -> Time {
+        let gap = self.nodes.get(lock.node.0 as usize).and_then(|node| node.gap);
+        let known = self.known_until(lock, now);
+        gap.map_or(known, |gap| gap.max(known)).min(now)
+    }
+
+    pub(in crate::model) fn quiet(&self, node: NodeId) -> Option<Tries> {
+        self.nodes.get(node.0 as usize)?.quiet
+    }
+
+    pub(super) fn node(&mut self, node: NodeId) -> &mut NodeState {
+        let index = node.0 as usize;
+        if self.nodes.len() <= index {
+            self.nodes.resize_with(index + 1, NodeState::default);
+        }
+        &mut self.nodes[index]
     }
 }

@@ -5,10 +5,11 @@ use crate::dialects::{self, Best, counter};
 use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
 use crate::model::history::holds::Mark;
 use crate::model::lock::{Pending, Phase, Reading};
+use crate::model::table::Table;
+use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::narrate::{Narrator, Told};
 use crate::model::table::resolve::{Look, Question, Step, resolve};
 use crate::model::table::slots::LockRef;
-use crate::model::table::{GRACE, Table, Ticket};
 use crate::model::{Ending, HeldIs, KeyEvent, Lock, Seen, Source};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
