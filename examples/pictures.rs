@@ -81,12 +81,12 @@ async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long
         engine.next().await;
         let (changes, left_out) = reader.take();
         let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
-        if let Some((node, key, found)) = engine.take_inspected() {
-            effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));
+        if let Some((space, key, found)) = engine.take_inspected() {
+            effects.extend(app.update(Event::Inspected(LockId { space, key }, found), engine.clock.now()));
         }
         for effect in effects {
             if let Effect::Inspect(id) = effect {
-                engine.inspect(id.node, &id.key);
+                engine.inspect(id.space, &id.key);
             }
         }
         compose(app, engine);

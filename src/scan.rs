@@ -93,14 +93,15 @@ struct Page {
 }
 
 /// What a walk needs.
-pub struct Walk<'a> {
+pub struct Walk<'a, M> {
     pub node: &'a Node,
     pub recogniser: &'a Recogniser,
     pub budget: &'a Budget,
     pub clock: Clock,
     /// The server numbers its cursors in the way that lets a walk be split.
     pub splittable: bool,
-    pub out: mpsc::Sender<Vec<Observation>>,
+    /// Where what was seen goes, a page at a time.
+    pub out: mpsc::Sender<M>,
 }
 
 impl Pass {
@@ -142,7 +143,7 @@ impl Pass {
     }
 
     /// Walks on to the end. After an error the same pass can be walked on with a new connection.
-    pub async fn walk(&mut self, walk: &Walk<'_>) -> RedisResult<()> {
+    pub async fn walk(&mut self, walk: &Walk<'_, impl From<Vec<Observation>>>) -> RedisResult<()> {
         let looker = walk.node.connect().await?;
         if self.ranges.is_empty() {
             self.ranges = self.plan(walk, looker.clone()).await?;
@@ -165,7 +166,7 @@ impl Pass {
     }
 
     /// Looks at these keys instead of walking the keyspace.
-    pub async fn visit(&mut self, walk: &Walk<'_>, keys: &[Key]) -> RedisResult<()> {
+    pub async fn visit(&mut self, walk: &Walk<'_, impl From<Vec<Observation>>>, keys: &[Key]) -> RedisResult<()> {
         let conn = walk.node.connect().await?;
         let (names, waiting) = mpsc::channel(1);
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
@@ -181,7 +182,7 @@ impl Pass {
     /// The names under the patterns alone, without a look at the keys, until `take` has had enough.
     pub async fn names(
         &mut self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         mut take: impl FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> RedisResult<()> {
         let conn = walk.node.connect().await?;
@@ -204,7 +205,11 @@ impl Pass {
         Ok(())
     }
 
-    async fn plan(&self, walk: &Walk<'_>, mut conn: ServerConnection) -> RedisResult<Vec<Range>> {
+    async fn plan(
+        &self,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
+        mut conn: ServerConnection,
+    ) -> RedisResult<Vec<Range>> {
         if walk.budget.pace() != Pace::Fast || !walk.splittable {
             return Ok(vec![Range::whole()]);
         }
@@ -214,7 +219,7 @@ impl Pass {
 
     async fn walk_range(
         &self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         (index, range): (usize, &Range),
         mut conn: ServerConnection,
         names: mpsc::Sender<Page>,
@@ -283,7 +288,7 @@ impl Pass {
 
     async fn look_at_names(
         &self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         mut conn: ServerConnection,
         mut waiting: mpsc::Receiver<Page>,
     ) -> RedisResult<()> {
@@ -301,7 +306,7 @@ impl Pass {
             }
             for batch in names.chunks(most) {
                 let observations = self.observe(walk, &mut conn, batch).await?;
-                if walk.out.send(observations).await.is_err() {
+                if walk.out.send(observations.into()).await.is_err() {
                     return Ok(());
                 }
             }
@@ -313,7 +318,7 @@ impl Pass {
 
     async fn observe(
         &self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         conn: &mut ServerConnection,
         names: &[Vec<u8>],
     ) -> RedisResult<Vec<Observation>> {

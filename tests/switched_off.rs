@@ -7,7 +7,6 @@ mod common;
 use common::Server;
 use common::acting::Acting;
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
-use lockscope::lock::NodeId;
 
 /// Whether undo does it, with everything compared and without this.
 async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static str) -> (bool, bool) {
@@ -19,7 +18,7 @@ async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static st
 }
 
 async fn undo(acting: &mut Acting, kept: &Kept) -> bool {
-    match kept.plan(NodeId(0), acting.clock.now()) {
+    match kept.plan(acting.clock.now()) {
         Ok(plan) => matches!(acting.perform(&plan).await.outcome, Outcome::Done { .. }),
         Err(_) => false,
     }

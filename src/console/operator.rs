@@ -30,7 +30,7 @@ const WAITING: usize = 64;
 
 pub struct Operator {
     settings: Settings,
-    node: Node,
+    topology: Topology,
     /// The server's address without a password.
     shown: String,
     /// Where the records are, unless in the user's own place.
@@ -44,24 +44,23 @@ pub struct Operator {
 
 impl Operator {
     pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
-        let node = topology.nodes()[0].clone();
         let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings.gate(), topology, shown, place.clone()));
-        let (settings, stopped) = (settings.clone(), Arc::default());
-        Operator { settings, node, shown: shown.into(), place, news, stopped, running: None, lab }
+        let (settings, topology, stopped) = (settings.clone(), topology.clone(), Arc::default());
+        Operator { settings, topology, shown: shown.into(), place, news, stopped, running: None, lab }
     }
 
     /// Performs these plans, one after the other. `write`: the operator has turned writing on.
     pub fn perform(&mut self, plans: Vec<Plan>, reason: Option<String>, write: bool) {
         let context = Context {
             target: self.shown.clone(),
-            node: self.node.name.clone(),
-            db: self.node.db,
+            node: self.topology.main().name.clone(),
+            db: self.topology.main().db,
             environment: self.settings.environment.map(Environment::name),
             reason,
         };
         // One flag for each task: an old stop must not stop a new one.
         self.stopped = Arc::default();
-        let (gate, node) = (self.settings.gate().for_console(write), self.node.clone());
+        let (gate, topology) = (self.settings.gate().for_console(write), self.topology.clone());
         let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
         let Some(first) = plans.first() else { return };
         let mut tally = Tally::of(plans.len(), &first.action);
@@ -74,8 +73,9 @@ impl Operator {
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
+                let node = topology.place(plan.space, &plan.key);
                 let performed = match &mut journal {
-                    Ok(journal) => perform(&plan, &gate, &node, journal, &context).await,
+                    Ok(journal) => perform(&plan, &gate, node, journal, &context).await,
                     Err(why) => refused(why),
                 };
                 tally.count(&performed.outcome);
@@ -94,12 +94,9 @@ impl Operator {
     /// Reads what a write to these locks will be compared with, and hands them in. Without a server they have no proof,
     /// and what takes one is refused.
     pub fn see(&self, wish: Wish, mut locks: Vec<LockView>) {
-        let (node, news) = (self.node.clone(), self.news.0.clone());
+        let (topology, news) = (self.topology.clone(), self.news.0.clone());
         tokio::spawn(async move {
-            let proving = async {
-                let mut conn = node.connect().await?;
-                prove(&mut conn, &mut locks).await
-            };
+            let proving = prove(&topology, &mut locks);
             let _ = tokio::time::timeout(PROVING, proving).await;
             let _ = news.send(Event::Seen(wish, locks)).await;
         });
@@ -122,7 +119,8 @@ impl Operator {
 
     /// What was done last here, to be put back.
     pub fn recall(&self) {
-        let (journal, node, shown, news) = (self.journal(), self.node.clone(), self.shown.clone(), self.news.0.clone());
+        let (journal, node, shown, news) =
+            (self.journal(), self.topology.main().clone(), self.shown.clone(), self.news.0.clone());
         tokio::spawn(async move {
             let kept = match journal {
                 Ok(journal) => recalled(&journal, &node, &shown).await,
@@ -134,9 +132,12 @@ impl Operator {
 
     /// Asks whether these could be undone.
     pub fn foresee(&self, mut plans: Vec<Plan>) {
-        let (node, news) = (self.node.clone(), self.news.0.clone());
+        let (topology, news) = (self.topology.clone(), self.news.0.clone());
         tokio::spawn(async move {
-            foresee(&node, &mut plans).await;
+            let place = |plan: &Plan| topology.place(plan.space, &plan.key);
+            for here in plans.chunk_by_mut(|one, next| place(one).id == place(next).id) {
+                foresee(place(&here[0]), here).await;
+            }
             let _ = news.send(Event::Foreseen(plans)).await;
         });
     }

@@ -24,7 +24,7 @@ use crate::app::{App, Effect, Event, LockId, Since};
 use crate::console::operator::Operator;
 use crate::engine::Engine;
 use crate::lab::{Order, Wanted};
-use crate::lock::NodeId;
+use crate::lock::KeyspaceId;
 use crate::model::State;
 use crate::views;
 
@@ -116,8 +116,8 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 let told = app.notice.is_some();
                 let (changes, left_out) = reader.take();
                 let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
-                if let Some((node, key, found)) = engine.take_inspected() {
-                    effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));
+                if let Some((space, key, found)) = engine.take_inspected() {
+                    effects.extend(app.update(Event::Inspected(LockId { space, key }, found), engine.clock.now()));
                 }
                 if canvas.perform(effects, app, engine, operator, terminal, tty)?.is_break() {
                     return Ok(());
@@ -202,11 +202,13 @@ fn order_on(app: &mut App, engine: &Engine) -> bool {
 fn perform(plans: Vec<Plan>, reason: Option<String>, app: &mut App, engine: &Engine, operator: &mut Operator) {
     let now = engine.clock.now();
     let recalled = app.writing.recalled.as_deref();
-    let spoiled =
-        plans.iter().find_map(|plan| match Since::of_plan(plan, recalled, engine.table(), &engine.nodes()[0], now) {
+    let spoiled = plans.iter().find_map(|plan| {
+        let watched = engine.watched_since(plan.space, &plan.key);
+        match Since::of_plan(plan, recalled, engine.table(), watched, now) {
             Some(Since::Held(why)) => Some((plan.clone(), why)),
             _ => None,
-        });
+        }
+    });
     let Some((plan, why)) = spoiled else {
         return operator.perform(plans, reason, app.writing.is_on(now));
     };
@@ -237,24 +239,21 @@ impl Canvas {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 Effect::Quit => return Ok(ControlFlow::Break(())),
-                Effect::Rescan => {
-                    for node in 0..engine.nodes().len() {
-                        engine.scan(NodeId(node as u16));
-                    }
-                }
+                Effect::Rescan => engine.scan(),
                 Effect::Copy(text) => tty.copy(&text)?,
                 Effect::Mouse(on) => tty.mouse(on)?,
                 Effect::Sample(on) => engine.sample(on),
                 Effect::See(wish, ids) => {
                     let (now, table) = (engine.clock.now(), engine.table());
-                    let view = |id: &LockId| table.view(table.lock_named(id.node, id.key.as_bytes())?, now);
+                    let view = |id: &LockId| table.view(table.lock_named(id.space, id.key.as_bytes())?, now);
                     let locks = ids.iter().filter_map(view).filter(|lock| lock.verdict.state != State::Free).collect();
                     operator.see(wish, locks);
                 }
                 Effect::Recall => operator.recall(),
                 Effect::Retrace(kept) => {
                     let now = engine.clock.now();
-                    let since = Since::of(&kept, engine.table(), &engine.nodes()[0], now);
+                    let watched = engine.watched_since(KeyspaceId::FIRST, &kept.lock());
+                    let since = Since::of(&kept, engine.table(), watched, now);
                     effects.extend(app.update(Event::Retraced(kept, since), now));
                 }
                 Effect::Foresee(plans) => operator.foresee(plans),
@@ -266,7 +265,7 @@ impl Canvas {
                     }
                     operator.lab.obey(id, order, app.writing.is_on(engine.clock.now()));
                 }
-                Effect::Inspect(id) => engine.inspect(id.node, &id.key),
+                Effect::Inspect(id) => engine.inspect(id.space, &id.key),
                 Effect::Redraw => self.clear(terminal)?,
                 Effect::Suspend => {
                     tty.suspend()?;

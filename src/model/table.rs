@@ -13,14 +13,14 @@ pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::dialects::{Recogniser, own};
-use crate::lock::{Holder, Key, Kind, NodeId, Token};
+use crate::lock::{Holder, Key, KeyspaceId, Kind, NodeId, Token};
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
 use crate::model::table::absent::{Departed, Ignored};
@@ -61,7 +61,8 @@ pub struct Table {
     pub(super) recogniser: Arc<Recogniser>,
     limits: Limits,
     slots: Slots,
-    nodes: Vec<NodeState>,
+    /// By their ids; `None`: it left, or was never met.
+    nodes: Vec<Option<NodeState>>,
     seq: u64,
     pub(super) held: usize,
     /// Locks to look at, in order.
@@ -152,6 +153,11 @@ impl Table {
         self.tuning = tuning;
     }
 
+    /// Says which keyspace a node serves.
+    pub fn join(&mut self, node: NodeId, space: KeyspaceId) {
+        self.node(node).space = space;
+    }
+
     /// Says what of a node's settings can cost a lock.
     pub fn hazards(&mut self, node: NodeId, hazards: Hazards) {
         self.node(node).hazards = hazards;
@@ -191,15 +197,16 @@ impl Table {
     }
 
     fn take_events(&mut self, node: NodeId, batch: &EventBatch) {
+        let space = self.space(node);
         for (key, event) in batch.iter() {
-            self.take_event(node, key, event, batch.at);
+            self.take_event((space, node), key, event, batch.at);
         }
     }
 
-    fn take_event(&mut self, node: NodeId, key: &[u8], event: KeyEvent, at: Time) {
+    fn take_event(&mut self, (space, node): (KeyspaceId, NodeId), key: &[u8], event: KeyEvent, at: Time) {
         self.seq += 1;
-        let hash = self.slots.hash(node, key);
-        let place = match self.slots.find(hash, node, key) {
+        let hash = self.slots.hash(space, key);
+        let place = match self.slots.find(hash, space, key) {
             Some(place) => place,
             // An end of something never seen tells only that looks from before it are old.
             None if event.ends() => {
@@ -208,14 +215,14 @@ impl Table {
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key) => return,
             None if !self.recogniser.may_be_lock(key) => return,
-            None => match self.insert(hash, node, Key::from(key), at) {
+            None => match self.insert(hash, (space, node), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
             },
         };
         let seq = self.seq;
         if let Some(lock) = self.at(place) {
-            lock.event_seq = seq;
+            (lock.event_seq, lock.node) = (seq, node);
             // It may be the one that an odd look waits for, and the next look be odd for another reason.
             lock.surprised = None;
             lock.pending.get_or_insert_default().push(event, at, seq);
@@ -225,16 +232,17 @@ impl Table {
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
         self.seq += 1;
-        let hash = self.slots.hash(node, key);
-        let place = match self.slots.find(hash, node, key) {
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key);
+        let place = match self.slots.find(hash, space, key) {
             Some(place) => Some(place),
             None if self.ignored.has(hash, node, key) || !self.recogniser.may_be_lock(key) => None,
-            None => self.insert(hash, node, Key::from(key), at),
+            None => self.insert(hash, (space, node), Key::from(key), at),
         };
         let seq = self.seq;
         let Some(place) = place else { return };
         if let Some(lock) = self.at(place) {
-            lock.event_seq = seq;
+            (lock.event_seq, lock.node) = (seq, node);
         }
         self.enqueue(place);
     }
@@ -242,12 +250,13 @@ impl Table {
     /// Where the lock is kept that was looked at, made if it is not there and may be. `None` where there is nothing to
     /// keep, or the key is gone or another one since, so that a new look is needed first.
     pub(super) fn place_of(&mut self, node: NodeId, key: &Key, asked: Time, seen: &Seen) -> Option<LockRef> {
-        let hash = self.slots.hash(node, key.as_bytes());
-        let found = self.slots.find(hash, node, key.as_bytes());
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key.as_bytes());
+        let found = self.slots.find(hash, space, key.as_bytes());
         if found.is_some() || *seen == Seen::Absent {
             return found;
         }
-        let place = self.insert(hash, node, key.clone(), asked)?;
+        let place = self.insert(hash, (space, node), key.clone(), asked)?;
         if self.departed.since(hash, asked) {
             self.enqueue(place);
             return None;
@@ -285,7 +294,10 @@ impl Table {
             }
         }
         while let Some((node, key)) = self.ignored.next_changed(now) {
-            self.touch(node, key.as_bytes(), now);
+            // Its node may have left meanwhile.
+            if self.known(node).is_some() {
+                self.touch(node, key.as_bytes(), now);
+            }
         }
         let mut tickets = Vec::new();
         for _ in 0..self.queue.len() {
@@ -369,13 +381,13 @@ impl Table {
     }
 
     /// Where the lock of that name is kept, held or remembered.
-    pub fn place_named(&self, node: NodeId, key: &[u8]) -> Option<LockRef> {
-        self.slots.find(self.slots.hash(node, key), node, key)
+    pub fn place_named(&self, space: KeyspaceId, key: &[u8]) -> Option<LockRef> {
+        self.slots.find(self.slots.hash(space, key), space, key)
     }
 
     /// The lock of that name, held or remembered.
-    pub fn lock_named(&self, node: NodeId, key: &[u8]) -> Option<&Lock> {
-        self.slots.get(self.place_named(node, key)?).filter(|lock| lock.phase != Phase::Unread)
+    pub fn lock_named(&self, space: KeyspaceId, key: &[u8]) -> Option<&Lock> {
+        self.slots.get(self.place_named(space, key)?).filter(|lock| lock.phase != Phase::Unread)
     }
 
     /// The holders, decoded from the stored value.
@@ -408,7 +420,7 @@ impl Table {
             key.extend_from_slice(prefix);
             key.extend_from_slice(id);
             let marks = |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Marker);
-            self.lock_named(lock.node, &key).filter(|lock| lock.is_held()).filter(marks)
+            self.lock_named(lock.space, &key).filter(|lock| lock.is_held()).filter(marks)
         })
     }
 
@@ -427,7 +439,7 @@ impl Table {
     }
 
     pub(super) fn hazards_of(&self, lock: &Lock) -> Option<&Hazards> {
-        self.nodes.get(lock.node.0 as usize).map(|node| &node.hazards)
+        self.known(lock.node).map(|node| &node.hazards)
     }
 
     /// Not confirmed since events went missing on its node.
@@ -437,35 +449,35 @@ impl Table {
 
     /// By which source the node's changes are learnt.
     pub fn source(&self, node: NodeId) -> Option<Source> {
-        self.nodes.get(node.0 as usize)?.source
+        self.known(node)?.source
     }
 
     /// Whether each node was walked to the end and nothing was left out.
     pub fn is_complete(&self) -> bool {
-        self.locks_dropped == 0 && self.nodes.iter().all(NodeState::is_whole)
+        self.locks_dropped == 0 && self.nodes.iter().flatten().all(NodeState::is_whole)
     }
 
     /// Events went missing on its node since it was last looked at.
     pub(super) fn missed(&self, lock: &Lock) -> bool {
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.missed(lock.asked))
+        self.known(lock.node).is_some_and(|node| node.missed(lock.asked))
     }
 
     /// Each change of the lock since it was last looked at, or first heard of, came with an event.
     pub(super) fn is_eventful(&self, lock: &Lock) -> bool {
         let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
         let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.eventful && !node.missed(followed))
+        self.known(lock.node).is_some_and(|node| node.eventful && !node.missed(followed))
     }
 
     /// The node's keyspace was walked, and nothing went missing since.
     pub(super) fn is_swept(&self, node: NodeId) -> bool {
-        self.nodes.get(node.0 as usize).is_some_and(NodeState::is_whole)
+        self.known(node).is_some_and(NodeState::is_whole)
     }
 
     /// Whether a change of the lock would be told as it happens.
     pub(super) fn told_of(&self, lock: &Lock) -> bool {
         let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && !node.missed(lock.asked))
+        self.known(lock.node).is_some_and(|node| told(node) && !node.missed(lock.asked))
     }
 
     /// Until when a lock is known to be as it is shown: now, where changes would be told.
@@ -475,7 +487,7 @@ impl Table {
 
     /// Until when a renewal of the lock would have been told: until the connection was lost, where it is.
     pub(super) fn heard_until(&self, lock: &Lock, now: Time) -> Time {
-        let gap = self.nodes.get(lock.node.0 as usize).and_then(|node| node.gap);
+        let gap = self.known(lock.node).and_then(|node| node.gap);
         let known = self.known_until(lock, now);
         gap.map_or(known, |gap| gap.max(known)).min(now)
     }
@@ -483,16 +495,39 @@ impl Table {
     fn node(&mut self, node: NodeId) -> &mut NodeState {
         let index = node.0 as usize;
         if self.nodes.len() <= index {
-            self.nodes.resize_with(index + 1, NodeState::default);
+            self.nodes.resize_with(index + 1, || None);
         }
-        &mut self.nodes[index]
+        // A server on its own is a keyspace of one node.
+        self.nodes[index].get_or_insert_with(|| NodeState::new(KeyspaceId(node.0)))
+    }
+
+    /// The keyspace that the node serves.
+    pub(super) fn space(&self, node: NodeId) -> KeyspaceId {
+        self.known(node).map_or(KeyspaceId(node.0), |known| known.space)
+    }
+
+    fn known(&self, node: NodeId) -> Option<&NodeState> {
+        self.nodes.get(node.0 as usize)?.as_ref()
+    }
+
+    /// The node left: what it held is not known any more.
+    pub fn forget_node(&mut self, node: NodeId) {
+        for place in self.slots.places(|lock| lock.node == node) {
+            if let Some((_, lock)) = self.slots.remove(place) {
+                self.held -= usize::from(lock.is_held());
+            }
+        }
+        self.clients.keep(node, &HashSet::new(), Time(i64::MAX));
+        if let Some(state) = self.nodes.get_mut(node.0 as usize) {
+            *state = None;
+        }
     }
 
     fn held_on(&self, node: NodeId) -> Vec<LockRef> {
         self.slots.held().filter(|(_, lock)| lock.node == node).map(|(place, _)| place).collect()
     }
 
-    fn insert(&mut self, hash: u64, node: NodeId, key: Key, at: Time) -> Option<LockRef> {
+    fn insert(&mut self, hash: u64, (space, node): (KeyspaceId, NodeId), key: Key, at: Time) -> Option<LockRef> {
         if self.slots.len() >= self.limits.locks {
             self.forget_oldest();
         }
@@ -501,7 +536,7 @@ impl Table {
             return None;
         }
         self.node(node);
-        Some(self.slots.insert(hash, node, key, at))
+        Some(self.slots.insert(hash, (space, node), key, at))
     }
 
     fn remove(&mut self, place: LockRef) {

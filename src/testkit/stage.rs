@@ -63,6 +63,9 @@ impl Stage {
         let mut table = Table::new(Arc::new(recogniser), limits);
         table.watch_by(NODE, Source::Notification);
         let node = NodeStatus {
+            id: NODE,
+            space: KeyspaceId::FIRST,
+            reached: true,
             name: "10.0.3.7:6379".into(),
             db: 0,
             facts: facts(INFO),
@@ -230,7 +233,7 @@ impl Stage {
     /// What the loop does before it draws.
     pub fn compose(&mut self) {
         let rows = views::list_rows(&self.app);
-        self.app.compose(&self.table, std::slice::from_ref(&self.node), self.now, rows);
+        self.app.compose(&self.table, std::iter::once(&self.node), self.now, rows);
         self.app.bound_scrolling(views::scroll_most(&self.app), views::help_most(&self.app));
     }
 
@@ -253,11 +256,11 @@ impl Stage {
             let event = match effect {
                 Effect::See(wish, ids) => {
                     let view =
-                        |id: &LockId| self.table.view(self.table.lock_named(id.node, id.key.as_bytes())?, self.now);
+                        |id: &LockId| self.table.view(self.table.lock_named(id.space, id.key.as_bytes())?, self.now);
                     Event::Seen(wish, ids.iter().filter_map(view).collect())
                 }
                 Effect::Inspect(id) if self.app.opened.is_none() => {
-                    let lock = self.table.lock_named(id.node, id.key.as_bytes());
+                    let lock = self.table.lock_named(id.space, id.key.as_bytes());
                     let Some(view) = lock.and_then(|lock| self.table.view(lock, self.now)) else { continue };
                     let subject = Subject::of(&view, 0, &self.node.facts, self.now);
                     let found = Inspection::failed(&subject, self.now, "nobody was asked".into());

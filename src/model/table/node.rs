@@ -1,10 +1,13 @@
 //! What the table knows of a node: how its changes are learnt, and what may have been missed.
 
 use crate::base::time::Time;
+use crate::lock::KeyspaceId;
 use crate::model::{Hazards, Source};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::model) struct NodeState {
+    /// The keyspace that it serves.
+    pub space: KeyspaceId,
     /// Named events arrive for each change.
     pub eventful: bool,
     /// Whatever happened before this may have been missed.
@@ -16,6 +19,10 @@ pub(in crate::model) struct NodeState {
 }
 
 impl NodeState {
+    pub fn new(space: KeyspaceId) -> NodeState {
+        NodeState { space, eventful: false, gap: None, swept: None, source: None, hazards: Hazards::default() }
+    }
+
     /// Something that was last known then may have changed without our learning of it.
     pub fn missed(&self, known: Time) -> bool {
         self.gap.is_some_and(|gap| known < gap)

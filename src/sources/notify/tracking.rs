@@ -9,9 +9,9 @@ use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::sync::mpsc;
 
 use super::guard::Guard;
-use super::{Ended, Follower, LOOK_FOR_BETTER, Prefixes, Signal};
+use super::{Ended, Follower, Hears, LOOK_FOR_BETTER, Prefixes, Standing};
 use crate::lock::Key;
-use crate::model::Source;
+use crate::model::{Observation, Source};
 use crate::topology::{Node, ServerConnection};
 
 /// Pushes that wait to be taken; more are lost, which is told.
@@ -54,14 +54,14 @@ impl Tracker {
     }
 }
 
-impl Follower {
+impl<M: Hears> Follower<M> {
     pub(super) async fn by_tracking(&mut self, mut tracker: Tracker, note: String) -> RedisResult<Ended> {
         // On the same connection: a silent loss of it is noticed too.
         let guard = Guard::post(tracker.conn.clone()).await?;
         if !self.is_up(Source::Tracking, Some(note)).await {
             return Ok(Ended::Unheard);
         }
-        let watching = guard.watch(self.clock, self.out.clone());
+        let watching = guard.watch(self.node.id, self.clock, self.out.clone());
         tokio::pin!(watching);
         let better = tokio::time::sleep(LOOK_FOR_BETTER);
         tokio::pin!(better);
@@ -80,7 +80,7 @@ impl Follower {
                 }
                 push = tracker.pushes.recv() => match push {
                     Some(push) => {
-                        if self.take(push, &mut tracker.pushes).await.is_err() {
+                        if !self.take(push, &mut tracker.pushes).await {
                             return Ok(Ended::Unheard);
                         }
                     }
@@ -90,12 +90,9 @@ impl Follower {
         }
     }
 
-    async fn take(
-        &self,
-        first: PushInfo,
-        more: &mut mpsc::Receiver<PushInfo>,
-    ) -> Result<(), mpsc::error::SendError<Signal>> {
-        let at = self.clock.now();
+    /// Hands on what came; whether anybody listens.
+    async fn take(&self, first: PushInfo, more: &mut mpsc::Receiver<PushInfo>) -> bool {
+        let (node, at) = (self.node.id, self.clock.now());
         let mut keys = Vec::new();
         let mut flushed = false;
         let mut lost = more.len() + 1 >= PUSHES;
@@ -108,16 +105,9 @@ impl Follower {
             }
             next = more.try_recv().ok();
         }
-        if !keys.is_empty() {
-            self.out.send(Signal::Touched { keys, at }).await?;
-        }
-        if flushed {
-            self.out.send(Signal::Flushed { at }).await?;
-        }
-        if lost {
-            self.out.send(Signal::Overflow { at, lost: 0 }).await?;
-        }
-        Ok(())
+        (keys.is_empty() || self.tell(Observation::Touched { node, keys, at }).await)
+            && (!flushed || self.tell(Observation::Flushed { node, at }).await)
+            && (!lost || self.tell(Standing::Overflow { at, lost: 0 }).await)
     }
 }
 
