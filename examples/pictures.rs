@@ -1,17 +1,19 @@
 //! Makes the README's pictures from a real run of the demo: `make docs`.
 
-use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use lockscope::app::theme::Theme;
-use lockscope::app::{App, Effect, Event, LockId, Title};
+use lockscope::app::{App, Effect, Event, Title, Wish};
+use lockscope::console::driver::{Known, World, compose, drive, take_news};
 use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{self, Engine, Inventory, Reader};
-use lockscope::model::Limits;
+use lockscope::model::{Limits, LockView};
+use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::Topology;
@@ -42,9 +44,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut engine = Engine::start(&topology, options).await?;
     engine.sample_by(Some(DUTY));
     let mut reader = engine.reader();
-    let title = Title { target: "demo".into(), environment: Some("dev"), ..Title::default() };
+    let title = Title { target: "demo".into(), environment: Some(Environment::Dev), ..Title::default() };
     let theme = Theme { color: true, ascii: false };
-    let mut app = App::new(title, Keys::bound(&BTreeMap::new())?, theme, None);
+    let mut app = App::new(title, Keys::default(), theme);
     app.update(Event::Resize(SIZE.0, SIZE.1), engine.clock.now());
     watch(&mut app, &mut engine, &mut reader, WATCHED).await;
 
@@ -79,23 +81,30 @@ async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long
     let until = tokio::time::Instant::now() + how_long;
     while tokio::time::Instant::now() < until {
         engine.next().await;
-        let (changes, left_out) = reader.take();
-        let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
-        if let Some((space, key, found)) = engine.take_inspected() {
-            effects.extend(app.update(Event::Inspected(LockId { space, key }, found), engine.clock.now()));
-        }
-        for effect in effects {
-            if let Effect::Inspect(id) = effect {
-                engine.inspect(id.space, &id.key);
-            }
-        }
-        compose(app, engine);
+        let effects = take_news(app, engine, reader);
+        let _ = drive(app, effects, &mut Watching(engine)).expect("watching can't fail");
+        compose(app, Known::of(engine));
     }
 }
 
-fn compose(app: &mut App, engine: &Engine) {
-    let rows = views::list_rows(app);
-    app.compose(engine.table(), engine.nodes(), engine.clock.now(), rows);
+/// Only looks: nothing is written, and there is no terminal.
+struct Watching<'a>(&'a mut Engine);
+
+impl World for Watching<'_> {
+    fn known(&self) -> Known<'_> {
+        Known::of(self.0)
+    }
+
+    fn prove(&mut self, _: Wish, _: Vec<LockView>) -> Option<Event> {
+        None
+    }
+
+    fn carry_out(&mut self, effect: Effect, _: &App) -> std::io::Result<ControlFlow<(), Option<Event>>> {
+        if let Effect::Inspect(id) = effect {
+            self.0.inspect(id.node, &id.key);
+        }
+        Ok(ControlFlow::Continue(None))
+    }
 }
 
 fn write(app: &mut App, engine: &Engine, text: &str) {
@@ -106,7 +115,7 @@ fn write(app: &mut App, engine: &Engine, text: &str) {
 
 fn press(app: &mut App, engine: &Engine, code: KeyCode) {
     app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), engine.clock.now());
-    compose(app, engine);
+    compose(app, Known::of(engine));
 }
 
 fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {

@@ -18,6 +18,7 @@ pub mod plan;
 mod program;
 mod semaphore;
 mod tally;
+mod write;
 
 pub use check::Check;
 pub use dry_run::{DryRun, DryRuns};
@@ -27,5 +28,5 @@ pub use keep::{About, Deed, Happened, Kept, State};
 pub use keyspace::Keyspace;
 pub use perform::{Outcome, Performed, foresee, perform};
 pub use plan::{Action, Freeing, Plan};
-pub use program::Write;
 pub use tally::Tally;
+pub use write::Write;

@@ -11,6 +11,7 @@ mod commands;
 mod consent;
 mod dialog;
 mod feed;
+mod input;
 mod lab;
 pub mod prompt;
 mod retrace;
@@ -21,7 +22,7 @@ mod writing;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyEvent, MouseEvent, MouseEventKind};
 
 use crate::actions::{Kept, Performed, Plan};
 use crate::app::prompt::Prompt;
@@ -29,21 +30,22 @@ use crate::app::scene::Scene;
 use crate::app::theme::Theme;
 use crate::base::time::Time;
 use crate::filter::Filter;
-use crate::lab::{Order as LabOrder, Report, TestId, Wanted};
+use crate::lab::{Order as LabOrder, Report, TestId};
 use crate::lock::{Key, KeyspaceId};
 use crate::model::Column;
 use crate::model::{LockView, Transition};
-use crate::settings::keys::{self, Command, Keys};
+use crate::settings::cli::Environment;
+use crate::settings::keys::Keys;
 use crate::sources::inspect::Inspection;
-use dialog::Answer;
 
+pub use crate::settings::keys::{Place, Screen};
 pub use closer::Closer;
 pub use consent::Consent;
 pub use dialog::{Choice, Dialog};
 pub use feed::Feed;
 pub use lab::{Row, Workbench};
 pub use retrace::Since;
-pub use writing::{Wish, Writing};
+pub use writing::{Ended, Wish, Writing};
 
 /// A lock's identity: what selection and marks are kept by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -87,8 +89,6 @@ pub enum Event {
     AllPerformed,
     /// How all test locks are.
     Lab(Vec<Report>),
-    /// The loop has something to say.
-    Say(String),
 }
 
 /// What the loop must do.
@@ -119,26 +119,6 @@ pub enum Effect {
     Stop,
     /// Do this with a test lock.
     Lab(TestId, LabOrder),
-}
-
-/// The screens. A tab appears with its feature.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Screen {
-    Locks,
-    Contention,
-    Events,
-    Servers,
-    Lab,
-}
-
-impl Screen {
-    pub const TABS: [(Screen, Command, &'static str); 5] = [
-        (Screen::Locks, Command::Locks, "Locks"),
-        (Screen::Contention, Command::Contention, "Contention"),
-        (Screen::Events, Command::Events, "Events"),
-        (Screen::Servers, Command::Servers, "Servers"),
-        (Screen::Lab, Command::Lab, "Lab"),
-    ];
 }
 
 /// What lies over the screen and takes the keys.
@@ -182,22 +162,25 @@ pub struct Notice {
 pub struct Title {
     /// The target's name, or its address without a password.
     pub target: String,
-    pub environment: Option<&'static str>,
+    pub environment: Option<Environment>,
     /// What targets of another name forbid at this address.
     pub protected_by: Option<String>,
 }
 
-pub struct App {
-    pub title: Title,
-    pub keys: Keys,
-    pub theme: Theme,
+/// What is looked at, and how far it is scrolled.
+#[derive(Debug)]
+pub struct Page {
     pub screen: Screen,
     /// The lock that is opened, over any screen.
     pub opened: Option<LockId>,
     pub closer: Closer,
-    pub writing: Writing,
-    pub lab: Workbench,
-    pub overlay: Overlay,
+    /// How many lines the feed, the detail or the servers are scrolled.
+    pub scroll: usize,
+}
+
+/// What the keys do to the list of locks: selected, marked, ordered, filtered.
+#[derive(Debug)]
+pub struct List {
     pub selected: Option<LockId>,
     /// How far the keys moved the selection since the scene was composed.
     pub steps: isize,
@@ -208,15 +191,31 @@ pub struct App {
     pub filter: Option<Filter>,
     /// The text of the filter in force, as it was typed.
     pub filter_text: String,
-    pub feed: Feed,
-    /// How many lines the feed, the detail or the servers are scrolled.
-    pub scroll: usize,
+}
+
+/// How things are shown, on whichever screen.
+#[derive(Debug)]
+pub struct Display {
     pub paused: bool,
     pub reveal: bool,
     pub private: bool,
     pub mouse: bool,
-    pub consent: Consent,
+    /// The terminal's, in columns and rows.
     pub size: (u16, u16),
+}
+
+pub struct App {
+    pub title: Title,
+    pub keys: Keys,
+    pub theme: Theme,
+    pub page: Page,
+    pub list: List,
+    pub display: Display,
+    pub overlay: Overlay,
+    pub writing: Writing,
+    pub lab: Workbench,
+    pub feed: Feed,
+    pub consent: Consent,
     pub notice: Option<Notice>,
     /// When a key was last pressed: the order does not move for a moment after it.
     pub touched: Time,
@@ -226,33 +225,28 @@ pub struct App {
 const NOTICE: Duration = Duration::from_secs(4);
 
 impl App {
-    pub fn new(title: Title, keys: Keys, theme: Theme, filter: Option<(String, Filter)>) -> App {
-        let (filter_text, filter) = filter.map_or((String::new(), None), |(text, filter)| (text, Some(filter)));
+    pub fn new(title: Title, keys: Keys, theme: Theme) -> App {
+        let order = Order { column: Column::State, reversed: false };
         App {
             title,
             keys,
             theme,
-            screen: Screen::Locks,
-            opened: None,
-            closer: Closer::default(),
+            page: Page { screen: Screen::Locks, opened: None, closer: Closer::default(), scroll: 0 },
+            list: List {
+                selected: None,
+                steps: 0,
+                marked: BTreeSet::new(),
+                marks_all: false,
+                order,
+                filter: None,
+                filter_text: String::new(),
+            },
+            display: Display { paused: false, reveal: false, private: false, mouse: false, size: (80, 24) },
+            overlay: Overlay::None,
             writing: Writing::default(),
             lab: Workbench::default(),
-            overlay: Overlay::None,
-            selected: None,
-            steps: 0,
-            marked: BTreeSet::new(),
-            marks_all: false,
-            order: Order { column: Column::State, reversed: false },
-            filter,
-            filter_text,
             feed: Feed::default(),
-            scroll: 0,
-            paused: false,
-            reveal: false,
-            private: false,
-            mouse: false,
             consent: Consent::None,
-            size: (80, 24),
             notice: None,
             touched: Time(0),
             scene: Scene::default(),
@@ -273,7 +267,7 @@ impl App {
         }
         self.keep_writing(matches!(event, Event::Key(_)), now);
         match event {
-            Event::Resize(width, height) => self.size = (width, height),
+            Event::Resize(width, height) => self.display.size = (width, height),
             Event::Changes(changes, left_out) => {
                 let effects = self.check_tests(&changes);
                 if let Overlay::Dialog(dialog) = &mut self.overlay {
@@ -284,7 +278,7 @@ impl App {
             }
             Event::Inspected(id, found) => {
                 let effects = self.take_closer_look(&id, &found, now);
-                self.closer.take(&id, found, self.paused);
+                self.page.closer.take(&id, found, self.display.paused);
                 return effects;
             }
             Event::Seen(wish, locks) => return self.take_seen(wish, locks, now),
@@ -294,16 +288,11 @@ impl App {
             Event::Performed(plan, performed) => self.take_performed(&plan, &performed, now),
             Event::AllPerformed => self.all_performed(),
             Event::Lab(reports) => self.take_reports(reports, now),
-            Event::Say(text) => self.say(text, now),
             Event::Key(key) => {
                 self.touched = now;
                 return self.take_key(key, now);
             }
-            Event::Paste(text) => match &mut self.overlay {
-                Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => prompt.paste(&text),
-                Overlay::Dialog(dialog) => dialog.prompt.paste(&text),
-                Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } | Overlay::Leave => {}
-            },
+            Event::Paste(text) => self.paste(&text),
             Event::Mouse(mouse) => {
                 let by = match mouse.kind {
                     MouseEventKind::ScrollUp => -1,
@@ -317,91 +306,10 @@ impl App {
         Vec::new()
     }
 
-    fn take_key(&mut self, key: KeyEvent, now: Time) -> Vec<Effect> {
-        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return vec![Effect::Quit];
-        }
-        match &mut self.overlay {
-            Overlay::None => {}
-            Overlay::Leave => {
-                self.overlay = Overlay::None;
-                return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
-            }
-            Overlay::Dialog(dialog) => {
-                return match dialog.press(key) {
-                    Answer::Open => Vec::new(),
-                    Answer::Leave => {
-                        self.overlay = Overlay::None;
-                        Vec::new()
-                    }
-                    Answer::Do { plans, reason } => self.confirmed(plans, reason),
-                };
-            }
-            Overlay::Help { .. } | Overlay::Results { .. } => {
-                match self.keys.command(key) {
-                    Some(command) if command.moves() => return self.obey(command, now),
-                    _ => self.overlay = Overlay::None,
-                }
-                return Vec::new();
-            }
-            Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => {
-                return match key.code {
-                    KeyCode::Esc => {
-                        self.overlay = Overlay::None;
-                        Vec::new()
-                    }
-                    KeyCode::Enter => self.enter(now),
-                    _ => {
-                        prompt.press(key);
-                        Vec::new()
-                    }
-                };
-            }
-        }
-        match self.keys.command(key) {
-            Some(command) => self.obey(command, now),
-            None => {
-                let help = self.key_of(Command::Help);
-                self.say(format!("{} does nothing here; {help} lists the keys", keys::Press::from(key)), now);
-                Vec::new()
-            }
-        }
-    }
-
-    /// What was typed into a prompt is done, or refused with the place of the mistake.
-    fn enter(&mut self, now: Time) -> Vec<Effect> {
-        match std::mem::replace(&mut self.overlay, Overlay::None) {
-            Overlay::Filter(mut prompt) => match prompt.text().parse::<Filter>() {
-                Ok(filter) => self.filter_by(prompt.text(), filter),
-                Err(bad) => {
-                    // The old filter stays, and the prompt too, with what is wrong.
-                    prompt.refuse(bad.to_string(), bad.column);
-                    self.overlay = Overlay::Filter(prompt);
-                }
-            },
-            Overlay::Command(mut prompt) => match command_bar::parse(prompt.text()) {
-                Ok(deed) => return deed(self, now),
-                Err(why) => {
-                    prompt.refuse(why, 1);
-                    self.overlay = Overlay::Command(prompt);
-                }
-            },
-            Overlay::Acquire(mut prompt) => match Wanted::parse(prompt.text()) {
-                Ok(wanted) => return self.acquire(prompt.text(), wanted, now),
-                Err(bad) => {
-                    prompt.refuse(bad.why, bad.column);
-                    self.overlay = Overlay::Acquire(prompt);
-                }
-            },
-            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } | Overlay::Leave => {}
-        }
-        Vec::new()
-    }
-
     fn filter_by(&mut self, text: &str, filter: Filter) {
-        self.filter_text = text.trim().to_string();
-        self.filter = Some(filter).filter(|filter| !filter.is_empty());
-        self.scroll = 0;
+        self.list.filter_text = text.trim().to_string();
+        self.list.filter = Some(filter).filter(|filter| !filter.is_empty());
+        self.page.scroll = 0;
         self.scene.outdated = true;
     }
 

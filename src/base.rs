@@ -1,4 +1,4 @@
-//! What every layer stands on: text made safe, globs, time, faults. Knows nothing of locks or of Redis.
+//! What every layer stands on: text made safe, globs, time, faults, processes. Knows nothing of locks or of Redis.
 
 pub mod clock;
 pub mod fault;
@@ -6,7 +6,10 @@ pub mod glob;
 pub mod histogram;
 pub mod json;
 pub mod nearest;
+pub mod process;
 pub mod secret;
+pub mod server_text;
+pub mod signals;
 pub mod talk;
 pub mod text;
 pub mod time;

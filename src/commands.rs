@@ -18,8 +18,8 @@ mod probe;
 mod release;
 mod scripts;
 mod session;
+mod shell;
 mod show;
-mod signals;
 mod undo;
 mod waiters;
 mod watch;
@@ -79,7 +79,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
 
 /// Closes the records to others before they are read or written, with a word where they were open.
 fn keep_records_private() -> Result<(), Fault> {
-    let Some(place) = audit_file::state_directory() else { return Ok(()) };
+    let Ok(place) = audit_file::state_directory() else { return Ok(()) };
     let narrowed = audit_file::narrow(&place).map_err(|why| Fault::finding(why.to_string()))?;
     if let Some(sentence) = audit_file::narrowed_sentence(&narrowed) {
         talk::say(&sentence);

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisError;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior};
 
 pub use fleet::{Fleet, SITUATIONS, Situation, Tally, Tempo};
 pub use server::{NoServer, PrivateServer};
 pub use summary::{Sighting, Summary, Told};
 
+use crate::base::signals::{self, Signals};
 use crate::dialects::Recogniser;
 use crate::engine::{self, Duty, Engine, Inventory};
 use crate::model::Limits;
@@ -104,7 +104,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     loop {
         tokio::select! {
             biased;
-            name = signals.next() => return Err(DemoError::Stopped(name)),
+            signal = signals.next() => return Err(DemoError::Stopped(signals::name_of(signal))),
             _ = &mut end => break,
             _ = looks.tick() => summary.look(&engine, &mut reader),
             _ = engine.next() => {}
@@ -116,29 +116,4 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     summary.tally = demo.fleet.stop().await;
     summary.write(out)?;
     Ok(summary)
-}
-
-/// The signals that ask us to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hang_up.recv() => "SIGHUP",
-        }
-    }
 }

@@ -40,6 +40,8 @@ mod sidekiq;
 mod sight;
 mod spring;
 mod stackexchange;
+pub mod statement;
+mod strength;
 mod symfony;
 #[cfg(test)]
 mod testing;
@@ -49,6 +51,7 @@ pub mod unique;
 
 pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
+pub use strength::Strength;
 
 use std::time::Duration;
 
@@ -78,21 +81,21 @@ pub struct Sight<'a> {
 pub struct Claim {
     pub kind: Kind,
     pub mode: Mode,
-    /// 0 to 1. From [`Claim::SURE`] on it is not shown as a guess.
-    pub confidence: f32,
+    pub strength: Strength,
     pub holders: Vec<Holder>,
 }
 
 impl Claim {
+    /// From this number on a reading is not shown as a guess.
     pub const SURE: f32 = 0.8;
 
-    pub fn lock(confidence: f32, mode: Mode, holders: Vec<Holder>) -> Claim {
-        Claim { kind: Kind::Lock, mode, confidence, holders }
+    pub fn lock(strength: Strength, mode: Mode, holders: Vec<Holder>) -> Claim {
+        Claim { kind: Kind::Lock, mode, strength, holders }
     }
 
     /// One exclusive holder, known by `token`.
-    pub fn exclusive(confidence: f32, token: &[u8]) -> Claim {
-        Claim::lock(confidence, Mode::Exclusive, vec![Holder::new(token)])
+    pub fn exclusive(strength: Strength, token: &[u8]) -> Claim {
+        Claim::lock(strength, Mode::Exclusive, vec![Holder::new(token)])
     }
 }
 
@@ -118,6 +121,11 @@ pub trait Dialect: Send + Sync {
     /// Whether a holder has one token for all its holds: a process's or a thread's, not one of each hold.
     fn tokens_come_again(&self) -> bool {
         false
+    }
+
+    /// The part of a token that is made for each hold; what an application appended to it tells no holds apart.
+    fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        token
     }
 
     /// What its watchdog renews a lock to, unless the application set something else.
@@ -177,7 +185,11 @@ pub trait Dialect: Send + Sync {
     }
 }
 
-/// All dialects, the most specific first: on equal confidence the earlier one wins.
+/// All dialects in their order of precedence: of two equally strong readings the earlier one wins.
+///
+/// First those that have a place or a form of their own, then those known by the form of their values, then what
+/// somebody wrote by hand. At the end stand libraries that look just like that: they are only ever a second choice,
+/// unless their evidence is stronger.
 pub fn all() -> &'static [&'static dyn Dialect] {
     &[
         &redisson::Redisson,
@@ -207,10 +219,10 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &redlock_py::RedlockPy,
         &node_redlock::NodeRedlock,
         &spring::Spring,
-        &redlock_rb::RedlockRb,
         &marker::Marker,
-        &stackexchange::StackExchange,
         &reentrant::Reentrant,
         &plain::Plain,
+        &redlock_rb::RedlockRb,
+        &stackexchange::StackExchange,
     ]
 }

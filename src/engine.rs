@@ -10,6 +10,7 @@ mod driver;
 mod facts;
 mod inspector;
 mod looker;
+mod observer;
 mod readers;
 mod sampler;
 mod scanner;
@@ -24,10 +25,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use redis::{RedisResult, cmd};
+use tokio::sync::mpsc;
 
 use crate::base::clock::Clock;
 use crate::base::text;
-use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::{Key, KeyspaceId, NodeId, Token};
 use crate::model::{Limits, Observation, Snapshot, Table, Tuning};
@@ -39,6 +40,7 @@ use crate::topology::{Node, Topology};
 use driver::{Driver, INBOX, Incoming, Met, hazards};
 use readers::Readers;
 
+pub use observer::Observer;
 pub use readers::Reader;
 pub use sampler::{Duty, Sampled, Sampling};
 pub use scanner::ScanReport;
@@ -54,6 +56,14 @@ pub struct Options {
     /// Follow changes, or only take the inventory once.
     pub follow: bool,
     pub inventory: Inventory,
+}
+
+impl Options {
+    /// To follow all locks that the recogniser knows, within the usual limits.
+    pub fn following(recogniser: Recogniser, pace: Pace) -> Options {
+        let (recogniser, limits) = (Arc::new(recogniser), Limits::default());
+        Options { recogniser, pace, limits, follow: true, inventory: Inventory::Walk }
+    }
 }
 
 /// How locks are found.
@@ -73,6 +83,8 @@ pub struct Engine {
     drivers: BTreeMap<NodeId, Driver>,
     /// The node that was listened to last: the next one has its turn first.
     heard: NodeId,
+    /// What whoever writes beside the sources reports.
+    writes: (mpsc::Sender<Observation>, mpsc::Receiver<Observation>),
     readers: Readers,
     tick: tokio::time::Interval,
 }
@@ -86,6 +98,7 @@ impl Engine {
             table: Table::new(options.recogniser.clone(), options.limits),
             drivers: BTreeMap::new(),
             heard: NodeId::default(),
+            writes: mpsc::channel(INBOX),
             readers: Readers::new(options.limits.transitions),
             tick: tokio::time::interval(TICK),
             options,
@@ -143,6 +156,10 @@ impl Engine {
                 self.readers.publish(self.snapshot());
                 false
             }
+            Some(write) = self.writes.1.recv() => {
+                self.observe(write);
+                true
+            }
             (node, incoming) = said(&mut self.drivers, self.heard) => self.take(node, incoming),
             _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
             _ = self.tick.tick() => {
@@ -161,6 +178,10 @@ impl Engine {
         for _ in 0..=INBOX {
             let Some(incoming) = next else { break };
             news |= incoming.is_news();
+            // A write is reported before it is sent, so it comes before what it caused.
+            while let Ok(write) = self.writes.1.try_recv() {
+                self.table.apply(write);
+            }
             driver.take(incoming, &mut self.table);
             let (transitions, lost) = self.table.take_transitions();
             self.readers.tell(transitions, lost);
@@ -203,6 +224,11 @@ impl Engine {
         self.readers.add()
     }
 
+    /// For whoever writes beside the sources.
+    pub fn observer(&self) -> Observer {
+        Observer { clock: self.clock, out: self.writes.0.clone() }
+    }
+
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -224,12 +250,6 @@ impl Engine {
 
     pub fn node(&self, id: NodeId) -> Option<&NodeStatus> {
         Some(&self.drivers.get(&id)?.status)
-    }
-
-    /// From when on each change of the lock was told, without a gap; `None` where changes go unseen.
-    pub fn watched_since(&self, space: KeyspaceId, key: &Key) -> Option<Time> {
-        let lock = self.table.lock_named(space, key.as_bytes())?;
-        self.node(lock.node)?.watched_since
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -260,7 +280,7 @@ impl Engine {
         if let Some(view) = view
             && let Some(driver) = self.drivers.get(&view.node)
         {
-            driver.inspect(Subject::of(&view, driver.status.db, &driver.status.facts, now));
+            driver.inspect(Subject::new(&view, driver.status.db, &driver.status.facts, now));
         }
     }
 

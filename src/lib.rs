@@ -53,7 +53,6 @@ pub mod app;
 pub mod base;
 pub mod commands;
 pub mod console;
-#[cfg(unix)]
 pub mod demo;
 pub mod dialects;
 pub mod engine;

@@ -1,8 +1,8 @@
-//! The inventory: walks the keyspace with SCAN and looks at every key that may be a lock.
+//! The inventory: walks the keyspace with SCAN and reads every key that may be a lock.
 //!
-//! The keyspace is walked once, however many patterns there are: a single pattern is left to the server, several are
-//! matched here. Looks overlap with the next SCAN call. A [`Pass`] remembers what was looked at, so that a walk cut short
-//! by a lost connection goes on where its looks were. Pauses and the size of calls come from [`pace`](crate::sources::pace).
+//! One walk serves all patterns: the server matches a single pattern, we match several. Reads overlap with the next SCAN
+//! call. A [`Pass`] remembers which keys were read, so that after a lost connection the walk continues from there. Pauses
+//! and the size of calls come from [`pace`](crate::sources::pace).
 
 mod limit;
 mod range;
@@ -32,17 +32,17 @@ pub use limit::Shortfall;
 use limit::{Course, Limit};
 use range::Range;
 
-/// Keys looked at in one pipeline. A polite walk keeps it small: its commands run back to back on the server.
-const LOOK_FAST: usize = 512;
-const LOOK_POLITE: usize = 16;
+/// Keys read in one pipeline. A polite walk keeps it small: the server runs its commands back to back.
+const READ_FAST: usize = 512;
+const READ_POLITE: usize = 16;
 /// Fewer keys than this are not worth a second walker.
 const SPLIT_FROM: u64 = 100_000;
-/// Names that wait for a look, in pages.
+/// Pages of names that wait to be read.
 const NAMES_WAITING: usize = 64;
-/// How long names are gathered for one look: a look at a few of them costs the server nearly as much as one at many.
+/// How long names are gathered for one read: reading a few keys costs the server nearly as much as reading many.
 const GATHER: Duration = Duration::from_millis(50);
-/// How often a key is looked at that changes each time.
-const LOOKS: usize = 4;
+/// How often we read a key that changes each time.
+const READS: usize = 4;
 
 /// One walk of a node's keyspace, as far as it has come.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Pass {
     unseen: Mutex<Unseen>,
 }
 
-/// Keys that could not be looked at: how many, and why the first could not.
+/// Keys that could not be read: how many, and the reason for the first.
 #[derive(Debug, Default)]
 struct Unseen {
     keys: u64,
@@ -64,17 +64,17 @@ struct Unseen {
 /// How far a walk has come.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Keys walked over, as far as COUNT tells.
+    /// Keys walked over, by the sum of COUNT.
     pub walked: AtomicU64,
-    /// Keys whose name made them worth a look.
+    /// Keys whose name may be a lock's.
     pub matched: AtomicU64,
     /// SCAN calls made.
     pub calls: AtomicU64,
     /// COUNT of the last call.
     pub count: AtomicU64,
-    /// Keys that were there but could not be read.
+    /// Keys that exist but could not be read.
     pub unread: AtomicU64,
-    /// Those of them that the server refused.
+    /// Those of them where the server refused it.
     pub denied: AtomicU64,
 }
 
@@ -98,7 +98,7 @@ pub struct Walk<'a, M> {
     pub recogniser: &'a Recogniser,
     pub budget: &'a Budget,
     pub clock: Clock,
-    /// The server numbers its cursors in the way that lets a walk be split.
+    /// The server's cursors allow a walk to be split.
     pub splittable: bool,
     /// Where what was seen goes, a page at a time.
     pub out: mpsc::Sender<M>,
@@ -110,12 +110,12 @@ impl Pass {
         Pass { started, ranges: Vec::new(), progress, limit: Limit::default(), unseen: Mutex::default() }
     }
 
-    /// Everything was walked over and looked at, or given up.
+    /// The whole keyspace was walked and read, or given up.
     pub fn is_done(&self) -> bool {
         !self.ranges.is_empty() && self.ranges.iter().all(Range::is_done)
     }
 
-    /// Keys walked over whose names were looked at: what a new connection does not start again.
+    /// Keys walked over and read: a new connection does not repeat them.
     pub fn settled(&self) -> u64 {
         self.ranges.iter().map(Range::settled).sum()
     }
@@ -142,7 +142,7 @@ impl Pass {
         unseen.keys += keys as u64;
     }
 
-    /// Walks on to the end. After an error the same pass can be walked on with a new connection.
+    /// Continues to the end. After an error, call it again with a new connection.
     pub async fn walk(&mut self, walk: &Walk<'_, impl From<Vec<Observation>>>) -> RedisResult<()> {
         let looker = walk.node.connect().await?;
         if self.ranges.is_empty() {
@@ -161,11 +161,11 @@ impl Pass {
         });
         let walkers: Vec<_> = walkers.collect();
         drop(names);
-        try_join(try_join_all(walkers), pass.look_at_names(walk, looker, waiting)).await?;
+        try_join(try_join_all(walkers), pass.read_names(walk, looker, waiting)).await?;
         Ok(())
     }
 
-    /// Looks at these keys instead of walking the keyspace.
+    /// Reads these keys instead of walking the keyspace.
     pub async fn visit(&mut self, walk: &Walk<'_, impl From<Vec<Observation>>>, keys: &[Key]) -> RedisResult<()> {
         let conn = walk.node.connect().await?;
         let (names, waiting) = mpsc::channel(1);
@@ -176,10 +176,10 @@ impl Pass {
         self.ranges[0].stop();
         let _ = names.try_send(Page { range: 0, names: keys });
         drop(names);
-        self.look_at_names(walk, conn, waiting).await
+        self.read_names(walk, conn, waiting).await
     }
 
-    /// The names under the patterns alone, without a look at the keys, until `take` has had enough.
+    /// Only the names that match the patterns, without reading the keys, until `take` breaks.
     pub async fn names(
         &mut self,
         walk: &Walk<'_, impl From<Vec<Observation>>>,
@@ -195,7 +195,7 @@ impl Pass {
                 }
                 range.settle();
             }
-            // A walker that can't hand on its names ends.
+            // A closed channel ends the walker.
             pages.close();
             Ok(())
         };
@@ -258,7 +258,7 @@ impl Pass {
                 range.hand_on();
             }
             range.move_to(cursor, count as u64, matched as u64);
-            // Waits when the looks are behind: names in memory stay bounded.
+            // Waits while reading is behind, so that the names in memory stay bounded.
             if matched > 0 && names.send(Page { range: index, names: names_here }).await.is_err() {
                 return Ok(());
             }
@@ -286,13 +286,13 @@ impl Pass {
         names
     }
 
-    async fn look_at_names(
+    async fn read_names(
         &self,
         walk: &Walk<'_, impl From<Vec<Observation>>>,
         mut conn: ServerConnection,
         mut waiting: mpsc::Receiver<Page>,
     ) -> RedisResult<()> {
-        let most = if walk.budget.pace() == Pace::Fast { LOOK_FAST } else { LOOK_POLITE };
+        let most = if walk.budget.pace() == Pace::Fast { READ_FAST } else { READ_POLITE };
         let mut pages = Vec::new();
         while let Some(Page { range, mut names }) = waiting.recv().await {
             pages.clear();
@@ -310,7 +310,7 @@ impl Pass {
                     return Ok(());
                 }
             }
-            // Only now: names that were read and not looked at are read again by the next connection.
+            // Settle only now: the next connection must scan again what was not read.
             pages.iter().for_each(|range| self.ranges[*range].settle());
         }
         Ok(())
@@ -325,7 +325,7 @@ impl Pass {
         let mut observations = Vec::with_capacity(names.len());
         let mut wanted: Vec<Wanted> =
             names.iter().map(|name| Wanted { key: name, hint: walk.recogniser.field_hint(name) }).collect();
-        for _ in 0..LOOKS {
+        for _ in 0..READS {
             let _turn = walk.budget.turn().await;
             let asked = walk.clock.now();
             let seen = look(conn, &wanted).await?;
@@ -334,7 +334,7 @@ impl Pass {
             for (want, seen) in wanted.iter().zip(seen) {
                 match seen {
                     Some(Seen::Absent) => {}
-                    // It changed while we looked.
+                    // It changed while we read it.
                     None => again.push(*want),
                     Some(seen) => {
                         if let Some(why) = unread(&seen) {
@@ -367,7 +367,7 @@ fn read(node: NodeId, name: &[u8], asked: Time, answered: Time, seen: Seen) -> O
     Observation::Read { node, key: Key::from(name), asked, answered, seen, source: Source::Scan }
 }
 
-/// What SCAN has cost the server so far: calls and microseconds. `None` where it may not be asked.
+/// What SCAN has cost the server so far: calls and microseconds. `None` where we may not ask.
 async fn scan_figures(conn: &mut ServerConnection) -> RedisResult<Option<(u64, u64)>> {
     let stats: String = match cmd("INFO").arg("commandstats").query_async(conn).await {
         Ok(stats) => stats,
@@ -375,6 +375,6 @@ async fn scan_figures(conn: &mut ServerConnection) -> RedisResult<Option<(u64, u
         Err(error) => return Err(error),
     };
     let info = InfoText::parse(&stats);
-    let figure = |part| info.part("cmdstat_scan", part).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let figure = |part| info.part_number("cmdstat_scan", part).unwrap_or(0);
     Ok(Some((figure("calls"), figure("usec"))))
 }

@@ -1,7 +1,7 @@
-//! Facts about one node: what it is, how it is set up, and what of that can hurt locks.
+//! Facts about one node: what it is, how it is configured, and which of that can hurt locks.
 //!
-//! Every fact is asked for on its own terms: a command that is not permitted leaves its facts unknown and says why; it
-//! never fails the rest. Only a lost connection does. What to make of the facts is judged elsewhere (`doctor`).
+//! A command that is not permitted leaves only its own facts unknown, with the reason. Only a lost connection fails the
+//! whole. `health` judges what the facts mean.
 
 pub mod channels;
 pub mod client_list;
@@ -29,6 +29,8 @@ pub use role::{Mode, Replica, Role, Upstream};
 pub use settings::{BufferLimit, Settings};
 pub use version::{Flavor, Product, Version};
 
+use crate::base::server_text::ServerText;
+
 /// What one node told about itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ServerFacts {
@@ -36,7 +38,7 @@ pub struct ServerFacts {
     pub readiness: Fact<Readiness>,
     pub mode: Fact<Mode>,
     pub role: Fact<Role>,
-    pub run_id: Fact<String>,
+    pub run_id: Fact<ServerText>,
     pub uptime: Fact<Duration>,
     pub memory: Fact<Memory>,
     pub persistence: Fact<Persistence>,
@@ -46,22 +48,22 @@ pub struct ServerFacts {
     pub settings: Settings,
     pub clock: Fact<ClockOffset>,
     /// The ACL user we are.
-    pub user: Fact<String>,
+    pub user: Fact<ServerText>,
 }
 
 /// Whether the server serves at all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Readiness {
     Ready,
-    /// Reading its data from disk, for about so much longer.
+    /// Reading its data from disk; `left` is the server's estimate.
     Loading {
         left: Option<Duration>,
     },
-    /// A script or function runs and keeps everybody else waiting.
+    /// A script or function runs, and all other clients wait.
     Busy,
 }
 
-/// Whether an error code says that the server serves nobody for the moment: the same question is answered later.
+/// Whether an error code is temporary: the server serves nobody now, and the same command works later.
 pub fn is_passing(code: &str) -> bool {
     matches!(code, "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN")
 }
@@ -72,7 +74,7 @@ pub struct Memory {
     pub used: u64,
     /// Zero: no limit.
     pub max: u64,
-    pub policy: String,
+    pub policy: ServerText,
     /// Keys evicted since the server started.
     pub evicted: Option<u64>,
 }
@@ -90,15 +92,15 @@ pub struct Persistence {
     pub unsaved_changes: Option<u64>,
 }
 
-/// Connections, and how many there may be.
+/// Connections, and the limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Clients {
     pub connected: u64,
     pub max: Option<u64>,
 }
 
-/// Asks a node for all of it, in one round trip and a few more for the clock. `db` is the database whose keys are
-/// counted. An error means that the connection is lost, or was never let in.
+/// Asks a node for all facts: one round trip, and a few more for the clock. `db` is the database whose keys are counted.
+/// An error means that the connection is lost, or that the login failed.
 pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerFacts> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").cmd("ACL").arg("WHOAMI");
@@ -109,14 +111,14 @@ pub async fn ask(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<ServerF
     let mut answers = answers.into_iter();
     let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Nil));
     let info = next();
-    // Without a login nothing can be known at all.
+    // Without a login nothing can be known.
     let info = match info {
         Err(error) if error.code() == Some("NOAUTH") => return Err(error),
         info => info,
     };
     let busy = matches!(&info, Err(error) if error.code() == Some("BUSY"));
     let info = Fact::answered(info.and_then(read::<String>), "INFO");
-    let user = Fact::answered(next().and_then(read::<String>), "ACL WHOAMI");
+    let user = Fact::answered(next().and_then(read::<String>), "ACL WHOAMI").map(ServerText::from);
     let settings = Settings::from_answers(Settings::NAMES.map(|name| setting(name, next())));
     let clock = match clock::measure(conn).await {
         Err(error) if error.is_io_error() => return Err(error),
@@ -153,7 +155,7 @@ impl ServerFacts {
     pub fn read(
         info: &Fact<String>,
         db: i64,
-        user: Fact<String>,
+        user: Fact<ServerText>,
         settings: Settings,
         clock: Fact<ClockOffset>,
     ) -> ServerFacts {
@@ -163,7 +165,7 @@ impl ServerFacts {
             readiness: field(&info, "loading", readiness),
             mode: field(&info, "redis_mode", Mode::from_info),
             role: field(&info, "role", Role::from_info),
-            run_id: field(&info, "run_id", |info| info.text("run_id").map(String::from)),
+            run_id: field(&info, "run_id", |info| info.text("run_id")),
             uptime: field(&info, "uptime_in_seconds", |info| info.number("uptime_in_seconds").map(Duration::from_secs)),
             memory: field(&info, "maxmemory_policy", memory),
             persistence: field(&info, "aof_enabled", persistence),
@@ -190,15 +192,15 @@ fn readiness(info: &InfoText<'_>) -> Option<Readiness> {
         return Some(Readiness::Loading { left: info.number("loading_eta_seconds").map(Duration::from_secs) });
     }
     // A sentinel has no section Persistence and nothing to load.
-    let told = info.flag("loading").is_some() || Mode::from_info(info) == Some(Mode::Sentinel);
-    told.then_some(Readiness::Ready)
+    let is_known = info.flag("loading").is_some() || Mode::from_info(info) == Some(Mode::Sentinel);
+    is_known.then_some(Readiness::Ready)
 }
 
 fn memory(info: &InfoText<'_>) -> Option<Memory> {
     Some(Memory {
         used: info.number("used_memory")?,
         max: info.number("maxmemory")?,
-        policy: crate::base::text::visible(info.text("maxmemory_policy")?.as_bytes()),
+        policy: info.text("maxmemory_policy")?,
         evicted: info.number("evicted_keys"),
     })
 }
@@ -206,8 +208,8 @@ fn memory(info: &InfoText<'_>) -> Option<Memory> {
 fn persistence(info: &InfoText<'_>) -> Option<Persistence> {
     Some(Persistence {
         aof: info.flag("aof_enabled")?,
-        aof_ok: info.text("aof_last_write_status").map(|status| status == "ok"),
-        rdb_ok: info.text("rdb_last_bgsave_status").map(|status| status == "ok"),
+        aof_ok: info.word("aof_last_write_status").map(|status| status == "ok"),
+        rdb_ok: info.word("rdb_last_bgsave_status").map(|status| status == "ok"),
         rdb_at_s: info.number("rdb_last_save_time"),
         unsaved_changes: info.number("rdb_changes_since_last_save"),
     })

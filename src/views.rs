@@ -45,7 +45,7 @@ struct Areas {
 
 /// Plain sums: this is asked several times for each key, and a constraint solver takes longer than all the rest.
 fn areas(app: &App, area: Rect) -> Areas {
-    let evidence = match app.screen {
+    let evidence = match app.page.screen {
         _ if !app.in_list() => 0,
         Screen::Contention => contention::below(area.height),
         _ => EVIDENCE,
@@ -68,7 +68,7 @@ fn areas(app: &App, area: Rect) -> Areas {
 /// How many locks the list has room for, or lines the opened one.
 pub fn list_rows(app: &App) -> usize {
     let body = areas(app, whole(app)).body;
-    if app.opened.is_some() {
+    if app.page.opened.is_some() {
         return detail::page(app, body);
     }
     usize::from(body.height.saturating_sub(1))
@@ -77,7 +77,7 @@ pub fn list_rows(app: &App) -> usize {
 /// How far the screen can be scrolled.
 pub fn scroll_most(app: &App) -> usize {
     let body = areas(app, whole(app)).body;
-    match (&app.opened, app.screen) {
+    match (&app.page.opened, app.page.screen) {
         (Some(_), _) => detail::scroll_most(app, body),
         (None, Screen::Locks | Screen::Contention) => 0,
         (None, Screen::Events) => events::scroll_most(app, body),
@@ -92,7 +92,7 @@ pub fn help_most(app: &App) -> usize {
 }
 
 fn whole(app: &App) -> Rect {
-    Rect::new(0, 0, app.size.0, app.size.1)
+    Rect::new(0, 0, app.display.size.0, app.display.size.1)
 }
 
 /// Draws the whole screen. Says where the cursor belongs, if anywhere.
@@ -104,7 +104,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
     }
     let areas = areas(app, area);
     header::draw(frame, app, areas.header, areas.tabs);
-    match (&app.opened, app.screen) {
+    match (&app.page.opened, app.page.screen) {
         (Some(_), _) => detail::draw(frame, app, areas.body),
         (None, Screen::Locks) => {
             locks::draw(frame, app, areas.body);

@@ -6,7 +6,6 @@ mod common;
 use std::io::Write;
 use std::net::TcpListener;
 
-use common::server::LOADS_SLOWLY;
 use common::{Server, lockscope, process, wait_until};
 
 const SECRET: &str = "s3cr3t-w0rd";
@@ -104,7 +103,7 @@ fn tls_where_there_is_none_and_none_where_there_is() {
 
 #[test]
 fn a_server_that_is_loading() {
-    let mut server = Server::with(LOADS_SLOWLY);
+    let Some(mut server) = Server::loading_slowly() else { return };
     server.cli(&["EVAL", "for n = 1, 20000 do redis.call('SET', 'other:' .. n, 'x') end", "0"]);
     server.cli(&["SAVE"]);
     server.restart();
@@ -212,7 +211,7 @@ fn a_wrong_config_names_the_line_and_the_nearest_key() {
 
 #[test]
 fn a_server_lost_meanwhile_is_told_at_the_end() {
-    let mut server = Server::with(&["--notify-keyspace-events", common::feed::EVENTS]);
+    let mut server = Server::notifying(&[]);
     server.cli(&["SET", "lock:a", "t", "PX", "600000"]);
     let url = server.url();
     let followers = |server: &Server| {

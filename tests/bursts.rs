@@ -60,7 +60,7 @@ async fn it_ends_when_its_time_is_up() {
     let began = Instant::now();
     let bounds = Bounds { time: Duration::from_millis(300), ..Bounds::default() };
     let burst = run(&node(&server.url()).await, bounds).await.unwrap();
-    assert_eq!((burst.cut, burst.told), (None, true));
+    assert_eq!((burst.cut, burst.judged), (None, true));
     assert!(burst.looked >= bounds.time && burst.looked <= began.elapsed(), "{:?}", burst.looked);
     no_monitor_is_left(&server);
 }
@@ -187,7 +187,8 @@ async fn a_socket_file_and_tls_will_do() {
     let burst = during(&server, &node(&server.url()).await, two_attempts).await;
     assert_eq!(counts(&burst, "lock:a"), (2, 1, 0));
     let seen = &burst.locks[&Key::from("lock:a")];
-    assert!(seen.contenders.iter().all(|one| one.address.is_none()), "clients of a socket file share their address");
+    let nameless = seen.contenders.iter().filter(|one| one.address.is_none()).count();
+    assert!(nameless > 0 && nameless == seen.contenders.len(), "clients of a socket file share their address");
 
     let Some(server) = Server::with_tls(&["--notify-keyspace-events", "KEA"]) else { return };
     let server = Arc::new(server);
@@ -269,7 +270,7 @@ async fn a_server_that_is_full_or_stuck_is_tried_again() {
 async fn without_notifications_attempts_are_seen_and_outcomes_are_not_invented() {
     let server = Arc::new(Server::start());
     let burst = during(&server, &node(&server.url()).await, two_attempts).await;
-    assert!(!burst.told);
+    assert!(!burst.judged);
     assert_eq!(counts(&burst, "lock:a"), (2, 0, 2));
 }
 

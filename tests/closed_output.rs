@@ -179,6 +179,19 @@ fn a_release_and_its_undo_mind_no_reader_either() {
 }
 
 #[test]
+fn a_release_that_can_not_be_told_on_stdout_is_told_on_stderr() {
+    let server = server();
+    let url = server.url();
+    for way in [&["lock:a", "--holder", "t"][..], &["lock:a", "--holder", "t", "--json"], &["--filter", "key:lock:a"]] {
+        server.cli(&["SET", "lock:a", "t", "PX", "600000"]);
+        let ended = run(&[&["-u", &url, "release", "--yes"], way].concat(), Sink::Full, Sink::Read);
+        assert_eq!(ended.status.code(), Some(3), "{way:?}: {}", ended.err);
+        assert!(ended.err.contains("freed lock:a; 'lockscope undo "), "{way:?}: {}", ended.err);
+        assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
+    }
+}
+
+#[test]
 fn a_duration_that_no_clock_can_hold_is_refused() {
     let server = server();
     let url = server.url();

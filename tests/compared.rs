@@ -258,7 +258,7 @@ async fn a_key_that_changed_its_type_is_told_as_what_it_became() {
             let expected = format!("the key is a {kind} now, not the {was} that you saw");
             let refused = acting.free(&lock, None).await;
             assert!(why(&refused).contains(&expected), "{name}: {refused:?}");
-            if let Ok(plan) = plan::extend(&lock, None, Duration::from_secs(100_000), acting.clock.now()) {
+            if let Some(plan) = acting.plan_extend(name, &lock, Duration::from_secs(100_000)) {
                 let refused = acting.perform(&plan).await;
                 assert!(why(&refused).contains(&expected), "{name}: {refused:?}");
             }

@@ -90,7 +90,7 @@ fn makes_sense(story: &[Transition], feed: Feed) {
         let mut held = false;
         for (index, change) in story.iter().enumerate() {
             let fits = match change.change {
-                Change::Found | Change::Acquired => !held,
+                Change::Found | Change::Acquired | Change::PutBack => !held,
                 Change::Renewed | Change::Taken => held,
                 // Each end has its event: that one went by unseen is not true.
                 Change::Ended(Ending::Unseen) => held && feed != Feed::Notifications,

@@ -21,6 +21,7 @@ use lockscope::dialects::Recogniser;
 use lockscope::engine::{Engine, Inventory, Options};
 use lockscope::model::Limits;
 use lockscope::settings::Settings;
+use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
@@ -32,7 +33,6 @@ use redis::IntoConnectionInfo;
 use tokio::sync::mpsc;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
 
 /// A screen that the test looks at while the console draws on it.
 #[derive(Clone)]
@@ -168,10 +168,11 @@ impl Console {
         let limits = Limits::default();
         let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
         let engine = Engine::start(&topology, options).await.unwrap();
-        let hands = lockscope::console::operator::Operator::new(settings, &topology, server, Some(place));
-        let environment = settings.environment.map_or("dev", |environment| environment.name());
+        let observer = engine.observer();
+        let hands = lockscope::console::operator::Operator::new(settings, &topology, observer, server, Some(place));
+        let environment = settings.environment.unwrap_or(Environment::Dev);
         let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
-        let app = App::new(title, Keys::default(), Theme::default(), None);
+        let app = App::new(title, Keys::default(), Theme::default());
         Console { app, engine, hands, glass: Glass::new(80, 24), frames: Rc::default() }
     }
 
@@ -213,7 +214,7 @@ fn above(screen: &str, first: &str, second: &str) -> bool {
 
 #[tokio::test]
 async fn an_operator_finds_filters_and_opens_a_lock() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:fine", "worker-1", "PX", "600000"]);
     server.cli(&["SET", "lock:forever", "worker-2"]);
     with_console(&server.url(), async |operator| {
@@ -254,7 +255,7 @@ async fn an_operator_finds_filters_and_opens_a_lock() {
 
 #[tokio::test]
 async fn a_server_that_comes_back_is_shown_as_it_is_then() {
-    let mut server = Server::with(&EVENTS);
+    let mut server = Server::notifying(&[]);
     let url = server.url();
     server.cli(&["SET", "lock:before", "worker-1", "PX", "600000"]);
     let server = RefCell::new(&mut server);
@@ -298,7 +299,7 @@ async fn a_server_without_notifications_is_watched_all_the_same() {
 
 #[tokio::test]
 async fn a_frame_is_drawn_only_for_something_new() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:a", "worker-1", "PX", "600000"]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("the lock", |screen| screen.contains("1 lock") && screen.contains("live")).await;
@@ -318,7 +319,7 @@ async fn a_frame_is_drawn_only_for_something_new() {
 
 #[tokio::test]
 async fn nothing_is_composed_while_nothing_happens_but_ages_go_on() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     with_console(&server.url(), async |operator| {
         let age =
             |screen: &str| screen.split("scan ").nth(1).and_then(|rest| rest.split(" ago").next().map(String::from));
@@ -341,7 +342,7 @@ fn exists(server: &Server, key: &str) -> bool {
 
 #[tokio::test]
 async fn a_lock_is_freed_after_a_question_and_put_back() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
@@ -376,8 +377,87 @@ async fn a_lock_is_freed_after_a_question_and_put_back() {
 }
 
 #[tokio::test]
-async fn what_others_held_since_it_was_freed_is_not_put_back() {
+async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
     let server = Server::with(&EVENTS);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("a live stream", |screen| screen.contains("live")).await;
+        server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
+        operator.wait_for("the lock", |screen| screen.contains("lock:order")).await;
+        operator.press(KeyCode::Char('W'));
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
+        operator.write("y its host is down");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("who freed it, and why", |screen| screen.contains("because its host is")).await;
+        assert!(row(&screen, "FREE", "lock:order") && screen.contains("forced"), "{screen}");
+        operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the event", |screen| screen.contains("forced    lock:order")).await;
+        assert!(!screen.contains("released"), "{screen}");
+        operator.press(KeyCode::Char('1'));
+        operator.press(KeyCode::Char('u'));
+        operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("who put it back", |screen| screen.contains("put back")).await;
+        assert!(row(&screen, "HELD", "lock:order"), "{screen}");
+        operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the event", |screen| screen.contains("put back  lock:order")).await;
+        assert_eq!(screen.matches("acquired").count(), 1, "{screen}");
+        // What others do to it afterwards is theirs.
+        server.cli(&["DEL", "lock:order"]);
+        operator.wait_for("a release", |screen| screen.contains("released  lock:order")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
+    let server = Server::with(&EVENTS);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("a live stream", |screen| screen.contains("live")).await;
+        server.cli(&["SET", "lock:order", "worker-1", "PX", "30000"]);
+        operator.wait_for("the lock", |screen| screen.contains("lock:order")).await;
+        operator.press(KeyCode::Char('W'));
+        let (done, renewals) = (std::cell::Cell::new(false), std::cell::Cell::new(0));
+        let renewing = async {
+            while !done.get() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                server.cli(&["PEXPIRE", "lock:order", "30000"]);
+                renewals.set(renewals.get() + 1);
+            }
+        };
+        let extending = async {
+            for seconds in [61, 62, 63, 64] {
+                operator.write(&format!(":extend {seconds}s"));
+                operator.press(KeyCode::Enter);
+                operator
+                    .wait_for("the question", |screen| screen.contains(&format!("PEXPIRE lock:order {seconds}000")))
+                    .await;
+                operator.write("y");
+                operator.press(KeyCode::Enter);
+                let done = format!("extended to 1m0{}s", seconds - 60);
+                operator.wait_for("it is told who did it", |screen| screen.contains(&done)).await;
+            }
+            while renewals.get() < 6 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            operator.wait_for("a healthy lock", |screen| row(screen, "HELD", "lock:order")).await;
+            done.set(true);
+        };
+        futures_util::future::join(renewing, extending).await;
+        operator.press(KeyCode::Enter);
+        let renewed = format!("{} seen", renewals.get());
+        operator.wait_for("the renewals of the holder alone", |screen| screen.contains(&renewed)).await;
+        operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the events", |screen| screen.contains("renewed   lock:order")).await;
+        assert_eq!(screen.matches("renewed   lock:order").count(), renewals.get(), "{screen}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_others_held_since_it_was_freed_is_not_put_back() {
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:order", "dead"]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
@@ -414,7 +494,7 @@ async fn what_others_held_since_it_was_freed_is_not_put_back() {
 
 #[tokio::test]
 async fn what_was_freed_before_the_console_began_is_put_back_with_a_word_of_doubt() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let settings = common::acting::settings(&server.url(), |_| {});
     let place = common::process::scratch("records-before");
     let mut acting = common::acting::Acting::on(&server).await;
@@ -446,7 +526,7 @@ async fn what_was_freed_before_the_console_began_is_put_back_with_a_word_of_doub
 
 #[tokio::test]
 async fn what_changed_hands_under_the_question_is_refused() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
     let settings = common::acting::settings(&server.url(), |_| {});
     let place = common::process::scratch("records");
@@ -470,7 +550,7 @@ async fn what_changed_hands_under_the_question_is_refused() {
 
 #[tokio::test]
 async fn on_production_the_name_has_to_be_typed() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
     server.cli(&["SET", "lock:forever", "worker-2"]);
     let settings = common::acting::settings(&server.url(), |global| {
@@ -499,7 +579,7 @@ async fn on_production_the_name_has_to_be_typed() {
 
 #[tokio::test]
 async fn a_lock_without_an_end_is_offered_one_before_it_is_freed() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:forever", "worker-2"]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("the lock", |screen| screen.contains("lock:forever") && screen.contains("live")).await;
@@ -521,7 +601,7 @@ async fn a_lock_without_an_end_is_offered_one_before_it_is_freed() {
 
 #[tokio::test]
 async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     for number in 0..5 {
         server.cli(&["SET", &format!("lock:{number}"), &format!("worker-{number}"), "PX", "600000"]);
     }
@@ -556,7 +636,7 @@ async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
 
 #[tokio::test]
 async fn a_table_too_large_for_one_frame_is_ordered_all_the_same() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let mut pipe = redis::pipe();
     for n in 0..12_000 {
         pipe.cmd("SET").arg(format!("lock:{n:05}")).arg(format!("worker-{n}")).arg("PX").arg(600_000 + n).ignore();
@@ -591,7 +671,7 @@ async fn a_table_too_large_for_one_frame_is_ordered_all_the_same() {
 
 #[tokio::test]
 async fn keys_that_can_not_be_read_end_the_console_with_the_reason() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let mut console = Console::open(&server.url()).await;
     let broken = futures_util::stream::iter([Err(io::Error::other("the keyboard is gone"))]);
     let ended = console.run(broken).await;
@@ -602,7 +682,7 @@ async fn keys_that_can_not_be_read_end_the_console_with_the_reason() {
 
 #[tokio::test]
 async fn the_console_can_be_woken_by_every_key() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let mut console = Console::open(&server.url()).await;
     let mut keys = ["j", "k", "s", "q"]
         .map(|key| Input::Key(KeyEvent::new(key.parse().map(KeyCode::Char).unwrap(), KeyModifiers::NONE)))
@@ -620,7 +700,7 @@ async fn the_console_can_be_woken_by_every_key() {
 
 #[tokio::test]
 async fn a_test_lock_is_told_from_others_and_is_gone_with_the_console() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:theirs", "worker-7", "PX", "600000"]);
     let settings = common::acting::settings(&server.url(), |global| global.write = true);
     with_settings(&server.url(), settings, common::process::scratch("lab-records"), async |operator| {
@@ -643,7 +723,7 @@ async fn a_test_lock_is_told_from_others_and_is_gone_with_the_console() {
 
 #[tokio::test]
 async fn many_long_values_are_compared_whole() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let value = |last: u8| [&vec![b'x'; 2_000][..], &[last]].concat();
     for key in ["lock:one", "lock:two"] {
         server.cli(&[b"SET", key.as_bytes(), &value(b'a'), b"PX", b"600000"]);
@@ -669,7 +749,7 @@ async fn many_long_values_are_compared_whole() {
 
 #[tokio::test]
 async fn a_number_that_may_count_is_named_and_one_that_counts_gets_a_permit() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:import", "3"]);
     let settings = common::acting::settings(&server.url(), |_| {});
     with_settings(&server.url(), settings, common::process::scratch("records"), async |operator| {

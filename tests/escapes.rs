@@ -7,10 +7,13 @@ mod escapes;
 #[path = "common/terminal.rs"]
 mod terminal;
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Desk, Server, binary, lockscope_at, process};
 use escapes::{BYTES, Liar, Lie, TEXT};
+use tempfile::TempDir;
 use terminal::Terminal;
 
 /// Locks of all shapes with escapes in each of their parts, and what belongs to them.
@@ -120,62 +123,88 @@ fn unfit(bytes: &[u8]) -> Option<String> {
     text.chars().find(|c| (c.is_control() && *c != '\n') || turns(*c)).map(|c| format!("{c:?}"))
 }
 
-#[track_caller]
-fn reads_clean(url: &str, home: &std::path::Path, arguments: &[String], context: &dyn std::fmt::Debug) {
-    let output = lockscope_at(home)
-        .args(["-u", url, "--dialect", "plain=lock:[tf]*"])
-        .args(arguments)
-        .output()
-        .expect("lockscope runs");
-    for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
-        if let Some(why) = unfit(bytes) {
-            panic!("{arguments:?} with {context:?}: {why} on {stream}: {:?}", String::from_utf8_lossy(bytes));
-        }
-    }
-    assert!(output.status.code().is_some_and(|code| code < 4), "{arguments:?} with {context:?}: {:?}", output);
+/// A server with a liar before it, and a home for those who talk to it.
+struct Stage {
+    liar: Liar,
+    home: TempDir,
+    _server: Server,
 }
 
-/// Runs the commands of this part, with every lie about every command that each of them sends.
-fn lied_to(part: usize, of: usize) {
-    let server = planted();
-    let liar = Liar::before(server.port());
-    let home = process::temporary_directory();
-    for (index, arguments) in commands().iter().enumerate().filter(|(index, _)| index % of == part) {
-        liar.tell(Lie::None);
+impl Stage {
+    fn new() -> Stage {
+        let server = planted();
+        Stage { liar: Liar::before(server.port()), home: process::temporary_directory(), _server: server }
+    }
+
+    /// Runs a command while the server lies, and reads what it says.
+    fn run(&self, arguments: &[String], lie: &Lie) {
         if arguments[0] == "undo" {
             let holder = lockscope::base::text::visible(TEXT.as_bytes());
             let release = ["release", "lock:fine", "--holder", &holder, "--yes"].map(String::from);
-            reads_clean(&liar.url(), home.path(), &release, &"the truth");
+            self.liar.tell(Lie::None);
+            self.reads_clean(&release, &Lie::None);
         }
-        reads_clean(&liar.url(), home.path(), arguments, &"the truth");
-        let heard = liar.heard();
-        assert!(!heard.is_empty() || arguments[0] == "audit", "{arguments:?}");
-        for (number, command) in heard.into_iter().filter(|heard| !GREETINGS.contains(&heard.as_str())).enumerate() {
-            let error = match (index + number) % 3 {
-                0 => format!("ERR {TEXT} said {TEXT}"),
-                1 => format!("NOPERM {TEXT} has no permissions to run the '{TEXT}' command"),
-                _ => format!("{TEXT} {TEXT}"),
-            };
-            // What a JSON document quotes of an error, the line for people quotes too.
-            let refused = (!arguments.contains(&"--json".into())).then(|| Lie::Refuse(command.clone(), error));
-            let tainted = TEXTS.contains(&command.as_str()).then(|| Lie::Taint(command.clone()));
-            for lie in refused.into_iter().chain(tainted) {
-                liar.tell(lie.clone());
-                reads_clean(&liar.url(), home.path(), arguments, &lie);
+        self.liar.tell(lie.clone());
+        self.reads_clean(arguments, lie);
+    }
+
+    fn reads_clean(&self, arguments: &[String], lie: &Lie) {
+        let output = lockscope_at(self.home.path())
+            .args(["-u", &self.liar.url(), "--dialect", "plain=lock:[tf]*"])
+            .args(arguments)
+            .output()
+            .expect("lockscope runs");
+        for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            if let Some(why) = unfit(bytes) {
+                panic!("{arguments:?} with {lie:?}: {why} on {stream}: {:?}", String::from_utf8_lossy(bytes));
             }
         }
+        assert!(output.status.code().is_some_and(|code| code < 4), "{arguments:?} with {lie:?}: {output:?}");
     }
+}
+
+/// Every lie about each of the commands that were heard from command number `index`.
+fn lies(index: usize, arguments: &[String], heard: BTreeSet<String>) -> Vec<Lie> {
+    let about = |(number, command): (usize, String)| {
+        let error = match (index + number) % 3 {
+            0 => format!("ERR {TEXT} said {TEXT}"),
+            1 => format!("NOPERM {TEXT} has no permissions to run the '{TEXT}' command"),
+            _ => format!("{TEXT} {TEXT}"),
+        };
+        // What a JSON document quotes of an error, the line for people quotes too.
+        let refused = (!arguments.contains(&"--json".into())).then(|| Lie::Refuse(command.clone(), error));
+        let tainted = TEXTS.contains(&command.as_str()).then_some(Lie::Taint(command));
+        refused.into_iter().chain(tainted)
+    };
+    let asked = heard.into_iter().filter(|heard| !GREETINGS.contains(&heard.as_str()));
+    asked.enumerate().flat_map(about).collect()
+}
+
+/// Does all jobs, each on whichever stage is free.
+fn spread<J: Send, R: Send>(stages: &[Stage], jobs: Vec<J>, work: impl Fn(&Stage, J) -> R + Sync) -> Vec<R> {
+    let jobs = Mutex::new(jobs.into_iter());
+    let next = || jobs.lock().expect("nobody fails with it").next();
+    let worker = |stage| std::iter::from_fn(next).map(|job| work(stage, job)).collect::<Vec<R>>();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = stages.iter().map(|stage| scope.spawn(|| worker(stage))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("all that it read was clean")).collect()
+    })
 }
 
 #[test]
 fn no_answer_of_a_server_drives_the_terminal() {
     // The commands wait more than they work.
-    const PARTS: usize = 8;
-    std::thread::scope(|scope| {
-        for part in 0..PARTS {
-            scope.spawn(move || lied_to(part, PARTS));
-        }
+    let stages: Vec<Stage> = (0..8).map(|_| Stage::new()).collect();
+    let commands = commands();
+    let jobs = spread(&stages, commands.iter().enumerate().collect(), |stage, (index, arguments)| {
+        stage.run(arguments, &Lie::None);
+        let heard = stage.liar.heard();
+        assert!(!heard.is_empty() || arguments[0] == "audit", "{arguments:?}");
+        lies(index, arguments, heard).into_iter().map(move |lie| (arguments, lie)).collect::<Vec<_>>()
     });
+    let jobs: Vec<_> = jobs.into_iter().flatten().collect();
+    assert!(jobs.len() > 300, "only {} lies", jobs.len());
+    spread(&stages, jobs, |stage, (arguments, lie)| stage.run(arguments, &lie));
     assert!(ESCAPED.load(Ordering::Relaxed) > 20, "what was planted is shown, escaped");
 }
 
@@ -258,9 +287,7 @@ fn wrong_arguments_and_files_are_told_harmlessly() {
 
 #[test]
 fn no_screen_lets_anything_through() {
-    let server = planted();
-    let liar = Liar::before(server.port());
-    for (lie, write) in [
+    let consoles = [
         (Lie::None, true),
         (Lie::Taint("INFO".into()), false),
         (Lie::Taint("CONFIG GET".into()), false),
@@ -268,60 +295,73 @@ fn no_screen_lets_anything_through() {
         (Lie::Refuse("PTTL".into(), format!("ERR {TEXT}")), false),
         (Lie::Refuse("EVALSHA".into(), format!("ERR {TEXT}")), true),
         (Lie::Refuse("INFO".into(), format!("ERR {TEXT}")), false),
-    ] {
-        liar.tell(lie.clone());
-        let url = liar.url();
-        let mut arguments = vec!["-u", &url, "--env", "dev", "--dialect", "plain=lock:[tf]*"];
-        arguments.extend(write.then_some("--write"));
-        let mut terminal = Terminal::start(binary().to_str().expect("text"), &arguments, &[]);
-        terminal.resize(140, 40);
-        terminal.wait_for("the console", |screen| screen.contains("lockscope") && screen.contains("locks"));
-        // Each key after the one before was seen to work: an escape and what follows it at once would be another key.
-        let opened = |screen: &str| !screen.contains("STATE▾");
-        terminal.press("235");
-        terminal.wait_for("the servers", |screen| screen.contains("eviction"));
-        terminal.press("6");
-        terminal.wait_for("the lab", |screen| screen.contains("test lock"));
-        terminal.press("1");
-        // Where types and TTLs are lies, no key reads as a lock.
-        let listed = !matches!(&lie, Lie::Taint(what) | Lie::Refuse(what, _) if what == "TYPE" || what == "PTTL");
-        if listed {
-            terminal.wait_for("the locks", |screen| screen.contains("1 of"));
-            terminal.press("\r");
-            terminal.wait_for("the opened lock", opened);
-            terminal.press("\x1b");
-            terminal.wait_for("the list", |screen| !opened(screen));
+    ];
+    std::thread::scope(|scope| {
+        for (lie, write) in &consoles {
+            scope.spawn(|| lets_nothing_through(lie, *write));
         }
-        terminal.press("?");
-        terminal.wait_for("the help", |screen| screen.contains("Keys;"));
+    });
+}
+
+/// Goes through the screens of a console on a server that lies so.
+fn lets_nothing_through(lie: &Lie, write: bool) {
+    let server = planted();
+    let liar = Liar::before(server.port());
+    liar.tell(lie.clone());
+    let url = liar.url();
+    let mut arguments = vec!["-u", &url, "--env", "dev", "--dialect", "plain=lock:[tf]*"];
+    arguments.extend(write.then_some("--write"));
+    let mut terminal = Terminal::start(binary().to_str().expect("text"), &arguments, &[]);
+    terminal.resize(140, 40);
+    terminal.wait_for("the console", |screen| screen.contains("lockscope") && screen.contains("locks"));
+    // Each key after the one before was seen to work: an escape and what follows it at once would be another key.
+    let opened = |screen: &str| !screen.contains("STATE▾");
+    terminal.press("235");
+    terminal.wait_for("the servers", |screen| screen.contains("eviction"));
+    terminal.press("6");
+    terminal.wait_for("the lab", |screen| screen.contains("test lock"));
+    terminal.press("1");
+    // Where types and TTLs are lies, no key reads as a lock.
+    let listed = !matches!(lie, Lie::Taint(what) | Lie::Refuse(what, _) if what == "TYPE" || what == "PTTL");
+    if listed {
+        terminal.wait_for("the locks", |screen| screen.contains("1 of"));
+        terminal.press("\r");
+        terminal.wait_for("the opened lock", opened);
         terminal.press("\x1b");
-        terminal.wait_for("the list", |screen| !screen.contains("Keys;"));
-        if write {
-            terminal.press("x");
-            terminal.wait_for("the preview", |screen| screen.contains("only if") && screen.contains("Type y "));
-            terminal.press("y\r");
-            terminal.wait_for("the result", |screen| screen.contains("FREE ") || screen.contains("refused"));
-        }
-        terminal.press("q");
-        let raw = terminal.raw();
-        for never in [
-            "\x1b[31m\x1b",
-            "\x1b[666;",
-            "\x1b]52;c;ZXZpbA",
-            "\u{9b}",
-            "\u{7f}",
-            "\u{202e}",
-            "\u{2066}",
-            "\u{200f}",
-            "\x08",
-        ] {
-            let found = raw.windows(never.len()).position(|window| window == never.as_bytes());
-            assert_eq!(found, None, "{lie:?} lets {never:?} through");
-        }
-        for never in [&b"\x9b666m"[..], b"\xff"] {
-            // Inside a character of more bytes they are harmless.
-            let found = raw.utf8_chunks().find(|chunk| chunk.invalid().starts_with(&never[..1]));
-            assert!(found.is_none(), "{lie:?} lets bytes through");
-        }
+        terminal.wait_for("the list", |screen| !opened(screen));
+    }
+    terminal.press("?");
+    terminal.wait_for("the help", |screen| screen.contains("Keys;"));
+    terminal.press("\x1b");
+    terminal.wait_for("the list", |screen| !screen.contains("Keys;"));
+    if write {
+        terminal.press("x");
+        terminal.wait_for("the preview", |screen| screen.contains("only if") && screen.contains("Type y "));
+        // It has no TTL, and is offered one instead.
+        terminal.press("\t");
+        terminal.wait_for("the other choice", |screen| screen.contains("free it (2 of 2"));
+        terminal.press("y\r");
+        terminal.wait_for("the result", |screen| screen.contains("done: release") || screen.contains("refused"));
+    }
+    terminal.press("q");
+    let raw = terminal.raw();
+    for never in [
+        "\x1b[31m\x1b",
+        "\x1b[666;",
+        "\x1b]52;c;ZXZpbA",
+        "\u{9b}",
+        "\u{7f}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{200f}",
+        "\x08",
+    ] {
+        let found = raw.windows(never.len()).position(|window| window == never.as_bytes());
+        assert_eq!(found, None, "{lie:?} lets {never:?} through");
+    }
+    for never in [&b"\x9b666m"[..], b"\xff"] {
+        // Inside a character of more bytes they are harmless.
+        let found = raw.utf8_chunks().find(|chunk| chunk.invalid().starts_with(&never[..1]));
+        assert!(found.is_none(), "{lie:?} lets bytes through");
     }
 }

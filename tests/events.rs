@@ -4,7 +4,8 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::feed::{EVENTS, held};
+use common::feed::held;
+use common::server::events;
 use common::{Feed, Server, Watching, wait_until};
 
 const LOCKS: &[&str] = &["-p", "lock:*"];
@@ -104,7 +105,7 @@ fn every_way_to_end_is_told_apart_by_notifications() {
 
 #[test]
 fn an_evicted_lock_is_lost() {
-    let server = Server::with(&["--notify-keyspace-events", EVENTS, "--maxmemory-policy", "volatile-ttl"]);
+    let server = Server::notifying(&["--maxmemory-policy", "volatile-ttl"]);
     let mut watch = Feed::Notifications.watch(&server, LOCKS);
     server.cli(&["SET", "lock:evicted", "t", "NX", "PX", "60000"]);
     watch.tells("lock:evicted", "acquired");
@@ -309,7 +310,7 @@ fn notifications_turned_on_and_off_meanwhile_break_nothing() {
     let mut watch = feed.watch(&server, LOCKS);
     server.cli(&["SET", "lock:stays", "t", "PX", "600000"]);
     watch.tells("lock:stays", "acquired");
-    for (setting, name) in [(EVENTS, "by notifications"), ("", "by tracking"), (EVENTS, "by notifications")] {
+    for (setting, name) in [(events(), "by notifications"), ("", "by tracking"), (events(), "by notifications")] {
         let before = watch.stderr().iter().filter(|line| line.contains(name)).count();
         server.cli(&["CONFIG", "SET", "notify-keyspace-events", setting]);
         watch.says_again(name, before + 1);

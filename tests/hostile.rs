@@ -205,7 +205,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
-        let server = Server::with(&["--notify-keyspace-events", common::feed::EVENTS]);
+        let server = Server::notifying(&[]);
         Scene { server, home: common::process::temporary_directory() }
     }
 
@@ -339,21 +339,27 @@ fn no_answer_takes_memory_without_end() {
 
 #[test]
 fn a_flood_of_messages_takes_no_memory_without_end() {
-    const MESSAGE: &[u8] =
-        b"*4\r\n$8\r\npmessage\r\n$21\r\n__keyspace@0__:lock:*\r\n$21\r\n__keyspace@0__:lock:a\r\n$3\r\nset\r\n";
-    const PUSH: &[u8] = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\nlock:a\r\n";
     const STANDS: &[u8] = b"*3\r\n$10\r\npsubscribe\r\n$21\r\n__keyspace@0__:lock:*\r\n:1\r\n";
-    for (events, command, first, again) in
-        [(common::feed::EVENTS, "PSUBSCRIBE", STANDS, MESSAGE), ("", "CLIENT TRACKING", b"+OK\r\n", PUSH)]
-    {
-        let mut scene = Scene { server: Server::with(&["--notify-keyspace-events", events]), ..Scene::new() };
-        scene.reset();
-        let hostile = Hostile::before(scene.server.port(), move |_, asked| {
-            asked.starts_with(command).then_some(Mischief::Endless(first, again))
-        });
-        let ended = run(scene.home.path(), &hostile.url(), &["watch", "--for", "4s", "--json"]);
-        check(&ended, command);
-        assert!(hostile.mischiefs.load(Ordering::Relaxed) > 0, "{command}: {ended:?}");
+    // Short names are many messages, long ones are many bytes.
+    for name in ["lock:a".to_string(), format!("lock:{}", "a".repeat(60_000))] {
+        let (length, channel) = (name.len(), name.len() + "__keyspace@0__:".len());
+        let message = format!(
+            "*4\r\n$8\r\npmessage\r\n$21\r\n__keyspace@0__:lock:*\r\n${channel}\r\n__keyspace@0__:{name}\r\n$3\r\nset\r\n"
+        );
+        let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n${length}\r\n{name}\r\n");
+        for (events, command, first, again) in
+            [(common::server::events(), "PSUBSCRIBE", STANDS, message), ("", "CLIENT TRACKING", b"+OK\r\n", push)]
+        {
+            let again: &'static [u8] = Vec::leak(again.into_bytes());
+            let mut scene = Scene { server: Server::with(&["--notify-keyspace-events", events]), ..Scene::new() };
+            scene.reset();
+            let hostile = Hostile::before(scene.server.port(), move |_, asked| {
+                asked.starts_with(command).then_some(Mischief::Endless(first, again))
+            });
+            let ended = run(scene.home.path(), &hostile.url(), &["watch", "--for", "4s", "--json"]);
+            check(&ended, command);
+            assert!(hostile.mischiefs.load(Ordering::Relaxed) > 0, "{command}: {ended:?}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::feed::Feed;
+use common::server::has;
 use common::{Library, Server, engine, lockscope, wait_until};
 use lockscope::base::time::Time;
 use lockscope::dialects::{Mapping, Recogniser};
@@ -12,9 +13,10 @@ use lockscope::engine::Engine;
 use lockscope::lock::{Key, KeyspaceId, NodeId};
 use lockscope::model::{Limits, Observation, Seen, Source, Table};
 use lockscope::server;
-use lockscope::sources::inspect::{Count, Counted, Inspection, Subject, inspect};
+use lockscope::sources::inspect::{Inspection, Subject, inspect};
 use lockscope::sources::look::{Wanted, look};
 use lockscope::sources::pace::Pace;
+use lockscope::sources::waiters::{Count, Counted};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 
@@ -41,7 +43,7 @@ async fn closer_as(server: &Server, key: &str, login: &str) -> Inspection {
     let view =
         table.lock_named(KeyspaceId::FIRST, key.as_bytes()).and_then(|lock| table.view(lock, now)).expect("a lock");
     let facts = server::ask(&mut all, 0).await.unwrap();
-    let subject = Subject::of(&view, 0, &facts, now);
+    let subject = Subject::new(&view, 0, &facts, now);
     inspect(&mut connect_as(server, login).await, &subject, now).await.unwrap()
 }
 
@@ -82,10 +84,10 @@ async fn processes_that_wait_for_a_redisson_lock_are_counted_by_its_channel() {
 
 #[tokio::test]
 async fn a_waiter_on_a_sharded_channel_counts_too() {
-    let server = Server::start();
-    if server.version() < (7, 0, 0) && !server.is_valkey() {
+    if !has((7, 0), "sharded channels") {
         return;
     }
+    let server = Server::start();
     take(&server, "lock:order");
     let mut sharded = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let _: redis::Value =

@@ -252,7 +252,7 @@ fn another_database_is_another_place() {
 
 #[test]
 fn a_unix_socket_will_do() {
-    let server = Server::on_socket(&["--notify-keyspace-events", common::feed::EVENTS]);
+    let server = Server::on_socket(&["--notify-keyspace-events", common::server::events()]);
     server.cli(&["SET", "lock:a", "t", "PX", "60000"]);
     for url in [format!("unix://{}", server.socket().display()), server.url()] {
         let document = ls_at(&url, &["--observe", "300ms"]);
@@ -263,7 +263,7 @@ fn a_unix_socket_will_do() {
 
 #[test]
 fn tls_with_its_authority_or_unchecked() {
-    for events in [common::feed::EVENTS, ""] {
+    for events in [common::server::events(), ""] {
         let Some(server) = Server::with_tls(&["--notify-keyspace-events", events]) else { return };
         server.cli(&["SET", "lock:a", "t", "PX", "60000"]);
         let ca = server.directory().join("ca.pem");

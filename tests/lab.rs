@@ -18,7 +18,6 @@ use tempfile::TempDir;
 use terminal::Terminal;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
 
 /// Whoever works in the lab.
 struct Worker {
@@ -314,7 +313,7 @@ fn rate_of(screen: &str) -> Option<f64> {
 
 #[test]
 fn a_test_lock_from_the_first_key_to_the_last() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let place = Place::new("");
     let mut terminal = place.open(&server, &["--write"]);
     terminal.press("a");
@@ -361,7 +360,7 @@ fn a_test_lock_from_the_first_key_to_the_last() {
 
 #[test]
 fn a_test_lock_that_somebody_frees_is_shown_as_lost_at_once() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let place = Place::new("");
     let mut terminal = place.open(&server, &["--write"]);
     take(&mut terminal, "lock:a ttl=10m");
@@ -380,7 +379,7 @@ fn a_test_lock_that_somebody_frees_is_shown_as_lost_at_once() {
 
 #[test]
 fn a_console_that_is_told_to_end_removes_everything() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let place = Place::new("");
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
         let mut terminal = place.open(&server, &["--write"]);
@@ -400,7 +399,7 @@ fn a_console_that_is_told_to_end_removes_everything() {
 
 #[test]
 fn a_killed_console_leaves_nothing_that_stays() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let place = Place::new("");
     let mut terminal = place.open(&server, &["--write"]);
     take(&mut terminal, "lock:a ttl=2s watchdog");
@@ -415,7 +414,7 @@ fn a_killed_console_leaves_nothing_that_stays() {
 
 #[test]
 fn what_could_not_be_removed_is_said_after_the_terminal_was_given_back() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let place = Place::new("");
     let mut terminal = place.open(&server, &["--write"]);
     take(&mut terminal, "lock:a ttl=50s");
@@ -433,7 +432,7 @@ fn what_could_not_be_removed_is_said_after_the_terminal_was_given_back() {
 
 #[test]
 fn a_console_that_may_not_write_takes_nothing() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let place = Place::new("protected = [\"payments:*\"]\n");
     let mut terminal = place.open(&server, &[]);
     terminal.press("a");

@@ -90,6 +90,36 @@ fn an_upward_edge_is_noticed_however_it_is_written() {
     }
 }
 
+/// Lines that format an `error`: by that name the sources call what a server or the client crate said. Their text may
+/// contain anything, so only `text::said` formats it; other failures are called `why`.
+fn formatted_errors(source: &str) -> Vec<usize> {
+    let written = ["{error}", "{error:", "{err}", "{err:", "error.to_string()", "err.to_string()"];
+    let lines = source.lines().enumerate();
+    let code = lines.map(|(number, line)| (number + 1, line.split("//").next().unwrap_or_default()));
+    code.filter(|(_, code)| written.iter().any(|text| code.contains(text))).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn an_error_reply_is_formatted_in_one_place() {
+    let mut files = Vec::new();
+    sources(&src(), &mut files);
+    // It translates them into sentences, through the same function.
+    files.retain(|path| !path.ends_with("topology/fault.rs"));
+    let found = files.iter().flat_map(|path| {
+        let lines = formatted_errors(&std::fs::read_to_string(path).unwrap());
+        lines.into_iter().map(move |line| format!("{}:{line}", path.display()))
+    });
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "use text::said, or call it `why` if no server said it:\n{}", found.join("\n"));
+}
+
+#[test]
+fn an_error_that_is_formatted_raw_is_noticed() {
+    assert_eq!(formatted_errors("let a = 1;\nlet why = format!(\"lost: {error}\");"), [2]);
+    assert_eq!(formatted_errors("Failed(error.to_string())"), [1]);
+    assert_eq!(formatted_errors("// {error}\nFailed(text::said(&error))"), []);
+}
+
 #[test]
 fn a_folder_has_its_file_beside_it_and_no_mod_rs() {
     let mut files = Vec::new();

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use common::acting::Acting;
-use common::feed::EVENTS;
 use common::samples::ALL;
+use common::server::{events, has};
 use common::{Desk, Ran, Server, binary, wait_until};
 use lockscope::actions::{Freeing, Outcome, plan};
 use serde_json::Value;
@@ -149,10 +149,10 @@ fn keyspace(server: &Server) {
 
 #[test]
 fn an_observer_is_granted_what_it_sends_and_no_more() {
-    let server = Server::with(&["--notify-keyspace-events", EVENTS]);
-    if server.version() < (7, 0, 0) {
+    if !has((7, 0), "names of subcommands in its rules and counts") {
         return;
     }
+    let server = Server::notifying(&[]);
     let lines = lines(&server);
     let mut user = paste(&server, lines["observer"].as_str().unwrap());
     keyspace(&server);
@@ -191,7 +191,7 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     // Without notifications, by tracking and by polling.
     server.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
     user.run(&server, &["watch", "--for", "1s"]);
-    server.cli(&["CONFIG", "SET", "notify-keyspace-events", EVENTS]);
+    server.cli(&["CONFIG", "SET", "notify-keyspace-events", events()]);
     let url = user.url(&server);
     user.note(&server, || {
         let mut terminal = console(&server, &url, &[]);
@@ -225,7 +225,7 @@ fn connections(server: &Server) -> BTreeMap<u64, String> {
 
 #[test]
 fn every_connection_is_named_and_the_doctor_tells_how_many_there_are() {
-    let server = Server::with(&["--notify-keyspace-events", EVENTS]);
+    let server = Server::notifying(&[]);
     for number in 0..50 {
         server.cli(&["SET", &format!("lock:{number}"), "t", "PX", "600000"]);
     }
@@ -288,10 +288,10 @@ fn paste_more(server: &Server, line: &str, user: &User) -> User {
 
 #[tokio::test]
 async fn an_operator_is_granted_what_it_sends_and_no_more() {
-    let server = Server::with(&["--notify-keyspace-events", EVENTS]);
-    if server.version() < (7, 0, 0) {
+    if !has((7, 0), "names of subcommands in its rules and counts") {
         return;
     }
+    let server = Server::notifying(&[]);
     let lines = lines(&server);
     let observer = paste(&server, lines["observer"].as_str().unwrap());
     let mut user = paste(&server, lines["operator"].as_str().unwrap());
@@ -302,8 +302,7 @@ async fn an_operator_is_granted_what_it_sends_and_no_more() {
         let mut acting = Acting::as_user(&server, &login).await;
         let lock = acting.see(&sample.key, sample.told.then_some(sample.dialect)).await.expect("a lock");
         server.cli(&["CONFIG", "RESETSTAT"]);
-        let extend = plan::extend(&lock, None, Duration::from_secs(86_400), acting.clock.now());
-        if let Ok(plan) = extend {
+        if let Some(plan) = acting.plan_extend(name, &lock, Duration::from_secs(86_400)) {
             let extended = acting.perform(&plan).await;
             assert!(matches!(extended.outcome, Outcome::Done { .. }), "{name}: {extended:?}");
         }

@@ -16,7 +16,7 @@ const LOCKS: usize = 300;
 const SOON: Duration = Duration::from_secs(40);
 
 fn server(locks: usize) -> Server {
-    let server = Server::with(&["--notify-keyspace-events", "Kg$lshzxen"]);
+    let server = Server::notifying(&[]);
     for number in 0..locks {
         server.cli(&["SET", &format!("lock:{number:03}"), "t", "PX", "600000"]);
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lockscope::actions::comparisons;
-use models::run::Stage;
+use models::run::{Fault, Stage};
 use models::soak;
 use models::subjects::{ALL, Subject};
 
@@ -96,7 +96,7 @@ fn noticed(stages: &mut [Stage], comparison: &'static str) -> Result<(u64, Strin
             let stage = &mut stages[0];
             let mut fails_without = || {
                 comparisons::switch_off(Some(comparison));
-                let failed = stage.play(subject, &steps).is_err();
+                let failed = stage.play(subject, &steps).is_err_and(is_ours);
                 comparisons::switch_off(None);
                 failed && stage.play(subject, &steps).is_ok()
             };
@@ -108,6 +108,11 @@ fn noticed(stages: &mut [Stage], comparison: &'static str) -> Result<(u64, Strin
         from += PORTION;
     }
     Err(from)
+}
+
+/// Time did not bring it about.
+fn is_ours(fault: Fault) -> bool {
+    fault.stall.is_none()
 }
 
 /// The sequences of a range that fail, until there are a few.
@@ -129,7 +134,9 @@ fn failed(
                     }
                     let subject = subjects[number as usize % subjects.len()];
                     let steps = soak::steps(subject, number / subjects.len() as u64);
-                    if let Err(fault) = stage.play(subject, &steps) {
+                    if let Err(fault) = stage.play(subject, &steps)
+                        && fault.stall.is_none()
+                    {
                         found.lock().expect("no panic").push((number, subject, fault.what));
                     }
                 }

@@ -119,3 +119,56 @@ fn freeing_by_filter_without_a_plan_says_that_it_judges_anew() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.err.contains("as they are now"), "{ran:?}");
 }
+
+/// The words of a printed command line as a shell takes them apart, without the program and its options.
+fn words_of(line: &str) -> Vec<Vec<u8>> {
+    let script = format!("redis-cli() {{ shift 2; printf '%s\\0' \"$@\"; }}\n{line}");
+    let read = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+    assert!(read.status.success(), "{read:?}");
+    let mut words: Vec<Vec<u8>> = read.stdout.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+    assert_eq!(words.pop().as_deref(), Some(&b""[..]));
+    words
+}
+
+#[test]
+fn a_command_for_a_runbook_compares_as_the_release_does() {
+    let server = Server::start();
+    let desk = Desk::at(&server);
+    let key = "lock:it's \u{f6}ffentlich $(id)";
+    let set = |token: &str| server.cli(&["SET", key, token, "PX", "600000"]);
+    set(TOKEN);
+    let shown = desk.run(&["release", key, "--holder", TOKEN, "--dry-run", "--eval"]);
+    assert!(shown.code == 0 && shown.out.starts_with("redis-cli -n 0 EVAL '-- lockscope: "), "{shown:?}");
+    let words = words_of(&shown.out);
+    set("somebody-else-entirely-77aa");
+    let answer: Vec<redis::Value> = server.ask(&words);
+    assert_eq!(answer[0], redis::Value::Int(0), "{answer:?}");
+    assert!(server.ask::<bool, _>(&["EXISTS", key]));
+    set(TOKEN);
+    let answer: Vec<redis::Value> = server.ask(&words);
+    assert_eq!(answer[0], redis::Value::Int(1), "{answer:?}");
+    assert!(!server.ask::<bool, _>(&["EXISTS", key]));
+    set(TOKEN);
+    let shown = desk.run(&["extend", key, "--holder", TOKEN, "--ttl", "20m", "--dry-run", "--eval"]);
+    let answer: Vec<redis::Value> = server.ask(&words_of(&shown.out));
+    assert_eq!(answer[0], redis::Value::Int(1), "{shown:?} {answer:?}");
+    assert!(server.ask::<i64, _>(&["PTTL", key]) > 600_000);
+}
+
+#[test]
+fn no_command_is_printed_for_what_may_not_be_freed() {
+    let server = Server::start();
+    let desk = Desk::at(&server);
+    server.cli(&["SET", "bull:mail:7:lock", &format!("{TOKEN}:1"), "PX", "600000"]);
+    server.cli(&["SET", "lock:number", "3"]);
+    server.cli(&["SET", "lock:zero", "a\0b-holder-of-it-77", "PX", "600000"]);
+    for (key, holder) in [
+        ("bull:mail:7:lock", format!("{TOKEN}:1")),
+        ("lock:number", "3".to_string()),
+        ("lock:zero", "a\\u{0}b-holder-of-it-77".to_string()),
+    ] {
+        let ran = desk.run(&["release", key, "--holder", &holder, "--dry-run", "--eval"]);
+        assert!(ran.code == 1 && ran.out.is_empty(), "{key}: {ran:?}");
+    }
+    assert_eq!(desk.run(&["release", "lock:number", "--holder", "3", "--eval"]).code, 2, "it needs --dry-run");
+}

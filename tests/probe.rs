@@ -117,7 +117,8 @@ fn what_is_counted_is_what_the_server_did() {
     assert_eq!((phases, &entries[1]["lost"]), (vec!["intent", "end"], &0.into()));
     let listed = lockscope_at(home.path()).arg("audit").output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
-    assert!(listed.lines().all(|line| line.contains(&format!(" on {}", server.url()))), "{listed}");
+    let here = listed.lines().filter(|line| line.contains(&format!(" on {}", server.url()))).count();
+    assert_eq!((here, listed.lines().count()), (entries.len(), entries.len()), "{listed}");
 }
 
 #[test]
@@ -360,33 +361,4 @@ fn wrong_usage_and_servers_that_are_not_there() {
         assert_eq!((output.status.code(), said.lines().count()), (Some(code), 1), "{args:?}: {said}");
         assert!(said.contains(part), "{args:?}: {said}");
     }
-}
-
-/// The names of all fields in a document, of all objects in it.
-fn fields(value: &Json, into: &mut Vec<String>) {
-    match value {
-        Json::Array(list) => list.iter().for_each(|value| fields(value, into)),
-        Json::Object(object) => object.iter().for_each(|(name, value)| {
-            into.push(name.clone());
-            fields(value, into);
-        }),
-        _ => {}
-    }
-}
-
-#[test]
-fn the_page_on_json_names_every_field_of_the_report() {
-    let server = Server::start();
-    server.cli(&["SET", KEY, "worker-7", "PX", "200"]);
-    let home = temporary_directory();
-    let mut command = lockscope_at(home.path());
-    command.args(["probe", "--json", "--key", KEY, "--for", "600ms", "-u", &server.url()]);
-    let report: Json = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
-    assert!(!report["events"].as_array().unwrap().is_empty(), "{report}");
-    let mut named = Vec::new();
-    fields(&report, &mut named);
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md")).unwrap();
-    let page = &page[page.find("\n## probe\n").expect("a section on probe")..];
-    let missing: Vec<&String> = named.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/json.md does not speak of {missing:?}");
 }

@@ -10,11 +10,10 @@ use base64::Engine;
 use common::{Server, binary, lockscope};
 use terminal::{PATIENCE, Terminal};
 
-const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
 const ESC: &str = "\x1b";
 
 fn server() -> Server {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:fine", "worker-1", "PX", "600000"]);
     server.cli(&["SET", "lock:forever", "worker-2"]);
     server
@@ -128,6 +127,22 @@ fn a_session_from_start_to_quit() {
 }
 
 #[test]
+fn the_first_line_says_which_target_protects_this_address() {
+    let server = server();
+    let home = common::process::temporary_directory();
+    let config = home.path().join("config.toml");
+    std::fs::write(&config, format!("[target.orders-prod]\nurl = \"{}\"\nread_only = true\n", server.url())).unwrap();
+    let mut terminal = open(&server, &["--config", config.to_str().unwrap()], &[]);
+    terminal.resize(140, 24);
+    let told = "read-only: target orders-prod has this address";
+    let is_told = |screen: &str| screen.lines().next().is_some_and(|line| line.contains(told));
+    // Before the console is drawn, the terminal shows the same sentence as every command says it.
+    terminal.wait_for("the console's own line", |screen| screen.contains("q quit") && is_told(screen));
+    terminal.press("q");
+    terminal.wait_for_end();
+}
+
+#[test]
 fn ctrl_c_and_signals_give_the_terminal_back() {
     let server = server();
     let mut quits = open(&server, &[], &[]);
@@ -151,7 +166,7 @@ fn ctrl_c_and_signals_give_the_terminal_back() {
 #[test]
 fn a_password_is_on_no_screen() {
     let password = "correct-horse-battery";
-    let mut server = Server::with(&[EVENTS[0], EVENTS[1], "--requirepass", password]);
+    let mut server = Server::notifying(&["--requirepass", password]);
     let _: () = redis::cmd("SET").arg("lock:a").arg("worker-1").query(&mut server.connection()).unwrap();
     let url = server.url().replace("redis://", &format!("redis://:{password}@"));
     for (url, environment) in [(url, vec![]), (server.url(), vec![("LOCKSCOPE_PASSWORD", password)])] {
@@ -233,7 +248,7 @@ fn a_server_that_is_not_there_leaves_the_terminal_alone() {
 
 #[test]
 fn nothing_is_written_while_nothing_changes() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let mut terminal = open(&server, &[], &[]);
     terminal.wait_for("an empty list", |screen| screen.contains("No locks here") && screen.contains("ev/s"));
     let before = terminal.raw().len();

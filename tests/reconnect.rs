@@ -63,7 +63,7 @@ fn a_server_that_comes_back_empty_leaves_no_ghosts() {
 #[test]
 fn locks_that_survive_a_restart_are_not_told_as_released() {
     let feed = Feed::Notifications;
-    let mut server = feed.server_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut server = Server::notifying(&["--appendonly", "yes", "--appendfsync", "always"]);
     // Loading takes long enough to be met.
     server.cli(&["EVAL", "for n = 1, 3000 do redis.call('SET', 'other:' .. n, string.rep('x', 2000)) end", "0"]);
     let mut watch = feed.watch(&server, LOCKS);
@@ -86,7 +86,7 @@ fn locks_that_survive_a_restart_are_not_told_as_released() {
 #[test]
 fn a_loading_server_is_waited_for() {
     let feed = Feed::Notifications;
-    let mut server = feed.server_with(common::server::LOADS_SLOWLY);
+    let Some(mut server) = Server::loading_slowly() else { return };
     server.cli(&["EVAL", "for n = 1, 3000 do redis.call('SET', 'other:' .. n, 'x') end", "0"]);
     server.cli(&["SET", "lock:a", "t", "NX", "PX", "600000"]);
     let mut watch = feed.watch(&server, LOCKS);
@@ -181,7 +181,7 @@ fn a_tracker_that_was_cut_off_is_back() {
 #[test]
 fn a_flood_that_overflows_the_subscriber_is_healed() {
     let feed = Feed::Notifications;
-    let server = feed.server_with(&["--client-output-buffer-limit", "pubsub 64kb 0 0"]);
+    let server = Server::notifying(&["--client-output-buffer-limit", "pubsub", "64kb", "0", "0"]);
     let mut watch = feed.watch(&server, LOCKS);
     server.cli(&["SET", "lock:stays", "t", "NX", "PX", "600000"]);
     watch.tells("lock:stays", "acquired");

@@ -117,6 +117,17 @@ fn the_audit_file_tells_who_did_what_when_and_why() {
 }
 
 #[test]
+fn the_audit_file_names_the_user_where_no_variable_does() {
+    let server = Server::start();
+    held(&server, "lock:a");
+    let desk = Desk::at(&server);
+    desk.free("lock:a", "t");
+    let name = std::process::Command::new("id").arg("-un").output().expect("id runs").stdout;
+    let name = String::from_utf8(name).expect("a name");
+    assert_eq!(desk.audit()[0]["user"], name.trim(), "the environment of a test has no USER");
+}
+
+#[test]
 fn what_the_server_refused_is_on_record_too() {
     let server = Server::start();
     server.cli(&["ACL", "SETUSER", "op", "on", ">pw", "~*", "&*", "+@all", "-del"]);

@@ -7,7 +7,8 @@ mod common;
 use std::time::Duration;
 
 use common::acting::{Acting, settings};
-use common::samples::ALL;
+use common::samples::{ALL, NOT_EXTENDED};
+use common::server::has;
 use common::{Desk, Listener, Server};
 use lockscope::actions::{Freeing, Outcome, Performed, plan};
 use serde_json::{Value, json};
@@ -54,6 +55,27 @@ fn a_read_only_target_stays_as_it_is() {
     assert_eq!(server.everything(), before);
     assert!(server.ask::<i64, _>(&["PTTL", "lock:a"]) <= 600_000);
     assert_eq!(desk.audit().len(), recorded, "nothing was attempted");
+}
+
+#[test]
+fn a_dry_run_on_a_read_only_target_shows_what_would_be_done_and_that_it_may_not() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:a", "t", "PX", "600000"]);
+    let desk = Desk::at(&server);
+    let before = server.everything();
+    for arguments in [
+        &["release", "lock:a", "--holder", "t", "--dry-run"][..],
+        &["release", "--filter", "key:lock:a"],
+        &["extend", "lock:a", "--holder", "t", "--ttl", "1h", "--dry-run"],
+    ] {
+        let shown = desk.run(&[arguments, &["--read-only"]].concat());
+        assert!(shown.code == 0 && shown.out.contains("lock:a") && shown.out.contains("refused"), "{shown:?}");
+        assert!(!shown.err.contains("--plan"), "there is nothing to perform: {shown:?}");
+        let told = desk.run(&[arguments, &["--read-only", "--json"]].concat()).json();
+        assert!(told["refused"].as_str().is_some_and(|why| why.contains("read-only")), "{told}");
+        assert!(told["plan"].is_null(), "{told}");
+    }
+    assert_eq!(server.everything(), before);
 }
 
 #[tokio::test]
@@ -165,11 +187,11 @@ async fn without_scripts_only_the_server_s_own_compare_and_delete_is_used() {
 
 #[tokio::test]
 async fn a_release_that_would_be_stopped_half_way_does_not_begin() {
-    let server = Server::start();
     // Before version 7 nothing can be asked without trying it.
-    if server.version() < (7, 0, 0) {
+    if !has((7, 0), "way to ask what a user may do") {
         return;
     }
+    let server = Server::start();
     server.cli(&["HSET", "lock:h", A, "1"]);
     server.cli(&["SET", "lock:python", "q6bGZ0cQ1m3yq8Vb0h9s5kXo"]);
     server.cli(&["HSET", "SEMAPHORE:s:GRABBED", "0", "1749999000.5"]);
@@ -203,24 +225,29 @@ async fn a_release_that_would_be_stopped_half_way_does_not_begin() {
     }
 }
 
-/// Where nothing can be asked before, at least it is not called a refusal.
+/// Where nothing can be asked before, at least it is not called a refusal. Where it can, nothing is stopped half-way.
 #[tokio::test]
 async fn what_was_stopped_half_way_is_told_as_such() {
     let server = Server::start();
-    if server.version() >= (7, 0, 0) {
-        return;
-    }
     let grabbed = "SEMAPHORE:s:GRABBED";
     server.cli(&["HSET", grabbed, "0", "1749999000.5"]);
     server.cli(&["HSET", "lock:h", A, "1"]);
     let mut acting = restricted(&server, &["-lpush", "-del"]).await;
     let lock = acting.see(grabbed.as_bytes(), None).await.unwrap();
+    let before = server.everything();
     let performed = acting.free(&lock, None).await;
-    let Outcome::Unknown(told) = &performed.outcome else { panic!("{performed:?}") };
-    assert!(told.starts_with("it was stopped half-way: ") && told.ends_with("the lock is gone now"), "{told}");
+    if server.version() < (7, 0, 0) {
+        let Outcome::Unknown(told) = &performed.outcome else { panic!("{performed:?}") };
+        assert!(told.starts_with("it was stopped half-way: ") && told.ends_with("the lock is gone now"), "{told}");
+    } else {
+        assert!(!why(&performed).is_empty());
+        assert_eq!(server.everything(), before);
+    }
     // Stopped at its first write, nothing has happened.
     let lock = acting.see(b"lock:h", None).await.unwrap();
-    assert!(why(&acting.free(&lock, None).await).contains("the server refused it"));
+    let refused = why(&acting.free(&lock, None).await);
+    let words = if server.version() < (7, 0, 0) { "the server refused it" } else { "may not run DEL" };
+    assert!(refused.contains(words), "{refused}");
     assert!(server.ask::<bool, _>(&["EXISTS", "lock:h"]));
 }
 
@@ -380,15 +407,22 @@ async fn an_extension_is_compared_where_it_is_written() {
 
 #[tokio::test]
 async fn what_a_ttl_would_destroy_is_not_given_one() {
-    for (name, words) in [
-        ("symfony readers", "a lease of its own"),
-        ("medallion semaphore", "a lease of its own"),
+    let reasons = [
+        ("redisson group lock", "a lease of its own"),
+        ("redisson semaphore", "can't be given a TTL"),
         ("redisson permits", "a lease of its own"),
+        ("medallion semaphore", "a lease of its own"),
+        ("redis-semaphore of npm, semaphore", "a lease of its own"),
+        ("symfony", "a lease of its own"),
+        ("symfony readers", "a lease of its own"),
+        ("sidekiq-unique-jobs", "can't be given a TTL"),
+        ("sidekiq-unique-jobs while executing", "can't be given a TTL"),
+        ("sidekiq-unique-jobs 9", "can't be given a TTL"),
         ("huey", "can't be given a TTL"),
         ("redis-semaphore of ruby", "can't be given a TTL"),
-        ("redisson semaphore", "can't be given a TTL"),
-        ("sidekiq-unique-jobs", "can't be given a TTL"),
-    ] {
+    ];
+    assert_eq!(reasons.map(|(name, _)| name), NOT_EXTENDED);
+    for (name, words) in reasons {
         let server = Server::start();
         let (_, create) = ALL.iter().find(|(known, _)| *known == name).unwrap();
         let sample = create(&mut server.connection());

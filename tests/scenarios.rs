@@ -58,6 +58,19 @@ struct Step {
     /// Permits of a semaphore that says when each was taken.
     grabbed: Option<Vec<f64>>,
 
+    /// What is done here happens on the server, and nobody is told of it yet.
+    unheard: bool,
+    /// The events that arrive now, by their names.
+    heard: Vec<String>,
+    /// We are about to write to it.
+    acting: bool,
+    /// A write of ours is over: `free`, `put-back`, `extend` to the `ttl`, or `nothing`.
+    acted: Option<String>,
+    /// When it was sent.
+    sent: f64,
+    /// The holder that it was about.
+    whom: String,
+
     waiters: Option<u32>,
     dead_heads: Option<u32>,
     tries: Option<Attempts>,
@@ -85,6 +98,11 @@ struct Step {
     settle: Vec<String>,
     /// States and findings that must not be given; `findings` for none at all.
     not: Vec<String>,
+    /// What happened since the last step that asked, in the words of `watch`, with `!` where we did it.
+    changes: Option<Vec<String>>,
+    /// For how long it has been held, in seconds.
+    held: Option<f64>,
+    renewals: Option<u64>,
     surer_than: Option<f32>,
     less_sure_than: Option<f32>,
 }
@@ -127,6 +145,7 @@ struct Memory {
 struct Stage {
     table: Table,
     keys: HashMap<Vec<u8>, (RawValue, Option<Time>)>,
+    unheard: bool,
 }
 
 fn time(seconds: f64) -> Time {
@@ -148,10 +167,13 @@ impl Stage {
             tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
         }
         table.tune(tuning);
-        Stage { table, keys: HashMap::new() }
+        Stage { table, keys: HashMap::new(), unheard: false }
     }
 
     fn events(&mut self, at: Time, key: &str, events: &[KeyEvent]) {
+        if self.unheard {
+            return;
+        }
         let mut batch = EventBatch::new(at);
         events.iter().for_each(|event| batch.push(key.as_bytes(), *event));
         self.table.apply(Observation::Events { node: NODE, batch });
@@ -206,6 +228,10 @@ impl Stage {
         use KeyEvent::{Del, Evicted, Expire, Expired, New, Set, Written};
         let at = time(step.at);
         self.settle(at);
+        self.unheard = step.unheard;
+        if step.acting {
+            self.table.apply(Observation::Acting { node: NODE, key: Key::from(key), at });
+        }
         if let Some(count) = step.holds {
             let token = |number: u32| RawValue::string(format!("worker-{number}").as_bytes());
             for number in 0..count {
@@ -249,7 +275,29 @@ impl Stage {
                 self.end(at, key, event);
             }
         }
+        if !step.heard.is_empty() {
+            let heard: Vec<KeyEvent> = step.heard.iter().map(|name| KeyEvent::from_name(name.as_bytes())).collect();
+            self.events(at, key, &heard);
+        }
+        self.take_outcome(step, key, at);
         self.hear(step, key, at);
+    }
+
+    fn take_outcome(&mut self, step: &Step, key: &str, at: Time) {
+        let Some(acted) = &step.acted else { return };
+        let act = match acted.as_str() {
+            "free" => Some(Act::Free { whole: true }),
+            "put-back" => Some(Act::PutBack { whole: true }),
+            "extend" => Some(Act::Extend(Duration::from_secs_f64(step.ttl.expect("a ttl")))),
+            "nothing" => None,
+            other => panic!("{other} is no write"),
+        };
+        let holders = vec![Token::from(step.whom.as_bytes())];
+        let (by, reason) = ("anna".to_string(), Some("its host is down".to_string()));
+        let write = act.map(|act| OwnWrite { act, holders, by, reason });
+        let (key, sent) = (Key::from(key), time(step.sent));
+        self.table.apply(Observation::Acted { node: NODE, key, write, sent, answered: at });
+        self.settle(at);
     }
 
     /// What is not told by events.
@@ -298,16 +346,23 @@ impl Stage {
             self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
         }
         if let Some(Memory { policy, used, max }) = &step.memory {
-            self.table.hazards(NODE, Hazards::of_memory(policy, *used, *max));
+            self.table.hazards(NODE, Hazards::of_memory(&policy.as_str().into(), *used, *max));
         }
         if step.gap {
             self.table.apply(Observation::Gap { node: NODE, at });
         }
     }
 
-    fn expect(&self, step: &Step, key: &str) {
+    fn expect(&mut self, step: &Step, key: &str) {
         let now = time(step.at);
-        if step.state.is_none() && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
+        if let Some(expected) = &step.changes {
+            let ours = |change: &Transition| if change.source == Source::Action { "!" } else { "" };
+            let word = |change: &Transition| format!("{}{}", change.change.name(), ours(change));
+            let changes: Vec<String> = self.table.take_transitions().0.iter().map(word).collect();
+            assert_eq!(changes, *expected, "{key} after {} s", step.at);
+        }
+        let asks = step.held.is_some() || step.renewals.is_some() || step.state.is_some();
+        if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
         let lock = self
@@ -320,6 +375,12 @@ impl Stage {
         assert_eq!(state, self.table.state(lock, now).name(), "{place}");
         if let Some(expected) = &step.state {
             assert_eq!(state, expected, "{place}");
+        }
+        if let Some(seconds) = step.held {
+            assert_eq!(view.held_ms, Some((seconds * 1_000.0).round() as u64), "{place}");
+        }
+        if let Some(count) = step.renewals {
+            assert_eq!(view.renewals.as_ref().map_or(0, |renewals| renewals.count), count, "{place}");
         }
         let names: Vec<&str> = view.findings.iter().map(|finding| finding.name).collect();
         for name in &step.findings {

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 
 use common::Server;
 use models::driven;
-use models::run::{Stage, Tally};
-use models::soak::{self, Size};
+use models::run::{Fault, Stage, Tally};
+use models::soak::{self, Replayed, Report, Size};
+use models::stall::{REPLAYS, Stall, settle};
 use models::subjects::{ALL, Subject};
 
 /// So many for each dialect in `make test`.
@@ -46,9 +47,70 @@ fn what_is_put_back_is_what_was_taken_away_from_a_lock_that_changes() {
     assert!(freed > 10, "it was freed only {freed} times");
 }
 
+fn fault(stall: Option<Stall>) -> Result<Tally, Fault> {
+    Err(Fault { what: "a wrong hold ended".into(), transcript: Vec::new(), stall })
+}
+
+/// As of a run in which a step took a second.
+fn stall() -> Option<Stall> {
+    Stall::of(0, 1_000, [])
+}
+
+#[test]
+fn a_fault_counts_where_no_time_passed() {
+    let mut runs = 0;
+    let (result, stalls) = settle(|| {
+        runs += 1;
+        fault(Stall::of(0, 3, [90]))
+    });
+    assert!(result.is_err() && stalls.is_empty());
+    assert_eq!(runs, 1, "it is not tried until it passes");
+}
+
+#[test]
+fn a_fault_after_a_stall_is_played_again_and_named() {
+    let mut runs = 0;
+    let (result, stalls) = settle(|| {
+        runs += 1;
+        if runs < 3 { fault(stall()) } else { Ok(Tally::default()) }
+    });
+    assert!(result.is_ok());
+    assert_eq!(stalls.len(), 2);
+}
+
+#[test]
+fn a_fault_that_comes_after_every_stall_counts() {
+    let mut runs = 0;
+    let (result, stalls) = settle(|| {
+        runs += 1;
+        fault(stall())
+    });
+    assert!(result.is_err());
+    assert_eq!((runs, stalls.len()), (REPLAYS + 1, REPLAYS));
+}
+
+#[test]
+fn a_fault_that_comes_again_once_time_keeps_its_promise_counts() {
+    let mut runs = 0;
+    let (result, _) = settle(|| {
+        runs += 1;
+        fault(stall().filter(|_| runs == 1))
+    });
+    assert!(result.is_err());
+    assert_eq!(runs, 2);
+}
+
+#[test]
+fn a_stall_is_a_long_step_or_a_lease_that_ends_in_one() {
+    assert!(Stall::of(100, 104, [90, 105, 60_000]).is_none());
+    assert!(Stall::of(100, 104, [103]).is_some(), "it ended in the middle");
+    assert!(Stall::of(100, 200, []).is_some(), "a tenth of a second");
+}
+
 fn run(subjects: Vec<&'static Subject>, size: Size) {
-    let (tallies, found) = soak::run(&subjects, size);
+    let Report { tallies, found, replayed } = soak::run(&subjects, size);
     print_table(&subjects, &tallies);
+    print_replays(&replayed);
     let faults: Vec<String> = found.iter().map(|found| found.to_string()).collect();
     assert!(faults.is_empty(), "{} kinds of locks failed:\n\n{}", faults.len(), faults.join("\n"));
     if std::env::var("LOCKSCOPE_SUBJECT").is_err() && size.sequences >= SEQUENCES {
@@ -68,6 +130,13 @@ fn assert_enough_was_done(subjects: &[&Subject], tallies: &BTreeMap<&'static str
     }
 }
 
+/// What was played again, by name: runs in which real time passed where the models have none pass.
+fn print_replays(replayed: &[Replayed]) {
+    let runs: usize = replayed.iter().map(|replayed| replayed.stalls.len()).sum();
+    println!("{} sequences were played again, in {runs} runs, since time passed in a step", replayed.len());
+    replayed.iter().for_each(|replayed| println!("  {replayed}"));
+}
+
 fn print_table(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
     let row = |cells: [&str; 8]| {
         let [dialect, name, rest @ ..] = cells;
@@ -80,5 +149,8 @@ fn print_table(subjects: &[&Subject], tallies: &BTreeMap<&'static str, Tally>) {
         let cells = [sequences, freed, extended, refused, undone, undo_refused].map(|number| number.to_string());
         let [a, b, c, d, e, f] = cells.each_ref().map(String::as_str);
         row([subject.dialect, subject.name, a, b, c, d, e, f]);
+    }
+    for (subject, what) in subjects.iter().filter_map(|subject| Some((subject, subject.not_stored?))) {
+        println!("left out of {}: leases that run out; no server has {what}", subject.name);
     }
 }

@@ -4,9 +4,16 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::Server;
 use common::acting::Acting;
+use common::engine::{follow, held};
+use common::feed::{EVENTS, Feed};
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
+use lockscope::app::Since;
+use lockscope::lock::NodeId;
+use lockscope::sources::pace::Pace;
 
 /// Whether undo does it, with everything compared and without this.
 async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static str) -> (bool, bool) {
@@ -27,6 +34,32 @@ async fn undo(acting: &mut Acting, kept: &Kept) -> bool {
 async fn freed(acting: &mut Acting, key: &str) -> Performed {
     let lock = acting.see(key.as_bytes(), None).await.expect("a lock");
     acting.free(&lock, None).await
+}
+
+/// What the console makes of its watch: somebody got through between the release and its undo.
+async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, bool) {
+    let server = Server::with(&["--notify-keyspace-events", EVENTS]);
+    let mut acting = Acting { place: acting.place.clone(), ..Acting::on(&server).await };
+    server.cli(&["SET", "lock:h", "dead"]);
+    let mut engine = follow(&server, Feed::Notifications, Pace::Fast).await;
+    engine.run_until_inventory().await;
+    let id = freed(&mut acting, "lock:h").await.id;
+    server.cli(&["SET", "lock:h", "alive", "PX", "60000"]);
+    server.cli(&["DEL", "lock:h"]);
+    server.cli(&["SET", "lock:fence", "f"]);
+    while !held(&engine).iter().any(|(key, _)| key == "lock:fence") {
+        engine.run_for(Duration::from_millis(20)).await;
+    }
+    let kept = acting.kept(&id);
+    let is_refused = || {
+        let since = Since::of(&kept, engine.table(), &engine.nodes()[0], engine.clock.now());
+        matches!(since, Since::Held(_))
+    };
+    assert!(is_refused(), "with everything compared");
+    comparisons::switch_off(Some(comparison));
+    let without = !is_refused() && undo(&mut acting, &kept).await;
+    comparisons::switch_off(None);
+    (false, without)
 }
 
 #[tokio::test]
@@ -72,8 +105,7 @@ async fn each_single_comparison_matters() {
                 let kept = acting.kept(&id);
                 with_and_without(&mut acting, &kept, comparison).await
             }
-            // Made by the console, from what it saw: its own test is in tests/console.rs.
-            "held_since" => continue,
+            "held_since" => held_since(&mut acting, comparison).await,
             other => panic!("nothing is told of {other}"),
         };
         assert_eq!(outcome, (false, true), "{comparison}: with it, and without it");

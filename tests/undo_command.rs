@@ -192,6 +192,7 @@ fn what_nobody_watched_needs_a_word_of_its_own() {
     assert!(!exists(&server, "lock:a"));
     let told = desk.run(&["undo", "--yes", "--json"]);
     assert_eq!((told.code, &told.json()["outcome"]), (1, &json!("refused")));
+    assert_eq!(told.json()["key"], "lock:a");
     let ran = desk.run(&["undo", "--yes", "--unwatched"]);
     assert_eq!((ran.code, exists(&server, "lock:a")), (0, true), "{ran:?}");
     assert!(ran.err.contains("lock:a was freed"), "it is named before: {ran:?}");

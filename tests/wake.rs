@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::acting::Acting;
 use common::samples::{ALL, Sample};
+use common::server::has;
 use common::{Library, Listener, Server, lockscope, wait_until};
 use lockscope::actions::{Freeing, Outcome, Performed, plan};
 use redis::Value;
@@ -454,7 +455,7 @@ fn set_up(server: &Server, case: &Case) {
 #[tokio::test]
 async fn a_release_does_what_the_library_would_do_and_nothing_else() {
     let server = Server::start();
-    let shards = server.knows("SSUBSCRIBE");
+    let shards = has((7, 0), "sharded channels");
     let mut acting = Acting::on(&server).await;
     for case in CASES {
         let name = case.name;

@@ -11,11 +11,11 @@ use redis::{Connection, Pipeline};
 
 use crate::common::Server;
 use crate::keyspace::{Keyspace, uuid};
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::{Scheduled, disturbance};
 use crate::opened::Console;
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
-const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$lshzxen"];
 const LOCKS: usize = 100_000;
 /// Of those, so many are renewed in turn, and so many go from hand to hand; the others are only held.
 const RENEWED: usize = 10_000;
@@ -42,7 +42,7 @@ pub fn measure(report: &mut Report) {
 }
 
 fn at_work(report: &mut Report) {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let load = Load::start(server.connection());
     let console = Console::open(&server.url());
     console.wait_for("first scan");
@@ -67,14 +67,14 @@ fn at_work(report: &mut Report) {
     let how = "the whole console in process, a screen of 140x40, a private server";
     report.add(Figure {
         name: format!("ms of CPU for a frame, {about}: mean"),
-        measured: Histogram::once(frames.iter().sum::<f64>() / frames.len() as f64),
+        measured: Measured::once(frames.iter().sum::<f64>() / frames.len() as f64),
         limit: Limit::AtMost(4.0),
         show: |ms| format!("{ms:.2}"),
         command: format!("{} frames in {} s, {how}", frames.len(), wall.as_secs()),
     });
     report.add(Figure {
         name: "the same: p99".into(),
-        measured: Histogram::once(p99(frames)),
+        measured: Measured::once(p99(frames)),
         limit: Limit::AtMost(4.0),
         show: |ms| format!("{ms:.2}"),
         command: "composed, drawn and brought to the screen".into(),
@@ -85,27 +85,27 @@ fn at_work(report: &mut Report) {
             "{} turns: a slice of the order, a frame, or changes taken in; the longest {longest:.2}",
             turns.len()
         ),
-        measured: Histogram::once(p99(turns)),
+        measured: Measured::once(p99(turns)),
         limit: Limit::AtMost(4.0),
         show: |ms| format!("{ms:.2}"),
     });
     report.add(Figure {
         name: "% of a core that it takes".into(),
-        measured: Histogram::once(scheduled.ran.as_secs_f64() / wall.as_secs_f64() * 100.0),
+        measured: Measured::once(scheduled.ran.as_secs_f64() / wall.as_secs_f64() * 100.0),
         limit: Limit::Below(25.0),
         show: |share| format!("{share:.1}"),
         command: format!("CPU time of the console's thread, a walk of the keyspace in it; {rate:.0} events/s came"),
     });
     report.add(Figure {
         name: "ms from a key to the screen: p99".into(),
-        measured: Histogram::once(p99(keys.iter().map(|key| key.wall).collect())),
+        measured: Measured::once(p99(keys.iter().map(|key| key.wall).collect())),
         limit: Limit::AtMost(50.0),
         show: |ms| format!("{ms:.1}"),
         command: format!("{KEYS} keys at random moments, until another lock is selected on the screen"),
     });
     report.add(Figure {
         name: "the same without waits for a processor: p99".into(),
-        measured: Histogram::once(p99(keys.iter().map(|key| key.undisturbed).collect())),
+        measured: Measured::once(p99(keys.iter().map(|key| key.undisturbed).collect())),
         limit: Limit::AtMost(50.0),
         show: |ms| format!("{ms:.1}"),
         command: "less the time in which the console's thread could have run".into(),
@@ -140,7 +140,7 @@ fn press(console: &Console, number: usize) -> Pressed {
 }
 
 fn at_rest(report: &mut Report, locks: usize, name: &str) {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     let mut pipe = redis::pipe();
     for number in 0..locks {
         let lease = SHORT_LEASE_MS * (1 + number % 10) + 10_000;
@@ -160,7 +160,7 @@ fn at_rest(report: &mut Report, locks: usize, name: &str) {
     console.quit();
     report.add(Figure {
         name: name.into(),
-        measured: Histogram::once(scheduled.ran.as_secs_f64() / wall.as_secs_f64() * 100.0),
+        measured: Measured::once(scheduled.ran.as_secs_f64() / wall.as_secs_f64() * 100.0),
         limit: Limit::Below(1.0),
         show: |share| format!("{share:.2}"),
         command: format!("CPU time of the console's thread over {} s; {frames} frames", wall.as_secs()),
@@ -181,7 +181,7 @@ pub fn measure_opening(report: &mut Report, keyspace: &Keyspace, rounds: usize) 
     };
     report.add(Figure {
         name: "ms until the first of 50,000 locks among 5,000,000 keys is on the screen".into(),
-        measured: Histogram::of((0..rounds).map(|_| opening()).collect()),
+        measured: Measured::of((0..rounds).map(|_| opening()).collect()),
         limit: Limit::AtMost(1_000.0),
         show: whole,
         command: "from before the connection is opened, at the default pace".into(),

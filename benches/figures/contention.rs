@@ -9,13 +9,14 @@ use std::time::Duration;
 use lockscope::base::time::Time;
 use lockscope::dialects::Recogniser;
 use lockscope::sources::sampling::Scripts;
-use lockscope::sources::sampling::judge::{Judge, Outcome, What};
+use lockscope::sources::sampling::frames::{Frame, FrameReader};
 use lockscope::sources::sampling::line::Line;
-use lockscope::sources::sampling::wire::{Frame, Wire};
+use lockscope::sources::sampling::outcomes::{Judge, Outcome, What};
 
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured, whole};
 use crate::machine;
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
 const LINES: usize = 500_000;
 /// As much as is read from a socket at once.
@@ -33,7 +34,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: "MONITOR lines parsed per second on one core".into(),
-        measured: Histogram::of(rates.collect()),
+        measured: Measured::of(rates.collect()),
         limit: Limit::AtLeast(LEAST),
         show: whole,
         command: format!("{} lines, a tenth of them about locks, read, parsed and judged", whole(LINES as f64)),
@@ -46,7 +47,7 @@ type Counts = (usize, usize, usize);
 fn read(stream: &[u8], recogniser: &Recogniser) -> Counts {
     let mut scripts = Scripts::default();
     let mut judge = Judge::new(recogniser, &mut scripts, 0, true, Time(0));
-    let mut wire = Wire::default();
+    let mut wire = FrameReader::default();
     let (mut lines, mut won, mut lost) = (0, 0, 0);
     for chunk in stream.chunks(CHUNK) {
         let told = wire.feed(chunk, &mut |frame| match frame {

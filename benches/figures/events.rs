@@ -17,8 +17,9 @@ use redis::{Connection, IntoConnectionInfo};
 
 use crate::common::Server;
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::{self, Scheduled, disturbance};
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
 const KEYS: usize = 10_000;
 /// Each key is taken, renewed and released so often.
@@ -46,7 +47,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
         })
         .collect();
     let by = |time: fn(&Flood) -> Duration| {
-        Histogram::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
+        Measured::of(floods.iter().map(|flood| flood.events as f64 / time(flood).as_secs_f64()).collect())
     };
     let (events, lost) = floods.iter().fold((0, 0), |(events, lost), flood| (events + flood.events, lost + flood.lost));
     report.add(Figure {
@@ -65,7 +66,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
     report.add(Figure {
         name: format!("events lost of {}", whole(events as f64)),
-        measured: Histogram::once(lost as f64),
+        measured: Measured::once(lost as f64),
         limit: Limit::AtMost(0.0),
         show: whole,
         command: "and afterwards the table is what the server holds".into(),

@@ -10,8 +10,9 @@ use crate::common::process::{dies_with_us, scratch};
 use crate::common::server::target_directory;
 use crate::common::{lockscope_at, lockscope_process};
 use crate::keyspace::{Keyspace, LOCKS};
+use crate::limit::{Limit, Measured, ratio};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Histogram, Limit, Report, ratio};
+use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
@@ -43,7 +44,7 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
     }
     report.add(Figure {
         name: "ls of 50,000 locks among 5,000,000 keys / the server's own time in SCAN".into(),
-        measured: Histogram::of(
+        measured: Measured::of(
             narrow.iter().map(|run| run.wall.as_micros() as f64 / run.calls.scan.us as f64).collect(),
         ),
         limit: Limit::AtMost(1.25),
@@ -126,9 +127,9 @@ fn scanning_client() -> Option<PathBuf> {
 }
 
 /// Run by run, so that a machine that is slower for a while slows both sides.
-fn compared(ours: &[Run], theirs: &[Run]) -> Histogram {
+fn compared(ours: &[Run], theirs: &[Run]) -> Measured {
     let ratio = |(ours, theirs): (&Run, &Run)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64();
-    Histogram::of(ours.iter().zip(theirs).map(ratio).collect())
+    Measured::of(ours.iter().zip(theirs).map(ratio).collect())
 }
 
 fn shown(arguments: &[String]) -> String {

@@ -11,6 +11,7 @@ mod contention;
 mod events;
 mod inventory;
 mod keyspace;
+mod limit;
 mod machine;
 mod memory;
 mod opened;

@@ -11,8 +11,9 @@ use lockscope::lock::{Key, NodeId, RawValue};
 use lockscope::model::{EventBatch, KeyEvent, Limits, Observation, Seen, Source, Table};
 
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured, whole};
 use crate::machine::resident;
-use crate::report::{Figure, Histogram, Limit, Report, whole};
+use crate::report::{Figure, Report};
 
 /// The first argument of the fresh process.
 pub const CHILD: &str = "fill-a-table";
@@ -35,7 +36,7 @@ pub fn measure(report: &mut Report) {
         let bytes: f64 = text.trim().parse().unwrap_or_else(|_| panic!("the child said {text:?}"));
         report.add(Figure {
             name: name.into(),
-            measured: Histogram::once(bytes),
+            measured: Measured::once(bytes),
             limit: Limit::AtMost(LIMIT),
             show: whole,
             command: "resident memory of a table filled in a process of its own".into(),

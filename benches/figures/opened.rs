@@ -79,7 +79,7 @@ impl Console {
                 let settings = crate::common::acting::settings(&url, |_| {});
                 let mut operator = Operator::new(&settings, &topology, &url, Some(scratch("records")));
                 let title = Title { target: url.clone(), environment: None, ..Title::default() };
-                let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false }, None);
+                let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false });
                 let mut terminal = Terminal::new(glass)?;
                 run(&mut app, &mut engine, &mut operator, &mut terminal, &mut meter, input).await
             });

@@ -10,8 +10,9 @@ use redis::{Connection, cmd};
 use crate::common::lockscope_process;
 use crate::common::process::{dies_with_us, scratch};
 use crate::keyspace::Keyspace;
+use crate::limit::{Limit, Measured, ratio, whole};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Histogram, Limit, Report, ratio, whole};
+use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
@@ -49,7 +50,7 @@ fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
     });
     Figure {
         name: "throughput of a saturating SET load with `--pace polite` / without us".into(),
-        measured: Histogram::middle_half(ratios.collect()),
+        measured: Measured::middle_half(ratios.collect()),
         limit: Limit::AtLeast(0.95),
         show: ratio,
         command: format!(
@@ -69,12 +70,12 @@ fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
         without.extend(alone);
         with.extend(beside);
     }
-    let Histogram { min, max, .. } = Histogram::of(ratios);
+    let Measured { min, max, .. } = Measured::of(ratios);
     let requests = with.len();
     let median = p99(with) / p99(without);
     Figure {
         name: "p99 of a light load with `--pace polite` / without us".into(),
-        measured: Histogram { median, min, max },
+        measured: Measured { median, min, max },
         limit: Limit::AtMost(1.5),
         show: ratio,
         command: format!("100 GETs a second, {} in all, beside us, and as many alone", whole(requests as f64)),

@@ -10,8 +10,9 @@ use lockscope::sources::pace::Pace;
 
 use crate::common::{Feed, Server, engine};
 use crate::keyspace::uuid;
+use crate::limit::{Limit, Measured};
 use crate::machine::{Scheduled, disturbance};
-use crate::report::{Figure, Histogram, Limit, Report};
+use crate::report::{Figure, Report};
 
 const LOCKS: usize = 10_000;
 /// So many of them have somebody who waits, or who tries to take them.
@@ -33,7 +34,7 @@ pub fn measure(report: &mut Report) {
     let share = |scheduled: Scheduled| scheduled.ran.as_secs_f64() / WINDOW.as_secs_f64() * 100.0;
     report.add(Figure {
         name: "% of a core of the server to tell who wants 10,000 locks, without MONITOR".into(),
-        measured: Histogram::once(share(followed) - share(alone)),
+        measured: Measured::once(share(followed) - share(alone)),
         limit: Limit::Below(1.0),
         show: |share| format!("{share:.2}"),
         command: format!(

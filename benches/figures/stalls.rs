@@ -9,7 +9,8 @@ use std::time::Duration;
 use redis::{Connection, cmd};
 
 use crate::keyspace::{Cost, Keyspace};
-use crate::report::{Figure, Histogram, Limit, whole};
+use crate::limit::{Limit, Measured, whole};
+use crate::report::Figure;
 
 /// Calls from which it is told how long a usual one takes.
 const TRIAL: u64 = 300;
@@ -63,7 +64,7 @@ pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, 
     let leeway = 2.0 * (explained + explained * scale).sqrt();
     Figure {
         name: format!("SCAN calls with {pace} over {limit_us} µs that stalls of the machine do not explain"),
-        measured: Histogram::once((ours.slow as f64 - explained - leeway).max(0.0).floor()),
+        measured: Measured::once((ours.slow as f64 - explained - leeway).max(0.0).floor()),
         limit: Limit::AtMost(0.0),
         show: whole,
         command: format!(

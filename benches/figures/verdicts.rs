@@ -13,7 +13,8 @@ use lockscope::model::{
 };
 
 use crate::keyspace::uuid;
-use crate::report::{Figure, Histogram, Limit, Report, ratio};
+use crate::limit::{Limit, Measured, ratio};
+use crate::report::{Figure, Report};
 
 const LOCKS: usize = 100_000;
 const LIMIT_MS: f64 = 20.0;
@@ -34,7 +35,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
     assert!(judge().1 > 0, "some of them are contended");
     report.add(Figure {
         name: "ms to judge 100,000 locks once more: plain, renewed and waited for".into(),
-        measured: Histogram::of((0..rounds.max(5)).map(|_| judge().0).collect()),
+        measured: Measured::of((0..rounds.max(5)).map(|_| judge().0).collect()),
         limit: Limit::AtMost(LIMIT_MS),
         show: ratio,
         command: "Table::state of each lock, one core".into(),

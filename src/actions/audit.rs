@@ -14,9 +14,9 @@ use crate::base::json::write_value;
 use crate::base::time::Time;
 
 /// Where the files of this machine's user are kept; `None` without a home directory.
-pub fn state_directory() -> Option<PathBuf> {
-    let places = etcetera::choose_base_strategy().ok()?;
-    Some(places.state_dir().unwrap_or_else(|| places.data_dir()).join("lockscope"))
+pub fn state_directory() -> io::Result<PathBuf> {
+    let places = etcetera::choose_base_strategy().map_err(|_| io::Error::other("there is no home directory"))?;
+    Ok(places.state_dir().unwrap_or_else(|| places.data_dir()).join("lockscope"))
 }
 
 /// The file, open for appending.
@@ -29,7 +29,7 @@ pub struct Audit {
 impl Audit {
     /// In its usual place.
     pub fn open() -> io::Result<Audit> {
-        let directory = state_directory().ok_or_else(|| io::Error::other("there is no home directory"))?;
+        let directory = state_directory()?;
         Audit::open_in(&directory)
     }
 
@@ -91,14 +91,12 @@ pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
 /// What can't be narrowed is an error: what was done is nobody else's business.
 pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut narrowed = Vec::new();
-    #[cfg(unix)]
     if directory.is_dir() {
         narrow_into(directory, 0, &mut narrowed)?;
     }
     Ok(narrowed)
 }
 
-#[cfg(unix)]
 fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     // What is not there, can't be looked at, or is no file, is told by whoever opens it. Links lead to a file, but into no
@@ -139,7 +137,6 @@ pub fn narrowed_sentence(narrowed: &[PathBuf]) -> Option<String> {
 pub fn make_private_directory(directory: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
-    #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
 }
@@ -156,34 +153,29 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// A file that only its owner can read.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
 /// The user of this machine.
 pub fn user() -> String {
-    let named = ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
-    // SAFETY: asks for a number and can't fail.
-    #[cfg(unix)]
-    let id = unsafe { libc::getuid() }.to_string();
-    #[cfg(not(unix))]
-    let id = "?".to_string();
-    named.filter(|name| !name.is_empty()).unwrap_or(id)
+    let named = |name: &&str| std::env::var(name).ok().filter(|name| !name.is_empty());
+    let told = ["USER", "LOGNAME", "USERNAME"].iter().find_map(named);
+    let id = rustix::process::getuid().as_raw();
+    told.or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
+}
+
+/// The user's name in the system's list of users: under cron and in containers no variable tells it.
+fn name_of(id: u32) -> Option<String> {
+    let list = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = users.find(|fields| fields.get(2).is_some_and(|field| field.parse() == Ok(id)))?;
+    Some(crate::base::text::visible(user[0].as_bytes())).filter(|name| !name.is_empty())
 }
 
 /// The name of this machine.
 pub fn host() -> String {
-    #[cfg(unix)]
-    {
-        let mut name = [0_u8; 256];
-        // SAFETY: writes at most the length it is given into the array, and the last byte stays nought.
-        if unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) } == 0 {
-            let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-            return crate::base::text::visible(&name[..end]);
-        }
-    }
-    std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).unwrap_or_default()
+    crate::base::text::visible(rustix::system::uname().nodename().to_bytes())
 }
 
 #[cfg(test)]
@@ -204,7 +196,6 @@ mod tests {
         assert!(entries[0]["at"].is_string() && entries[0]["user"].is_string() && entries[0]["host"].is_string());
     }
 
-    #[cfg(unix)]
     #[test]
     fn nobody_else_can_read_it() {
         use std::os::unix::fs::PermissionsExt;
@@ -215,7 +206,6 @@ mod tests {
         assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
-    #[cfg(unix)]
     #[test]
     fn nothing_is_narrowed_that_is_not_ours() {
         use std::os::unix::fs::{PermissionsExt, symlink};

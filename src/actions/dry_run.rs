@@ -42,8 +42,7 @@ pub struct DryRuns {
 impl DryRuns {
     /// In the user's own place.
     pub fn open() -> io::Result<DryRuns> {
-        let place = audit::state_directory().ok_or_else(|| io::Error::other("there is no home directory"))?;
-        DryRuns::open_in(&place)
+        DryRuns::open_in(&audit::state_directory()?)
     }
 
     pub fn open_in(place: &Path) -> io::Result<DryRuns> {

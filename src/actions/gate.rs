@@ -6,9 +6,9 @@ use redis::aio::ConnectionLike;
 use redis::{ErrorKind, RedisResult, ServerErrorKind, Value};
 
 use super::plan::Plan;
-use super::program::Write;
+use super::write::Write;
 use crate::base::glob::{Glob, Globs};
-use crate::dialects::scripts::Script;
+use crate::dialects::scripts;
 use crate::lock::Key;
 
 /// Whether writing is allowed at all, and which locks are out of reach.
@@ -118,14 +118,14 @@ impl Admission {
     /// [`covers`](Admission::covers) before.
     pub(crate) async fn run(
         &self,
-        script: &Script,
+        text: &str,
         conn: &mut impl ConnectionLike,
         keys: &[Vec<u8>],
         args: &[Vec<u8>],
     ) -> RedisResult<Value> {
-        match script.command("EVALSHA", &script.sha1(), keys, args).query_async(conn).await {
+        match scripts::command("EVALSHA", &scripts::sha1(text), keys, args).query_async(conn).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                script.command("EVAL", script.text, keys, args).query_async(conn).await
+                scripts::command("EVAL", text, keys, args).query_async(conn).await
             }
             answer => answer,
         }

@@ -42,8 +42,7 @@ pub struct Context {
 impl Journal {
     /// In the user's own place.
     pub fn open() -> io::Result<Journal> {
-        let place = audit::state_directory().ok_or_else(|| io::Error::other("there is no home directory"))?;
-        Journal::open_in(&place)
+        Journal::open_in(&audit::state_directory()?)
     }
 
     pub fn open_in(place: &Path) -> io::Result<Journal> {

@@ -7,6 +7,8 @@
 mod back;
 mod look;
 mod read;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

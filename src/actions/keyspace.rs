@@ -53,9 +53,9 @@ impl Keyspace {
         let info = InfoText::parse(info);
         let uptime: i64 = info.number("uptime_in_seconds")?;
         Some(Keyspace {
-            run_id: info.text("run_id").unwrap_or_default().to_string(),
-            replid: info.text("master_replid")?.to_string(),
-            replid2: info.text("master_replid2").filter(|id| *id != NO_ID).map(String::from),
+            run_id: info.text("run_id").unwrap_or_default().visible(),
+            replid: info.text("master_replid")?.visible(),
+            replid2: info.text("master_replid2").filter(|id| *id != NO_ID).map(|id| id.visible()),
             started: (asked / 1000).saturating_sub(uptime).saturating_mul(1000),
             asked,
         })

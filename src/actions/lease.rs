@@ -3,8 +3,7 @@
 //! A random token does that by itself, and then a renewal is no obstacle. `1`, a host's name or a thread's number does
 //! not: there the end of the lease has to be the one that was shown, unless the lock's own renewals explain it.
 
-use super::check::{Check, gone};
-use super::program::Instruction;
+use super::check::{Check, Comparison, gone};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
 use crate::dialects::{self, unique};
@@ -35,14 +34,14 @@ impl Lease {
         self.end == End::Never
     }
 
-    pub(super) fn instruction(&self) -> Instruction {
+    pub(super) fn comparison(&self) -> Comparison {
         let (end, within) = match self.end {
             End::Never => (-1, 0),
             End::At { ms, within } => (ms, within),
         };
         let renewed_to = self.renewed_to.map_or(0, |lease| lease + RENEWED_WITHIN_MS);
         let operands = [end.to_string(), within.to_string(), renewed_to.to_string()];
-        Instruction::new("lease", vec![self.key.clone()], operands.map(String::into_bytes).to_vec())
+        Comparison { name: "lease", key: Some(self.key.clone()), values: operands.map(String::into_bytes).to_vec() }
     }
 
     pub(super) fn describe(&self) -> String {
@@ -103,6 +102,8 @@ fn end(lock: &LockView) -> End {
 /// Whether another hold may have the same token, or one was seen to.
 pub(super) fn comes_again(lock: &LockView, token: &[u8]) -> bool {
     let before = |hold: &Hold| hold.holder.as_ref().is_some_and(|holder| holder.as_bytes() == token);
-    let by_design = dialects::by_name(lock.dialect).is_some_and(|id| dialects::dialect(id).tokens_come_again());
-    by_design || !unique::is_unique(token) || lock.past.iter().any(before)
+    let dialect = dialects::by_name(lock.dialect).map(dialects::dialect);
+    let by_design = dialect.is_some_and(|dialect| dialect.tokens_come_again());
+    let own = dialect.map_or(token, |dialect| dialect.made_for_each_hold(token));
+    by_design || !unique::is_unique(own) || lock.past.iter().any(before)
 }

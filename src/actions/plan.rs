@@ -1,22 +1,28 @@
 //! What will be done, worked out from what the operator saw: pure.
+//!
+//! `compared` says what has to be as it was seen for each thing that is taken away.
+
+mod compared;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use self::compared::{compared, nothing_to_compare};
 use super::check::{self, Check};
 use super::gate::Refusal;
 use super::keyspace::Keyspace;
 use super::lease;
-use super::program::Write;
 use super::semaphore;
+use super::write::Write;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Obstacle, Premise, Release, Renewal, Sight, Step};
+use crate::dialects::{self, Claim, Obstacle, Release, Renewal, Sight, Step};
 use crate::lock::{Key, KeyspaceId, Kind, RawValue, Token};
 use crate::model::guesses;
-use crate::model::proof::LARGEST;
-use crate::model::{End, LockView, Whole};
+use crate::model::{Act, End, LockView};
 
 /// What is done to a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -114,6 +120,20 @@ impl Plan {
         self.checks.iter().any(|check| matches!(check, Check::Lease(lease) if lease.never_ends()))
     }
 
+    /// What it does to the lock, as the model is told of it.
+    pub fn act(&self) -> Act {
+        let own = |key: &Vec<u8>| *key == self.key.as_bytes();
+        match self.action {
+            Action::Free => Act::Free {
+                whole: self.writes.iter().any(|write| matches!(write, Write::Step(Step::Delete(key)) if own(key))),
+            },
+            Action::Extend(by) => Act::Extend(by),
+            Action::Undo(_) => Act::PutBack {
+                whole: self.writes.iter().any(|write| matches!(write, Write::Restore { key, .. } if own(key))),
+            },
+        }
+    }
+
     /// How many permits it gives back to a counter, where that is all it does.
     pub fn permits(&self) -> Option<u64> {
         match self.writes.as_slice() {
@@ -166,7 +186,9 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     let Release { steps, hazards, obstacles, .. } = release;
     let mut hazards: Vec<String> = hazards.into_iter().map(String::from).collect();
     hazards.splice(0..0, signs_of_life(lock));
-    let mut writes: Vec<Write> = steps.into_iter().map(Write::Step).collect();
+    let guessed = lock.dialect_confidence < Claim::SURE;
+    let mut writes: Vec<Write> =
+        steps.into_iter().map(|step| if guessed { by_guess(step) } else { Write::Step(step) }).collect();
     if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
         wake_by_guess(lock, &mut writes, &mut checks);
     }
@@ -236,13 +258,18 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     .doubting(semaphore::doubt(lock)))
 }
 
+/// A step that only the library needs which the lock may be of: whoever may not send its message frees it all the same.
+fn by_guess(step: Step) -> Write {
+    match step {
+        Step::Publish { channel, message } => Write::Tell { channel, message },
+        step => Write::Step(step),
+    }
+}
+
 /// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
 fn wake_by_guess(lock: &LockView, writes: &mut Vec<Write>, checks: &mut Vec<Check>) {
     for step in guesses::wakes(lock) {
-        let write = match step {
-            Step::Publish { channel, message } => Write::Tell { channel, message },
-            step => Write::Step(step),
-        };
+        let write = by_guess(step);
         if !writes.contains(&write) {
             writes.push(write);
         }
@@ -294,26 +321,6 @@ fn read(lock: &LockView, now: Time) -> Result<(&'static dyn dialects::Dialect, S
     Ok((dialects::dialect(id), lock.sight(now)))
 }
 
-fn nothing_to_compare(lock: &LockView) -> Refusal {
-    if let RawValue::Str { len, .. } = &lock.value {
-        let why = match &lock.proof.value {
-            _ if *len > LARGEST => format!(
-                "it has {len} bytes, and no more than {LARGEST} are compared, since hashing more would stall the server"
-            ),
-            Whole::Unknown(why) => why.clone(),
-            Whole::NotAsked | Whole::Sha1(_) => format!("only the first of its {len} bytes were read"),
-        };
-        return Refusal::NothingToCompare(format!(
-            "the value of {} can't be compared before it is written: {why}; nothing was changed",
-            lock.key
-        ));
-    }
-    Refusal::NothingToCompare(format!(
-        "what {} holds could not be read, so that nothing could be compared before it is written; nothing was changed",
-        lock.key
-    ))
-}
-
 /// The holders this is about: the one that was named, or all of them.
 fn holders(lock: &LockView, named: Option<&[u8]>) -> Result<Vec<Token>, Refusal> {
     let all = lock.holders.iter().map(|holder| holder.token.clone());
@@ -324,59 +331,6 @@ fn holders(lock: &LockView, named: Option<&[u8]>) -> Result<Vec<Token>, Refusal>
         return Err(Refusal::NotTheHolder { key: lock.key.clone(), holders });
     }
     Ok(its)
-}
-
-/// What has to be as it was seen, for each thing that is taken away.
-fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusal> {
-    let own = |key: &Vec<u8>| *key == lock.key.as_bytes();
-    let mut checks: Vec<Check> = Vec::new();
-    for step in &release.steps {
-        match step {
-            Step::Delete(key) if own(key) => {
-                whole_or_refused(lock)?;
-                checks.extend(check::whole(lock));
-                checks.extend(lease::of(lock));
-            }
-            Step::DeleteField { key, field } if own(key) => checks.push(check::hash_field(lock, field)),
-            Step::RemoveScored { key, member } if own(key) => {
-                checks.push(check::scored(lock, member));
-            }
-            Step::RemoveMember { key, member } if own(key) => {
-                checks.push(Check::Element { key: key.clone(), member: member.clone() });
-            }
-            Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
-            // Without its counter nobody knows how many permits there are: one out of nothing would be a new one.
-            Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
-            _ => {}
-        }
-    }
-    let compares_own = |check: &Check| !matches!(check, Check::Present(_) | Check::Lease(_));
-    if !checks.iter().any(compares_own) {
-        return Err(nothing_to_compare(lock));
-    }
-    checks.extend(release.premises.iter().cloned().map(|premise| match premise {
-        Premise::Field { key, field, value } => Check::HeldAs { key, field, value },
-        Premise::Unmarked { key, mark } => Check::Unmarked { key, mark },
-    }));
-    checks.dedup();
-    Ok(checks)
-}
-
-/// What was not seen is not taken away with the rest.
-fn whole_or_refused(lock: &LockView) -> Result<(), Refusal> {
-    let (read, len) = match &lock.value {
-        RawValue::Hash { fields, len } => (fields.len(), *len),
-        RawValue::Zset { members, len } => (members.len(), *len),
-        RawValue::Set { members, len } => (members.len(), *len),
-        _ => return Ok(()),
-    };
-    if read as u64 == len {
-        return Ok(());
-    }
-    Err(Refusal::NothingToCompare(format!(
-        "{} has {len} entries, of which {read} were read: what was not seen is not freed; free its holders one by one",
-        lock.key
-    )))
 }
 
 /// What speaks against a dead holder.
@@ -391,6 +345,3 @@ fn signs_of_life(lock: &LockView) -> Vec<String> {
     }
     signs
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,253 +1,376 @@
-//! From a plan to the operands of the script: which keys, which instructions, and which commands they come down to.
+//! From a plan to the script that performs it: plain Lua, the comparisons straight down, then the commands.
+//!
+//! Why each plan gets a text of its own, instead of one script that interprets instructions: what the preview shows is
+//! what runs, line by line; an operator can read it, and run it by hand (`release --dry-run --eval`); and a write is
+//! described in one place, its [`Statement`]s, since no second table of what it takes is kept in Lua. The price is more
+//! than one text in the server's script cache, which servers before Redis 7.4 never empty. So a text depends only on the
+//! shape of the plan: keys and values are operands, never part of it, and any number of equal steps is one loop. What
+//! is left are a few texts for each library.
+//!
+//! Values never become Lua: whatever is in a key or a token, it can't be run.
 
-use serde::{Deserialize, Serialize};
-
-use crate::dialects::{Step, word};
-
-use super::check::Check;
+use super::check::{Check, Comparison};
 use super::comparisons;
-use super::gate::{Admission, Refusal};
+use super::plan::Plan;
+use super::write::Write;
+use crate::dialects::scripts::MARK;
+use crate::dialects::statement::{Command, Operand, Statement};
 
-/// One write.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Write {
-    /// One that a library's release is made of.
-    Step(Step),
-    /// A message to the waiters of a library that the lock may be of. Where it can't be sent, that is told.
-    Tell {
-        channel: Vec<u8>,
-        message: Vec<u8>,
-    },
-    Expire {
-        key: Vec<u8>,
-        ms: u64,
-    },
-    /// A key as it was kept. `until`: in milliseconds of Unix time, `None` where it has no TTL.
-    Restore {
-        key: Vec<u8>,
-        dump: Vec<u8>,
-        until: Option<i64>,
-    },
-    PutField {
-        key: Vec<u8>,
-        field: Vec<u8>,
-        value: Vec<u8>,
-        until: Option<i64>,
-    },
-    PutScored {
-        key: Vec<u8>,
-        member: Vec<u8>,
-        score: String,
-        until: Option<i64>,
-    },
-    PutMember {
-        key: Vec<u8>,
-        member: Vec<u8>,
-        until: Option<i64>,
-    },
-    TakePermits {
-        counter: Vec<u8>,
-        permits: u64,
-    },
-    TakeBack {
-        list: Vec<u8>,
-        token: Vec<u8>,
-    },
-}
+/// The functions that scripts are made of, in the order in which they use each other.
+const FUNCTIONS: &str = include_str!("program/functions.lua");
 
-/// One instruction of the script.
-pub(super) struct Instruction {
-    name: &'static str,
-    keys: Vec<Vec<u8>>,
-    rest: Vec<Vec<u8>>,
-}
-
-/// KEYS and ARGV.
-#[derive(Default)]
-pub(super) struct Operands {
+/// A script, ready to be run.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub text: String,
     pub keys: Vec<Vec<u8>>,
     pub args: Vec<Vec<u8>>,
+    /// What is compared, as the script counts it: which line, and which time it runs.
+    compared: Vec<Vec<Check>>,
 }
 
-impl Instruction {
-    pub fn new(name: &'static str, keys: Vec<Vec<u8>>, rest: Vec<Vec<u8>>) -> Instruction {
-        Instruction { name, keys, rest }
-    }
-}
-
-impl Operands {
-    /// Of writes that were all let through, or says which was not. The plan's own key comes first.
-    pub fn of(key: &[u8], checks: &[Check], writes: &[Write], admission: &Admission) -> Result<Operands, Refusal> {
-        if let Some(write) = writes.iter().find(|write| !admission.covers(write)) {
-            return Err(Refusal::NotSo(format!("{} was not let through; nothing was changed", write.describe())));
+impl Program {
+    pub fn new(key: &[u8], checks: &[Check], writes: &[Write]) -> Program {
+        let mut layout = Layout { keys: vec![key.to_vec()], args: vec![MARK.to_vec()], ..Layout::default() };
+        let (mut compared, mut comparing, mut asking, mut writing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for group in by_comparison(checks) {
+            let which = compared.len() + 1;
+            let forms: Vec<Form> = group.iter().map(|check| Form::of_comparison(which, check.comparison())).collect();
+            comparing.extend(layout.place(&forms).lines);
+            compared.push(group);
         }
-        let mut operands = Operands { keys: vec![key.to_vec()], args: Vec::new() };
-        checks.iter().map(Check::instruction).for_each(|comparison| operands.compare(comparison));
-        writes.iter().flat_map(instructions).for_each(|instruction| operands.put(instruction));
-        Ok(operands)
+        let forms: Vec<Form> = writes.iter().map(|write| Form::of_statements(&write.statements())).collect();
+        for group in forms.chunk_by(Form::is_alike) {
+            let placed = layout.place(group);
+            asking.extend(placed.asks);
+            writing.extend(placed.lines);
+        }
+        let mut main = layout.loops();
+        main.push("local stop".into());
+        main.extend(comparing);
+        main.extend(asking);
+        main.push("if stop then return stop end".into());
+        main.push("local fine, why = pcall(function()".into());
+        main.extend(indented(writing));
+        // Only where nothing could be asked before, as on Redis 6, can this still fail.
+        main.extend(
+            [
+                "end)",
+                "if not fine then",
+                "  if type(why) == \"table\" then why = why.err end",
+                "  return changed and { 2, tostring(why) } or redis.error_reply(tostring(why))",
+                "end",
+                "return { 1, woken, emptied, silent, ended }",
+            ]
+            .map(String::from),
+        );
+        let text = with_functions(&main.join("\n"));
+        let (keys, args) = layout.operands();
+        Program { text, keys, args, compared }
     }
 
-    /// A comparison that is switched off is replaced by one that always holds: the others keep their numbers.
-    fn compare(&mut self, comparison: Instruction) {
-        match comparisons::is_made(comparison.name) {
-            true => self.put(comparison),
-            false => self.put(Instruction::new("nothing", Vec::new(), Vec::new())),
-        }
-    }
-
-    fn put(&mut self, instruction: Instruction) {
-        let Instruction { name, keys, rest } = instruction;
-        self.args.push(name.as_bytes().to_vec());
-        self.args.push((keys.len() + rest.len()).to_string().into_bytes());
-        for key in keys {
-            let place = self.keys.iter().position(|known| *known == key).unwrap_or_else(|| {
-                self.keys.push(key);
-                self.keys.len() - 1
-            });
-            self.args.push((place + 1).to_string().into_bytes());
-        }
-        self.args.extend(rest);
-    }
-}
-
-/// A moment as the script takes it: nought where there is none.
-fn moment(until: &Option<i64>) -> Vec<u8> {
-    until.unwrap_or(0).to_string().into_bytes()
-}
-
-fn instructions(write: &Write) -> Vec<Instruction> {
-    let one = |name, key: &Vec<u8>, rest: &[&[u8]]| {
-        vec![Instruction::new(name, vec![key.clone()], rest.iter().map(|operand| operand.to_vec()).collect())]
-    };
-    match write {
-        Write::Step(step) => step_instructions(step),
-        Write::Tell { channel, message } => {
-            vec![Instruction::new("tell", Vec::new(), vec![channel.clone(), message.clone()])]
-        }
-        Write::Expire { key, ms } => one("expire", key, &[ms.to_string().as_bytes()]),
-        Write::Restore { key, dump, until } => one("restore", key, &[&moment(until), dump]),
-        Write::PutField { key, field, value, until } => one("hset", key, &[field, value, &moment(until)]),
-        Write::PutScored { key, member, score, until } => one("zadd", key, &[score.as_bytes(), member, &moment(until)]),
-        Write::PutMember { key, member, until } => one("sadd", key, &[member, &moment(until)]),
-        Write::TakePermits { counter, permits } => one("take", counter, &[permits.to_string().as_bytes()]),
-        Write::TakeBack { list, token } => one("unpush", list, &[token]),
+    /// The comparison that the script names.
+    pub fn check(&self, which: u64, nth: u64) -> Option<&Check> {
+        let line = usize::try_from(which).ok()?.checked_sub(1)?;
+        self.compared.get(line)?.get(usize::try_from(nth).ok()?)
     }
 }
 
-fn step_instructions(step: &Step) -> Vec<Instruction> {
-    let one = |name, keys: &[&Vec<u8>], rest: &[&[u8]]| {
-        let keys = keys.iter().map(|key| (*key).clone()).collect();
-        vec![Instruction::new(name, keys, rest.iter().map(|operand| operand.to_vec()).collect())]
-    };
-    match step {
-        Step::Delete(key) => one("del", &[key], &[]),
-        Step::DeleteField { key, field } => one("hdel", &[key], &[field]),
-        Step::RemoveScored { key, member } => one("zrem", &[key], &[member]),
-        Step::RemoveMember { key, member } => one("srem", &[key], &[member]),
-        Step::Publish { channel, message } => one("publish", &[], &[channel, message]),
-        Step::PublishToHead { queue, deadlines, channel_prefix } => one("head", &[queue, deadlines], &[channel_prefix]),
-        Step::DropWaiter { queue, deadlines, waiter } => one("drop", &[queue, deadlines], &[waiter]),
-        Step::Signal { list, expires } => one("signal", &[list], &[expires.as_millis().to_string().as_bytes()]),
-        Step::PushBack { list, token } => one("push", &[list], &[token]),
-        Step::ReturnPermits { counter, channel, permits } => {
-            one("permits", &[counter], &[channel, permits.to_string().as_bytes()])
-        }
-        Step::WhenEmptied { key, besides, then } => {
-            let then: Vec<Instruction> = then.iter().flat_map(step_instructions).collect();
-            let following = then.len().to_string();
-            let besides = besides.as_deref().unwrap_or_default();
-            let mut all = one("emptied", &[key], &[besides, following.as_bytes()]);
-            all.extend(then);
-            all
-        }
+impl Plan {
+    /// The words of the EVAL that does what the plan does: for a runbook.
+    pub fn eval(&self) -> Vec<Vec<u8>> {
+        let Program { text, keys, args, .. } = Program::new(self.key.as_bytes(), &self.checks, &self.writes);
+        let count = keys.len().to_string().into_bytes();
+        [b"EVAL".to_vec(), text.into_bytes(), count].into_iter().chain(keys).chain(args).collect()
     }
 }
 
-impl Write {
-    /// Every key that the script may write for it.
-    pub fn keys(&self) -> Vec<Vec<u8>> {
-        let mut keys: Vec<Vec<u8>> = instructions(self).into_iter().flat_map(|instruction| instruction.keys).collect();
-        keys.sort();
-        keys.dedup();
-        keys
+/// Equal comparisons side by side, in the order of the first of each. All must hold, so that the order is free. One that a
+/// test has switched off is left out.
+fn by_comparison(checks: &[Check]) -> Vec<Vec<Check>> {
+    let mut groups: Vec<(&'static str, Vec<Check>)> = Vec::new();
+    for check in checks {
+        let name = check.comparison().name;
+        if !comparisons::is_made(name) {
+            continue;
+        }
+        match groups.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, group)) => group.push(check.clone()),
+            None => groups.push((name, vec![check.clone()])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Lines of Lua with blanks where keys and values go, and what goes there.
+#[derive(Default)]
+struct Form {
+    /// What must be so for the lines to run to their end.
+    asks: Vec<String>,
+    lines: Vec<String>,
+    keys: Vec<Vec<u8>>,
+    values: Vec<Vec<u8>>,
+}
+
+impl Form {
+    fn of_comparison(which: usize, comparison: Comparison) -> Form {
+        let mut form = Form::default();
+        let key = comparison.key.map(|key| form.key(&key));
+        let of = key.clone().unwrap_or_else(|| "false".into());
+        let values = comparison.values.into_iter().map(|value| form.value(&value));
+        let operands: Vec<String> = key.into_iter().chain(values).collect();
+        let call = format!("{}({})", comparison.name, operands.join(", "));
+        form.lines = vec![format!("stop = stop or differs({which}, {{nth}}, {of}, {call})")];
+        form
     }
 
-    /// The commands that an operator would have to type.
-    pub fn describe(&self) -> String {
-        let until = |until: &Option<i64>| if until.is_some() { " with the TTL that would be left" } else { "" };
-        match self {
-            Write::Step(step) => step.describe(),
-            Write::Tell { channel, message } => format!("PUBLISH {} {}", word(channel), word(message)),
-            Write::Expire { key, ms } => format!("PEXPIRE {} {ms}", word(key)),
-            Write::Restore { key, until: moment, .. } => {
-                format!("RESTORE {} as it was{}", word(key), until(moment))
+    fn of_statements(statements: &[Statement]) -> Form {
+        let mut form = Form::default();
+        statements.iter().for_each(|statement| form.add(statement));
+        form
+    }
+
+    /// The same lines, whatever goes into their blanks.
+    fn is_alike(&self, other: &Form) -> bool {
+        self.asks == other.asks && self.lines == other.lines
+    }
+
+    fn key(&mut self, key: &[u8]) -> String {
+        let known = self.keys.iter().position(|known| known == key).unwrap_or_else(|| {
+            self.keys.push(key.to_vec());
+            self.keys.len() - 1
+        });
+        format!("{{key{known}}}")
+    }
+
+    fn value(&mut self, value: &[u8]) -> String {
+        self.values.push(value.to_vec());
+        format!("{{value{}}}", self.values.len() - 1)
+    }
+
+    fn ask(&mut self, question: String) {
+        self.asks.push(format!("stop = stop or {question}"));
+    }
+
+    /// Asks whether the command would run, and gives it as operands of a call.
+    fn command(&mut self, command: &Command) -> String {
+        let mut words = vec![format!("\"{}\"", command.name)];
+        for operand in &command.operands {
+            let word = match operand {
+                Operand::Key(key) => self.key(key),
+                Operand::Value(value) | Operand::Shown(value, _) => self.value(value),
+                Operand::Word(word) => format!("\"{word}\""),
+            };
+            words.push(word);
+        }
+        let call = words.join(", ");
+        if let Some(kind) = kind_of(command.name) {
+            self.ask(format!("is_a(\"{kind}\", {})", words[1]));
+            if kind == "string" {
+                self.ask(format!("is_number({})", words[1]));
             }
-            Write::PutField { key, field, value, .. } => format!("HSET {} {} {}", word(key), word(field), word(value)),
-            Write::PutScored { key, member, score, .. } => format!("ZADD {} {score} {}", word(key), word(member)),
-            Write::PutMember { key, member, .. } => format!("SADD {} {}", word(key), word(member)),
-            Write::TakePermits { counter, permits } => format!("DECRBY {} {permits}", word(counter)),
-            Write::TakeBack { list, token } => format!("LREM {} 1 {}", word(list), word(token)),
         }
+        self.ask(format!("may({call})"));
+        call
     }
 
-    /// The commands that the script sends for it, to be asked about before.
-    pub(super) fn commands(&self) -> Vec<Vec<Vec<u8>>> {
-        match self {
-            Write::Step(step) => step_commands(step),
-            // Whoever may not send it frees the lock all the same.
-            Write::Tell { .. } => Vec::new(),
-            Write::Expire { key, ms } => vec![words(&[b"PEXPIRE", key, ms.to_string().as_bytes()])],
-            Write::Restore { key, dump, .. } => vec![words(&[b"RESTORE", key, b"0", dump])],
-            Write::PutField { key, field, value, .. } => with_ttl(key, words(&[b"HSET", key, field, value])),
-            Write::PutScored { key, member, score, .. } => {
-                with_ttl(key, words(&[b"ZADD", key, score.as_bytes(), member]))
+    fn add(&mut self, statement: &Statement) {
+        match statement {
+            Statement::Run(command) => {
+                let call = self.command(command);
+                self.lines.push(format!("change({call})"));
             }
-            Write::PutMember { key, member, .. } => with_ttl(key, words(&[b"SADD", key, member])),
-            Write::TakePermits { counter, permits } => {
-                vec![words(&[b"DECRBY", counter, permits.to_string().as_bytes()])]
+            Statement::Put { command, until } => {
+                let call = self.command(command);
+                let moment = self.value(until.unwrap_or(0).to_string().as_bytes());
+                for key in command.operands.iter().take(1) {
+                    let Operand::Key(key) = key else { continue };
+                    let key = self.key(key);
+                    self.ask(format!("may(\"EXISTS\", {key})"));
+                    self.ask(format!("may(\"PEXPIREAT\", {key}, {moment})"));
+                }
+                self.lines.push(format!("put({moment}, {call})"));
             }
-            Write::TakeBack { list, token } => vec![words(&[b"LREM", list, b"1", token])],
+            Statement::Tell { channel, message, must } => {
+                let (channel, message) = (self.value(channel), self.value(message));
+                if *must {
+                    self.ask(format!("may(\"PUBLISH\", {channel}, {message})"));
+                }
+                self.lines.push(format!("tell({channel}, {message})"));
+            }
+            Statement::TellAnswer { command, channel } => {
+                let call = self.command(command);
+                let channel = self.value(channel);
+                self.ask(format!("may(\"PUBLISH\", {channel}, \"0\")"));
+                self.lines.push(format!("tell({channel}, tostring(change({call})))"));
+            }
+            Statement::TellHead { queue, deadlines, channel_prefix } => {
+                let (queue, deadlines) = (self.key(queue), self.key(deadlines));
+                let prefix = self.value(channel_prefix);
+                for (kind, key) in [("list", &queue), ("zset", &deadlines)] {
+                    self.ask(format!("is_a(\"{kind}\", {key})"));
+                }
+                for question in [
+                    format!("\"LINDEX\", {queue}, 0"),
+                    format!("\"ZSCORE\", {deadlines}, \"\""),
+                    format!("\"LPOP\", {queue}"),
+                    format!("\"ZREM\", {deadlines}, \"\""),
+                    format!("\"PUBLISH\", {prefix}, \"0\""),
+                ] {
+                    self.ask(format!("may({question})"));
+                }
+                self.lines.push(format!("tell_head({queue}, {deadlines}, {prefix})"));
+            }
+            Statement::WhenEmptied { key, besides, then } => {
+                let key = self.key(key);
+                let besides = self.value(besides.as_deref().unwrap_or_default());
+                self.ask(format!("is_a(\"hash\", {key})"));
+                self.ask(format!("may(\"HLEN\", {key})"));
+                self.ask(format!("may(\"HEXISTS\", {key}, {besides})"));
+                self.lines.push(format!("if is_emptied({key}, {besides}) then"));
+                let before = self.lines.len();
+                then.iter().for_each(|statement| self.add(statement));
+                let inner = self.lines.split_off(before);
+                self.lines.extend(indented(inner));
+                self.lines.push("end".into());
+            }
         }
     }
 }
 
-/// What may make its key anew, and then gives it the TTL that it had.
-fn with_ttl(key: &[u8], put: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
-    vec![words(&[b"EXISTS", key]), put, words(&[b"PEXPIREAT", key, b"1"])]
-}
-
-fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {
-    words.iter().map(|word| word.to_vec()).collect()
-}
-
-fn step_commands(step: &Step) -> Vec<Vec<Vec<u8>>> {
-    match step {
-        Step::Delete(key) => vec![words(&[b"DEL", key])],
-        Step::DeleteField { key, field } => vec![words(&[b"HDEL", key, field])],
-        Step::RemoveScored { key, member } => vec![words(&[b"ZREM", key, member])],
-        Step::RemoveMember { key, member } => vec![words(&[b"SREM", key, member])],
-        Step::Publish { channel, message } => vec![words(&[b"PUBLISH", channel, message])],
-        Step::PublishToHead { queue, deadlines, channel_prefix } => vec![
-            words(&[b"LINDEX", queue, b"0"]),
-            words(&[b"ZSCORE", deadlines, b"w"]),
-            words(&[b"LPOP", queue]),
-            words(&[b"ZREM", deadlines, b"w"]),
-            words(&[b"PUBLISH", &[channel_prefix, &b"w"[..]].concat(), b"0"]),
-        ],
-        Step::DropWaiter { queue, deadlines, waiter } => {
-            vec![words(&[b"LREM", queue, b"0", waiter]), words(&[b"ZREM", deadlines, waiter])]
-        }
-        Step::Signal { list, .. } => {
-            vec![words(&[b"DEL", list]), words(&[b"LPUSH", list, b"1"]), words(&[b"PEXPIRE", list, b"1"])]
-        }
-        Step::PushBack { list, token } => vec![words(&[b"LPUSH", list, token])],
-        Step::ReturnPermits { counter, channel, permits } => {
-            vec![words(&[b"INCRBY", counter, permits.to_string().as_bytes()]), words(&[b"PUBLISH", channel, b"1"])]
-        }
-        Step::WhenEmptied { key, then, .. } => {
-            let mut all = vec![words(&[b"HLEN", key])];
-            all.extend(then.iter().flat_map(step_commands));
-            all
-        }
+/// The type that a command needs its key to have, if the key is there.
+fn kind_of(command: &str) -> Option<&'static str> {
+    match command {
+        "HDEL" | "HSET" => Some("hash"),
+        "ZADD" | "ZREM" => Some("zset"),
+        "SADD" | "SREM" => Some("set"),
+        "LPUSH" | "LREM" => Some("list"),
+        "INCRBY" | "DECRBY" => Some("string"),
+        _ => None,
     }
 }
+
+/// Where keys and values go. Those of a line that runs once have places of their own; those of lines that run several
+/// times come after them, one time after the other.
+#[derive(Default)]
+struct Layout {
+    keys: Vec<Vec<u8>>,
+    args: Vec<Vec<u8>>,
+    repeated: Vec<Repeated>,
+}
+
+struct Repeated {
+    /// The place of the number of times.
+    times: usize,
+    keys: Vec<Vec<u8>>,
+    values: Vec<Vec<u8>>,
+    /// How many keys and values each time takes.
+    each: (usize, usize),
+}
+
+impl Layout {
+    /// The lines of forms that are alike, with their blanks filled.
+    fn place(&mut self, group: &[Form]) -> Form {
+        let filled = |form: &Form, key: &dyn Fn(usize) -> String, value: &dyn Fn(usize) -> String, nth: &str| {
+            let fill = |line: &String| {
+                let line = (0..form.keys.len()).fold(line.replace("{nth}", nth), |line, blank| {
+                    line.replace(&format!("{{key{blank}}}"), &key(blank))
+                });
+                (0..form.values.len())
+                    .fold(line, |line, blank| line.replace(&format!("{{value{blank}}}"), &value(blank)))
+            };
+            let (asks, lines) = (form.asks.iter().map(fill).collect(), form.lines.iter().map(fill).collect());
+            Form { asks, lines, ..Form::default() }
+        };
+        let [form] = group else { return self.repeat(group, filled) };
+        let keys: Vec<usize> = form.keys.iter().map(|key| self.key(key)).collect();
+        let first = self.args.len() + 1;
+        self.args.extend(form.values.iter().cloned());
+        filled(form, &|blank| format!("KEYS[{}]", keys[blank]), &|blank| format!("ARGV[{}]", first + blank), "0")
+    }
+
+    fn repeat(
+        &mut self,
+        group: &[Form],
+        filled: impl Fn(&Form, &dyn Fn(usize) -> String, &dyn Fn(usize) -> String, &str) -> Form,
+    ) -> Form {
+        let Some(form) = group.first() else { return Form::default() };
+        let (number, each) = (self.repeated.len() + 1, (form.keys.len(), form.values.len()));
+        self.args.push(group.len().to_string().into_bytes());
+        self.repeated.push(Repeated {
+            times: self.args.len(),
+            keys: group.iter().flat_map(|form| form.keys.iter().cloned()).collect(),
+            values: group.iter().flat_map(|form| form.values.iter().cloned()).collect(),
+            each,
+        });
+        let key = |blank| format!("KEYS[k{number} + i * {} + {}]", each.0, blank + 1);
+        let value = |blank| format!("ARGV[a{number} + i * {} + {}]", each.1, blank + 1);
+        let Form { asks, lines, .. } = filled(form, &key, &value, "i");
+        let looped = |lines: Vec<String>| match lines.is_empty() {
+            true => lines,
+            false => {
+                let head = format!("for i = 0, n{number} - 1 do");
+                [head].into_iter().chain(indented(lines)).chain(["end".to_string()]).collect()
+            }
+        };
+        Form { asks: looped(asks), lines: looped(lines), ..Form::default() }
+    }
+
+    fn key(&mut self, key: &[u8]) -> usize {
+        let place = self.keys.iter().position(|known| known == key).unwrap_or_else(|| {
+            self.keys.push(key.to_vec());
+            self.keys.len() - 1
+        });
+        place + 1
+    }
+
+    /// How often each loop runs, and where its keys and values begin.
+    fn loops(&self) -> Vec<String> {
+        let mut from = (self.keys.len().to_string(), self.args.len().to_string());
+        let mut lines = Vec::new();
+        for (number, repeated) in (1..).zip(&self.repeated) {
+            let (times, each) = (repeated.times, repeated.each);
+            lines.push(format!(
+                "local n{number}, k{number}, a{number} = tonumber(ARGV[{times}]), {}, {}",
+                from.0, from.1
+            ));
+            from = (format!("k{number} + n{number} * {}", each.0), format!("a{number} + n{number} * {}", each.1));
+        }
+        lines
+    }
+
+    fn operands(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let (mut keys, mut args) = (self.keys, self.args);
+        for repeated in self.repeated {
+            keys.extend(repeated.keys);
+            args.extend(repeated.values);
+        }
+        (keys, args)
+    }
+}
+
+fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| format!("  {line}"))
+}
+
+/// The lines after the functions that they use, and no others.
+fn with_functions(main: &str) -> String {
+    let mut text = format!("{main}\n");
+    for block in FUNCTIONS.trim_end().rsplit("\n\n") {
+        let named = block.lines().find_map(|line| line.strip_prefix("local function ")?.split('(').next());
+        if named.is_none_or(|name| calls(&text, name)) {
+            text = format!("{block}\n\n{text}");
+        }
+    }
+    text
+}
+
+/// Whether the text calls a function of this name, not one whose name ends like it.
+fn calls(text: &str, name: &str) -> bool {
+    let call = format!("{name}(");
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
+    text.match_indices(&call).any(|(at, _)| !text[..at].ends_with(is_part))
+}
+
+#[cfg(test)]
+mod tests;

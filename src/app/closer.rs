@@ -30,14 +30,14 @@ impl Closer {
 impl App {
     /// Asks for a closer look at the opened lock: at once when it is opened, then every now and then.
     pub(super) fn look_closer(&mut self, now: Time) -> Option<Effect> {
-        if self.closer.of != self.opened {
-            self.closer = Closer { of: self.opened.clone(), ..Closer::default() };
+        if self.page.closer.of != self.page.opened {
+            self.page.closer = Closer { of: self.page.opened.clone(), ..Closer::default() };
         }
-        let id = self.opened.as_ref().filter(|_| !self.paused)?;
-        if self.closer.asked.is_some_and(|asked| now.since(asked) < LOOK_CLOSER) {
+        let id = self.page.opened.as_ref().filter(|_| !self.display.paused)?;
+        if self.page.closer.asked.is_some_and(|asked| now.since(asked) < LOOK_CLOSER) {
             return None;
         }
-        self.closer.asked = Some(now);
+        self.page.closer.asked = Some(now);
         Some(Effect::Inspect(id.clone()))
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
                 return Err(format!("there is no column {rest:?}; there are {}", names.join(", ")));
             };
             Ok(Box::new(move |app, _| {
-                app.order = Order { column, reversed: false };
+                app.list.order = Order { column, reversed: false };
                 app.scene.outdated = true;
                 Vec::new()
             }))

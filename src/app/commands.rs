@@ -2,7 +2,7 @@
 
 use crossterm::event::KeyEvent;
 
-use super::{App, Effect, Order, Overlay, Screen, Wish};
+use super::{App, Effect, Order, Overlay, Place, Screen, Wish};
 use crate::app::prompt::Prompt;
 use crate::base::time::Time;
 use crate::model::Column;
@@ -12,12 +12,8 @@ impl App {
     /// Does what the command says, or says why it does nothing.
     pub(super) fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
         if !self.can(command) {
-            let (place, shows) = match command.is_of_lab() {
-                true => ("the lab", Command::Lab),
-                false => ("the list of locks", Command::Locks),
-            };
-            let key = self.key_of(shows);
-            self.say(format!("{} works in {place}; {key} shows it", keys::name_of(command)), now);
+            let why = self.works_elsewhere(command);
+            self.say(why, now);
             return Vec::new();
         }
         match command {
@@ -29,16 +25,16 @@ impl App {
             Command::Bottom => self.step(isize::MAX / 2),
             Command::Open => self.open(now),
             Command::Back => return self.back(now),
-            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.filter_text)),
+            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.list.filter_text)),
             Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
             Command::Sort => self.sort(now),
             Command::Reverse => {
-                self.order.reversed = !self.order.reversed;
+                self.list.order.reversed = !self.list.order.reversed;
                 self.scene.outdated = true;
             }
             Command::Mark => self.mark(now),
-            Command::MarkAll if self.marked.is_empty() => self.marks_all = true,
-            Command::MarkAll => self.marked.clear(),
+            Command::MarkAll if self.list.marked.is_empty() => self.list.marks_all = true,
+            Command::MarkAll => self.list.marked.clear(),
             Command::Pause => self.pause(),
             Command::Copy => return self.copy(now),
             Command::Rescan => {
@@ -56,18 +52,18 @@ impl App {
             Command::Relent => return self.relent(now),
             Command::Write => self.toggle_writing(now),
             Command::Reveal => {
-                self.reveal = !self.reveal;
-                self.say(if self.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
+                self.display.reveal = !self.display.reveal;
+                self.say(if self.display.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
             }
             Command::Private => {
-                self.private = !self.private;
-                let are = if self.private { "hidden" } else { "shown" };
+                self.display.private = !self.display.private;
+                let are = if self.display.private { "hidden" } else { "shown" };
                 self.say(format!("holders and values are {are}"), now);
             }
             Command::Mouse => {
-                self.mouse = !self.mouse;
-                self.say(format!("mouse {}", if self.mouse { "on" } else { "off" }), now);
-                return vec![Effect::Mouse(self.mouse)];
+                self.display.mouse = !self.display.mouse;
+                self.say(format!("mouse {}", if self.display.mouse { "on" } else { "off" }), now);
+                return vec![Effect::Mouse(self.display.mouse)];
             }
             Command::Sample => return self.turn_sampling(now),
             Command::Locks => self.show(Screen::Locks),
@@ -84,21 +80,34 @@ impl App {
         Vec::new()
     }
 
+    /// What the keys are pressed on.
+    pub fn place(&self) -> Place {
+        if self.page.opened.is_some() { Place::Opened } else { Place::On(self.page.screen) }
+    }
+
     /// Whether the command means anything on the screen as it is.
     pub fn can(&self, command: Command) -> bool {
-        match command {
-            Command::Open | Command::Mark | Command::MarkAll => self.in_list(),
-            // Who blocks whom has an order of its own.
-            Command::Sort | Command::Reverse => self.in_list() && self.screen == Screen::Locks,
-            Command::Copy | Command::Free | Command::Extend => self.in_list() || self.opened.is_some(),
-            command if command.is_of_lab() => self.in_lab(),
-            _ => true,
+        keys::binding(command).is_some_and(|binding| binding.at.includes(self.place()))
+    }
+
+    fn works_elsewhere(&self, command: Command) -> String {
+        let name = keys::name_of(command);
+        let place = keys::binding(command).map(|binding| binding.at.first());
+        let tab = Screen::TABS.into_iter().find(|(screen, ..)| Some(Place::On(*screen)) == place);
+        match tab {
+            None => format!("{name} works on an opened lock"),
+            Some((Screen::Locks, shows, _)) => {
+                format!("{name} works in the list of locks; {} shows it", self.key_of(shows))
+            }
+            Some((_, shows, tab)) => {
+                format!("{name} works in the {}; {} shows it", tab.to_lowercase(), self.key_of(shows))
+            }
         }
     }
 
     /// Whether the list of locks is what the keys move in.
     pub fn in_list(&self) -> bool {
-        matches!(self.screen, Screen::Locks | Screen::Contention) && self.opened.is_none()
+        matches!(self.page.screen, Screen::Locks | Screen::Contention) && self.page.opened.is_none()
     }
 
     /// Whether the key is meant for what is in the rows of the list.
@@ -106,12 +115,15 @@ impl App {
         use Command::{Copy, Extend, Free, Mark, MarkAll, Open};
         let acts =
             |command: Command| command.moves() || matches!(command, Open | Mark | MarkAll | Copy | Free | Extend);
-        matches!(self.overlay, Overlay::None) && self.in_list() && self.keys.command(key).is_some_and(acts)
+        matches!(self.overlay, Overlay::None)
+            && self.in_list()
+            && self.keys.command(key, self.place()).is_some_and(acts)
     }
 
     /// The first key of a command, as it is told to people.
     pub fn key_of(&self, command: Command) -> String {
-        self.keys.of(command).next().map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
+        let key = self.keys.of(command, self.place()).next();
+        key.map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
     }
 
     /// Moves the selection in the list, and scrolls whatever else is looked at.
@@ -122,41 +134,41 @@ impl App {
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
             Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) | Overlay::Leave => {}
             Overlay::None if in_lab => self.lab.step(by),
-            Overlay::None if in_list => self.steps = self.steps.saturating_add(by),
-            Overlay::None => self.scroll = self.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
+            Overlay::None if in_list => self.list.steps = self.list.steps.saturating_add(by),
+            Overlay::None => self.page.scroll = self.page.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
         }
     }
 
     fn show(&mut self, screen: Screen) {
         // The two lists have other rows.
-        self.scene.outdated |= screen != self.screen && matches!(screen, Screen::Locks | Screen::Contention);
-        self.screen = screen;
-        self.opened = None;
-        self.scroll = 0;
+        self.scene.outdated |= screen != self.page.screen && matches!(screen, Screen::Locks | Screen::Contention);
+        self.page.screen = screen;
+        self.page.opened = None;
+        self.page.scroll = 0;
     }
 
     fn open(&mut self, now: Time) {
-        match self.selected.clone() {
-            Some(id) => (self.opened, self.scroll) = (Some(id), 0),
+        match self.list.selected.clone() {
+            Some(id) => (self.page.opened, self.page.scroll) = (Some(id), 0),
             None => self.say("there is no lock to open".into(), now),
         }
     }
 
     /// One thing less: the opened lock, the other screen, the marks, the filter.
     fn back(&mut self, now: Time) -> Vec<Effect> {
-        self.scroll = 0;
+        self.page.scroll = 0;
         if self.writing.running.is_some() {
             self.say("stopping: what is under way is finished".into(), now);
             return vec![Effect::Stop];
         }
-        if self.opened.take().is_some() {
-        } else if self.screen != Screen::Locks {
+        if self.page.opened.take().is_some() {
+        } else if self.page.screen != Screen::Locks {
             self.show(Screen::Locks);
-        } else if !self.marked.is_empty() {
-            self.marked.clear();
-        } else if !self.filter_text.is_empty() {
-            self.filter = None;
-            self.filter_text.clear();
+        } else if !self.list.marked.is_empty() {
+            self.list.marked.clear();
+        } else if !self.list.filter_text.is_empty() {
+            self.list.filter = None;
+            self.list.filter_text.clear();
             self.scene.outdated = true;
         } else {
             let quit = self.key_of(Command::Quit);
@@ -167,9 +179,9 @@ impl App {
 
     fn sort(&mut self, now: Time) {
         let columns = Column::ALL;
-        let at = columns.iter().position(|column| *column == self.order.column).unwrap_or(0);
+        let at = columns.iter().position(|column| *column == self.list.order.column).unwrap_or(0);
         let column = columns[(at + 1) % columns.len()];
-        self.order = Order { column, reversed: false };
+        self.list.order = Order { column, reversed: false };
         self.scene.outdated = true;
         let by = match column {
             Column::State => "state, the worst first".into(),
@@ -179,17 +191,17 @@ impl App {
     }
 
     fn mark(&mut self, now: Time) {
-        let Some(id) = self.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
-        if !self.marked.remove(&id) {
-            self.marked.insert(id);
+        let Some(id) = self.list.selected.clone() else { return self.say("there is no lock to mark".into(), now) };
+        if !self.list.marked.remove(&id) {
+            self.list.marked.insert(id);
         }
         self.step(1);
     }
 
     fn pause(&mut self) {
-        self.paused = !self.paused;
-        self.lab.freeze(self.paused);
-        if !self.paused {
+        self.display.paused = !self.display.paused;
+        self.lab.freeze(self.display.paused);
+        if !self.display.paused {
             self.catch_up();
             self.scene.outdated = true;
         }
@@ -200,7 +212,7 @@ impl App {
             self.say("there is no lock to copy the name of".into(), now);
             return Vec::new();
         };
-        let (what, text) = match (&self.opened, lock.holders.first()) {
+        let (what, text) = match (&self.page.opened, lock.holders.first()) {
             (Some(_), Some(holder)) => ("the holder's token", holder.token.to_string()),
             _ => ("the key", lock.key.to_string()),
         };

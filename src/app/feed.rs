@@ -22,7 +22,7 @@ pub struct Feed {
 impl App {
     pub(super) fn take_changes(&mut self, changes: Vec<Transition>, left_out: u64) {
         self.feed.dropped += left_out;
-        if self.paused {
+        if self.display.paused {
             keep_newest(&mut self.feed.unseen, changes);
         } else {
             self.feed_on(changes);
@@ -37,15 +37,15 @@ impl App {
 
     fn feed_on(&mut self, changes: Vec<Transition>) {
         // What somebody has scrolled to stays in sight.
-        if self.scroll > 0 && self.screen == Screen::Events && self.opened.is_none() {
-            self.scroll += changes.iter().filter(|change| self.tells(change)).count();
+        if self.page.scroll > 0 && self.page.screen == Screen::Events && self.page.opened.is_none() {
+            self.page.scroll += changes.iter().filter(|change| self.tells(change)).count();
         }
         keep_newest(&mut self.feed.changes, changes);
     }
 
     /// Whether the filter lets the change into the feed.
     pub fn tells(&self, change: &Transition) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
+        self.list.filter.as_ref().is_none_or(|filter| filter.matches(&Subject::of_change(change, None)))
     }
 }
 

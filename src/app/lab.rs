@@ -82,7 +82,7 @@ impl Workbench {
 impl App {
     /// Whether the keys move in the test locks.
     pub fn in_lab(&self) -> bool {
-        self.screen == Screen::Lab && self.opened.is_none()
+        self.page.screen == Screen::Lab && self.page.opened.is_none()
     }
 
     /// `a`: asks which lock to take.
@@ -232,7 +232,7 @@ impl App {
     pub(super) fn take_reports(&mut self, reports: Vec<Report>, now: Time) {
         for report in reports {
             let Some(row) = self.lab.rows.iter_mut().find(|row| row.report.id == report.id) else { continue };
-            let news = (row.report.phase != report.phase).then(|| told(&report, self.private));
+            let news = (row.report.phase != report.phase).then(|| told(&report, self.display.private));
             row.ends = report.left.map(|left| now + left);
             row.report = report;
             if let Some(news) = news.flatten() {

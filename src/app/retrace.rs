@@ -1,7 +1,7 @@
 //! What became of a lock between its release and now, as far as it was watched: a lock that others held since is not
 //! free of history, and is not put back. Pure: the loop hands in the table.
 
-use crate::actions::{Action, Kept, Plan, comparisons};
+use crate::actions::{Kept, comparisons};
 use crate::base::text::short_duration;
 use crate::base::time::Time;
 use crate::lock::KeyspaceId;
@@ -37,18 +37,6 @@ impl Since {
                 kept.freed_when(now)
             )),
         }
-    }
-
-    /// The same for a plan that was confirmed, if it is the one that puts this back.
-    pub fn of_plan(
-        plan: &Plan,
-        kept: Option<&Kept>,
-        table: &Table,
-        watched_since: Option<Time>,
-        now: Time,
-    ) -> Option<Since> {
-        let kept = kept.filter(|kept| plan.action == Action::Undo(kept.id().to_string()))?;
-        Some(Since::of(kept, table, watched_since, now))
     }
 }
 

@@ -91,7 +91,7 @@ impl App {
         list_rows: usize,
     ) {
         self.scene.page = list_rows.max(1);
-        if self.paused {
+        if self.display.paused {
             self.freeze(table, now);
         } else {
             self.scene.frozen = None;
@@ -112,11 +112,11 @@ impl App {
 
     /// Marks what is listed, if somebody asked for it.
     fn mark_all(&mut self, table: &Table) {
-        if !std::mem::take(&mut self.marks_all) {
+        if !std::mem::take(&mut self.list.marks_all) {
             return;
         }
         let id = |lock: &Lock| LockId { space: lock.space, key: lock.key.clone() };
-        self.marked = match &self.scene.frozen {
+        self.list.marked = match &self.scene.frozen {
             Some(frozen) => frozen.order.iter().map(|index| LockId::of(&frozen.locks[*index])).collect(),
             None => {
                 let locks = self.scene.order.iter().take(MARKED).filter_map(|place| table.lock_at(*place));
@@ -128,7 +128,7 @@ impl App {
     /// How far the screen and the help can be scrolled, as they are laid out now.
     pub fn bound_scrolling(&mut self, scroll_most: usize, help_most: usize) {
         (self.scene.scroll_most, self.scene.help_most) = (scroll_most, help_most);
-        self.scroll = self.scroll.min(scroll_most);
+        self.page.scroll = self.page.scroll.min(scroll_most);
         if let Overlay::Help { scroll } = &mut self.overlay {
             *scroll = (*scroll).min(help_most);
         }
@@ -152,14 +152,14 @@ impl App {
         if !std::mem::take(&mut scene.outdated) {
             return;
         }
-        let (filter, nodes, at, order) = (self.filter.as_ref(), &scene.nodes, scene.at, self.order);
+        let (filter, nodes, at, order) = (self.list.filter.as_ref(), &scene.nodes, scene.at, self.list.order);
         let locks = &frozen.locks;
-        let wanted = |lock: &LockView| self.screen != Screen::Contention || lock.strain.is_any();
+        let wanted = |lock: &LockView| self.page.screen != Screen::Contention || lock.strain.is_any();
         let shown = locks.iter().enumerate().filter(|(_, lock)| wanted(lock) && passes(filter, lock, nodes));
         let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order, at)).collect();
         ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].space))));
         frozen.order = ranked.into_iter().map(|rank| rank.place).collect();
-        let is_selected = |lock: &LockView| self.selected.as_ref().is_some_and(|id| id.is(lock));
+        let is_selected = |lock: &LockView| self.list.selected.as_ref().is_some_and(|id| id.is(lock));
         let found = frozen.order.iter().position(|index| is_selected(&frozen.locks[*index]));
         scene.cursor = found.or(scene.cursor);
     }
@@ -176,7 +176,7 @@ impl App {
             return;
         }
         scene.ordered_at = now;
-        let sorting = Sorting::new(self.order, self.filter.is_some(), scene.portion, now);
+        let sorting = Sorting::new(self.list.order, self.list.filter.is_some(), scene.portion, now);
         let at_once = sorting.is_small(table);
         scene.next = Some(NextOrder { sorting, by_hand });
         while at_once && self.is_ordering() {
@@ -207,7 +207,7 @@ impl App {
         let Some(mut next) = scene.next.take().filter(|next| next.by_hand || !still || scene.total == 0) else {
             return false;
         };
-        let filter = self.filter.as_ref();
+        let filter = self.list.filter.as_ref();
         let passes = |view: &LockView| passes(filter, view, &scene.nodes);
         match next.sorting.step(table, filter.map(|_| &passes as &dyn Fn(&LockView) -> bool)) {
             None => scene.next = Some(next),
@@ -223,22 +223,22 @@ impl App {
         let scene = &mut self.scene;
         scene.total = sorted.total;
         scene.counts = State::ALL.into_iter().map(|state| (state, sorted.counts[state as usize])).collect();
-        scene.order = match self.screen {
+        scene.order = match self.page.screen {
             Screen::Contention => {
                 scene.struggle = Struggle::of(table, now);
-                let filter = self.filter.as_ref();
+                let filter = self.list.filter.as_ref();
                 let wanted = scene.struggle.places().filter(|(_, lock)| passes(filter, lock, &scene.nodes));
                 wanted.map(|(place, _)| place).collect()
             }
             _ => sorted.places,
         };
         let stays = |view: &LockView| {
-            let wanted = self.screen != Screen::Contention || view.strain.is_any();
-            wanted && passes(self.filter.as_ref(), view, &scene.nodes)
+            let wanted = self.page.screen != Screen::Contention || view.strain.is_any();
+            wanted && passes(self.list.filter.as_ref(), view, &scene.nodes)
         };
         // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out; and
         // when it was free only while the order was worked out.
-        if let Some(id) = self.selected.as_ref().filter(|_| self.touched > Time(0))
+        if let Some(id) = self.list.selected.as_ref().filter(|_| self.touched > Time(0))
             && let Some(place) = table.place_named(id.space, id.key.as_bytes())
             && let Some(lock) = table.lock_at(place)
             && let Some(view) = table.view(lock, now)
@@ -248,7 +248,7 @@ impl App {
             let at = scene.cursor.unwrap_or(0).min(scene.order.len());
             scene.order.insert(at, place);
         }
-        self.marked.retain(|id| table.lock_named(id.space, id.key.as_bytes()).is_some_and(Lock::is_held));
+        self.list.marked.retain(|id| table.lock_named(id.space, id.key.as_bytes()).is_some_and(Lock::is_held));
         self.place_cursor(table);
     }
 
@@ -260,7 +260,7 @@ impl App {
             scene.cursor = scene.order.len().checked_sub(1).map(|_| 0);
             return;
         }
-        let place = self.selected.as_ref().and_then(|id| table.place_named(id.space, id.key.as_bytes()));
+        let place = self.list.selected.as_ref().and_then(|id| table.place_named(id.space, id.key.as_bytes()));
         let found = place.and_then(|place| scene.order.iter().position(|other| *other == place));
         scene.cursor = match (found, scene.order.len()) {
             (_, 0) => None,
@@ -274,11 +274,11 @@ impl App {
         let scene = &mut self.scene;
         scene.listed = scene.frozen.as_ref().map_or(scene.order.len(), |frozen| frozen.order.len());
         let Some(last) = scene.listed.checked_sub(1) else {
-            (scene.cursor, scene.first, self.steps) = (None, 0, 0);
+            (scene.cursor, scene.first, self.list.steps) = (None, 0, 0);
             return;
         };
-        let cursor = scene.cursor.unwrap_or(0).min(last).saturating_add_signed(self.steps).min(last);
-        self.steps = 0;
+        let cursor = scene.cursor.unwrap_or(0).min(last).saturating_add_signed(self.list.steps).min(last);
+        self.list.steps = 0;
         scene.cursor = Some(cursor);
         scene.first = scene
             .first
@@ -301,8 +301,8 @@ impl App {
             }
         };
         let row = scene.cursor.and_then(|cursor| scene.rows.get(cursor - first));
-        self.selected = row.map(LockId::of);
-        scene.lock = match &self.opened {
+        self.list.selected = row.map(LockId::of);
+        scene.lock = match &self.page.opened {
             Some(id) => match &scene.frozen {
                 Some(frozen) => frozen.locks.iter().find(|lock| id.is(lock)).cloned(),
                 None => table.lock_named(id.space, id.key.as_bytes()).and_then(view),

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crossterm::event::KeyModifiers;
+
 use super::feed::FEED;
 use super::*;
+use crate::settings::keys;
 use crate::testkit::stage::Stage;
 
 /// Twelve locks, `lock:00` to `lock:11`, that are in this order: the oldest first.
@@ -45,13 +48,13 @@ fn keys_move_the_selection_and_stop_at_the_ends() {
 fn a_lock_is_opened_and_left_again() {
     let mut stage = twelve();
     stage.press("j enter");
-    assert_eq!(stage.app.opened.as_ref().unwrap().key, Key::from("lock:01"));
+    assert_eq!(stage.app.page.opened.as_ref().unwrap().key, Key::from("lock:01"));
     assert_eq!(stage.app.scene.lock.as_ref().unwrap().key, Key::from("lock:01"));
     stage.press("esc");
-    assert_eq!(stage.app.opened, None);
+    assert_eq!(stage.app.page.opened, None);
     assert_eq!(stage.selected().as_deref(), Some("lock:01"), "one is where one was");
     stage.press("l h 3 esc");
-    assert_eq!(stage.app.screen, Screen::Locks, "esc leads back from every screen");
+    assert_eq!(stage.app.page.screen, Screen::Locks, "esc leads back from every screen");
 }
 
 #[test]
@@ -59,11 +62,11 @@ fn esc_takes_away_one_thing_at_a_time() {
     let mut stage = twelve();
     stage.filter("lock:0");
     stage.press("space 5 esc");
-    assert_eq!((stage.app.screen, stage.app.marked.len()), (Screen::Locks, 1));
+    assert_eq!((stage.app.page.screen, stage.app.list.marked.len()), (Screen::Locks, 1));
     stage.press("esc");
-    assert_eq!((stage.app.marked.len(), stage.app.filter_text.as_str()), (0, "lock:0"));
+    assert_eq!((stage.app.list.marked.len(), stage.app.list.filter_text.as_str()), (0, "lock:0"));
     stage.press("esc");
-    assert_eq!((stage.app.filter_text.as_str(), stage.app.scene.listed), ("", 12));
+    assert_eq!((stage.app.list.filter_text.as_str(), stage.app.scene.listed), ("", 12));
     stage.press("esc");
     assert_eq!(stage.notice(), "nothing to go back to; q quits");
 }
@@ -87,12 +90,12 @@ fn a_wrong_filter_keeps_the_old_one_and_says_where_it_is_wrong() {
     let (why, column) = prompt.refused.as_ref().unwrap();
     assert_eq!(*column, 20);
     assert!(why.contains("column 20"), "{why}");
-    assert_eq!((stage.app.filter_text.as_str(), stage.rows().len()), ("lock:1", 2));
+    assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("lock:1", 2));
     // It is mended where it stands.
     stage.press("backspace backspace backspace backspace");
     stage.write("90s");
     stage.press("enter");
-    assert_eq!((stage.app.filter_text.as_str(), stage.rows().len()), ("state:held and ttl<90s", 12));
+    assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("state:held and ttl<90s", 12));
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn a_prompt_is_left_without_any_effect() {
     stage.press("/");
     stage.write("lock:1");
     stage.press("esc");
-    assert_eq!((stage.app.filter_text.as_str(), stage.rows().len()), ("", 12));
+    assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("", 12));
     assert_eq!(stage.press("ctrl-c"), [Effect::Quit]);
 }
 
@@ -113,7 +116,7 @@ fn letters_in_a_prompt_are_letters() {
     stage.app.update(Event::Paste("a\u{1b}\nb".into()), stage.now);
     let Overlay::Filter(prompt) = &stage.app.overlay else { panic!("still typing") };
     assert_eq!(prompt.text(), "qps?ab");
-    assert!(!stage.app.paused);
+    assert!(!stage.app.display.paused);
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn the_command_bar_knows_every_name_of_the_key_table() {
             Overlay::Command(prompt) => prompt.refused.as_ref().map(|(why, _)| why.clone()),
             _ => None,
         };
-        let state = (stage.app.filter_text.clone(), stage.app.order.column);
+        let state = (stage.app.list.filter_text.clone(), stage.app.list.order.column);
         stage.app.overlay = Overlay::None;
         (effects, refused, state)
     };
@@ -151,7 +154,7 @@ fn s_goes_through_the_columns_and_comes_back() {
     let mut seen = Vec::new();
     for _ in Column::ALL {
         stage.press("s");
-        seen.push(stage.app.order.column);
+        seen.push(stage.app.list.order.column);
     }
     assert_eq!(seen, [&Column::ALL[1..], &Column::ALL[..1]].concat());
     assert_eq!(stage.notice(), "ordered by state, the worst first");
@@ -165,10 +168,10 @@ fn s_goes_through_the_columns_and_comes_back() {
 fn space_marks_and_moves_on() {
     let mut stage = twelve();
     stage.press("space space");
-    assert_eq!(stage.app.marked.len(), 2);
+    assert_eq!(stage.app.list.marked.len(), 2);
     assert_eq!(stage.selected().as_deref(), Some("lock:02"));
     stage.press("k space");
-    let marked: Vec<String> = stage.app.marked.iter().map(|id| id.key.to_string()).collect();
+    let marked: Vec<String> = stage.app.list.marked.iter().map(|id| id.key.to_string()).collect();
     assert_eq!(marked, ["lock:00"]);
 }
 
@@ -312,7 +315,7 @@ fn the_feed_scrolls_and_stays_where_it_was_scrolled_to() {
     stage.acquire("lock:new", "t", 60_000);
     assert_eq!(row(&stage.screen(), 3), top);
     stage.press("G k");
-    assert!(stage.app.scroll < 40, "the end is the end");
+    assert!(stage.app.page.scroll < 40, "the end is the end");
     stage.press("g");
     assert!(row(&stage.screen(), 3).contains("lock:new"));
 }
@@ -343,7 +346,7 @@ fn a_feed_keeps_the_newest_and_counts_the_rest() {
 #[test]
 fn the_mouse_is_off_until_asked_for() {
     let mut stage = twelve();
-    assert!(!stage.app.mouse);
+    assert!(!stage.app.display.mouse);
     assert_eq!(stage.press("m"), [Effect::Mouse(true)]);
     assert_eq!(stage.press("m"), [Effect::Mouse(false)]);
     let wheel = |kind| MouseEvent { kind, column: 0, row: 0, modifiers: KeyModifiers::NONE };

@@ -4,6 +4,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::State;
+use crate::settings::cli::Environment;
 
 /// How things look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,10 +65,10 @@ impl Theme {
     }
 
     /// Production stands out whatever the scheme.
-    pub fn environment(self, name: &str) -> Style {
-        match name {
-            "prod" => self.paint(Color::Red).add_modifier(Modifier::BOLD | Modifier::REVERSED),
-            _ => self.accent().add_modifier(Modifier::BOLD),
+    pub fn environment(self, environment: Environment) -> Style {
+        match environment {
+            Environment::Prod => self.paint(Color::Red).add_modifier(Modifier::BOLD | Modifier::REVERSED),
+            Environment::Staging | Environment::Dev => self.accent().add_modifier(Modifier::BOLD),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::Token;
 use crate::model::LockView;
-use crate::server::Fact;
+use crate::settings::cli::Environment;
 use crate::sources::inspect::Inspection;
 
 /// Writing is off again after so long without a key.
@@ -35,6 +35,23 @@ pub enum Wish {
     Extend(Option<Duration>),
 }
 
+/// What came of one write, in a line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Came {
+    pub line: String,
+    pub ended: Ended,
+}
+
+/// How a write ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    Done,
+    /// The server may or may not have done it.
+    Unknown,
+    /// Refused, or stopped before it began.
+    NotDone,
+}
+
 #[derive(Debug, Default)]
 pub struct Writing {
     /// The target may never be written.
@@ -43,7 +60,7 @@ pub struct Writing {
     /// A lock that is looked at more closely before the dialog opens.
     pending: Option<(Wish, Box<LockView>)>,
     /// What came of each, while many are performed.
-    pub results: Vec<String>,
+    pub results: Vec<Came>,
     /// How many are being performed.
     pub running: Option<usize>,
     /// What the question about an undo is about.
@@ -101,9 +118,9 @@ impl App {
         if !self.may_write(now) {
             return Vec::new();
         }
-        let one = self.opened.clone().or_else(|| self.selected.clone());
-        let marked: Vec<LockId> = self.marked.iter().cloned().collect();
-        let ids = if wish == Wish::Free && self.opened.is_none() && !marked.is_empty() {
+        let one = self.page.opened.clone().or_else(|| self.list.selected.clone());
+        let marked: Vec<LockId> = self.list.marked.iter().cloned().collect();
+        let ids = if wish == Wish::Free && self.page.opened.is_none() && !marked.is_empty() {
             marked
         } else {
             one.into_iter().collect()
@@ -205,7 +222,7 @@ impl App {
                 let plans = choices.iter().flat_map(|choice| &choice.plans);
                 let frees: Vec<Plan> =
                     plans.filter(|plan| plan.action == Action::Free).take(FORESEEN).cloned().collect();
-                let production = self.title.environment == Some("prod");
+                let production = self.title.environment == Some(Environment::Prod);
                 self.overlay = Overlay::Dialog(Box::new(Dialog::new(choices, waiters, production)));
                 if frees.is_empty() { Vec::new() } else { vec![Effect::Foresee(frees)] }
             }
@@ -225,12 +242,17 @@ impl App {
     }
 
     pub(super) fn take_performed(&mut self, plan: &Plan, performed: &Performed, now: Time) {
+        let ended = match performed.outcome {
+            Outcome::Done { .. } => Ended::Done,
+            Outcome::Unknown(_) => Ended::Unknown,
+            Outcome::Refused(_) => Ended::NotDone,
+        };
         let line = told(plan, performed);
         self.say(line.clone(), now);
-        self.writing.results.push(line);
+        self.writing.results.push(Came { line, ended });
         // What was freed needs no mark any more.
-        if matches!(performed.outcome, Outcome::Done { .. }) {
-            self.marked.retain(|id| id.key != plan.key || id.space != plan.space);
+        if ended == Ended::Done {
+            self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
         }
     }
 
@@ -249,17 +271,16 @@ impl App {
         let results = &mut self.writing.results;
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
-            results.push(format!("stopped: {untouched} of {asked} were not touched"));
+            let line = format!("stopped: {untouched} of {asked} were not touched");
+            results.push(Came { line, ended: Ended::NotDone });
         }
-        let to_be_read = results.len() > 1 || results.iter().any(|line| !line.starts_with(DONE));
+        let to_be_read = results.len() > 1 || results.iter().any(|came| came.ended != Ended::Done);
         if to_be_read && matches!(self.overlay, Overlay::None) {
             self.overlay = Overlay::Results { scroll: 0 };
             self.notice = None;
         }
     }
 }
-
-const DONE: &str = "done: ";
 
 /// What came of it, in a line.
 fn told(plan: &Plan, performed: &Performed) -> String {
@@ -268,7 +289,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
         Outcome::Refused(why) => format!("refused: {key}: {why}"),
         Outcome::Unknown(why) => format!("unknown: {key}: {why}"),
         Outcome::Done { woken, silent } => {
-            let mut line = format!("{DONE}{} {key}", plan.action.name());
+            let mut line = format!("done: {} {key}", plan.action.name());
             match (woken, silent) {
                 (_, Some(why)) => line.push_str(&format!("; waiters were not told: {why}")),
                 (0, None) => {}
@@ -292,8 +313,7 @@ fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Ch
     if lock.ttl == Ttl::Never {
         choices.extend(extend_choices(lock, Some(FIRST_TTL), now).unwrap_or_default());
     }
-    let deaf = found.waiters.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
-    let dead: Vec<Vec<u8>> = deaf.map(|waiter| waiter.id.to_vec()).collect();
+    let dead = found.waiters.deaf();
     let free = |holder: Option<&Token>| {
         let asked = Freeing { holder: holder.map(Token::as_bytes), dead_waiters: &dead, force: false };
         let plan = plan::free(lock, asked, now)?;

@@ -4,7 +4,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::base::time::Time;
 
-/// Wall time taken once, carried on by the monotonic clock.
+/// Reads the wall clock once, then adds what the monotonic clock counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch_ms: i64,

@@ -1,7 +1,7 @@
 //! The one error a user sees: a sentence that names the fix, and the exit code that goes with it.
 //!
-//! Commands return it, `main` prints it on stderr. What Redis and the network say is translated in `topology/fault.rs`; nothing
-//! here ever contains a password.
+//! Commands return it, and `main` prints it on stderr. `topology/fault.rs` translates errors of Redis and the network. A
+//! fault never contains a password.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -52,7 +52,7 @@ impl Fault {
         Fault { detail: Some(lines.join("\n")), ..self }
     }
 
-    /// The same, with where it comes from in front: a variable, a line of a file.
+    /// The same, with its place in front: a variable, or a line of a file.
     pub fn at(self, place: &str) -> Fault {
         Fault { sentence: text::harmless(&format!("{place}: {}", self.sentence)), ..self }
     }
@@ -94,15 +94,15 @@ pub fn quiet_pipe(result: io::Result<()>) -> Result<(), Fault> {
     }
 }
 
-/// A URL, right or wrong, without user and password, safe to print. What may be a password in the wrong place is hidden
-/// too: where the port belongs, in the path, in a parameter that we do not know.
+/// A URL without user and password, safe to print even if it is not valid. A password in the wrong place is hidden too: as
+/// the port, in the path, in an unknown parameter.
 pub fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let colon = if scheme.is_empty() { "" } else { "://" };
     let is_path = matches!(scheme.rsplit('=').next(), Some("unix" | "redis+unix" | "valkey+unix"));
     // The last '@' counts, wherever it is: a password may contain anything when it was not escaped.
     let (login, rest) = match rest.rsplit_once('@') {
-        // It is in a parameter, and what follows is as secret as what stands before.
+        // The '@' is in a parameter, so the secret continues after it.
         Some((before, _)) if before.split_once('?').is_some_and(|(_, query)| query.contains('=')) => ("***", ""),
         Some((_, after)) => ("***@", after),
         None => ("", rest),

@@ -57,8 +57,8 @@ impl Glob {
             .collect()
     }
 
-    /// Whether every key that matches `other` matches this one, as far as can be told cheaply: `*core*` covers what
-    /// contains the core literally. A "no" may be wrong, a "yes" never.
+    /// Whether every key that matches `other` matches this one. A cheap test: a "yes" is always right, a "no" may be
+    /// wrong. `*core*` covers every glob that contains the core literally.
     pub fn covers(&self, other: &Glob) -> bool {
         if self.text == other.text || self.text == "*" {
             return true;
@@ -75,7 +75,7 @@ impl Glob {
     }
 }
 
-/// Whether one position of a pattern admits no more than another's.
+/// Whether one position of a pattern matches only bytes that another's matches.
 fn narrower(theirs: &Piece, ours: &Piece) -> bool {
     let ours: &[(u8, u8)] = match ours {
         Piece::Literal(byte) => &[(*byte, *byte)],
@@ -90,7 +90,7 @@ fn narrower(theirs: &Piece, ours: &Piece) -> bool {
     }
 }
 
-/// Several globs as one question: does any of them match?
+/// Several globs, compiled into one: does any of them match?
 #[derive(Clone, Debug)]
 pub struct Globs {
     globs: Vec<Glob>,
@@ -108,7 +108,7 @@ impl Globs {
         Globs { globs, any }
     }
 
-    /// The same set without the globs that another one of it covers.
+    /// The same set without the globs that another glob in it covers.
     pub fn minimal(self) -> Globs {
         let mut kept: Vec<Glob> = Vec::new();
         for (i, glob) in self.globs.iter().enumerate() {

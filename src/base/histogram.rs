@@ -1,7 +1,7 @@
-//! How many numbers are spread, in little room: counts in buckets whose width grows with the number. Pure.
+//! A histogram in little memory: counts in buckets whose width grows with the number. Pure.
 //!
-//! `FINE` buckets for each doubling make each at most one `FINE`-th wide; there are `ROOM` of them, and what is beyond the
-//! last counts as that. No bucket is allocated before the first number. The unit is the caller's.
+//! Each doubling has `FINE` buckets, so a bucket is at most 1/`FINE` of its number wide. There are `ROOM` buckets; larger
+//! numbers count in the last one. No bucket is allocated before the first number. The caller chooses the unit.
 
 #[derive(Clone, Debug, Default)]
 pub struct Histogram<const FINE: u64, const ROOM: usize> {
@@ -23,12 +23,12 @@ impl<const FINE: u64, const ROOM: usize> Histogram<FINE, ROOM> {
         self.count
     }
 
-    /// The largest, exactly; `None` of none.
+    /// The exact maximum; `None` of an empty histogram.
     pub fn most(&self) -> Option<u64> {
         (self.count > 0).then_some(self.most)
     }
 
-    /// What so many of a hundred stayed within, at most the width of a bucket too large.
+    /// A percentile, too large by at most the width of a bucket.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let wanted = (self.count as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;

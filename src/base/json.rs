@@ -1,4 +1,4 @@
-//! JSON that is harmless to a terminal, and names in it: as they are typed, with their exact bytes beside them.
+//! JSON that is harmless to a terminal. A name is written as it is typed, with its exact bytes beside it.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub fn write_value(out: &mut impl Write, value: &impl Serialize) -> io::Result<(
     value.serialize(&mut serializer).map_err(io::Error::from)
 }
 
-/// Any value over several lines, for people too, as harmless to a terminal.
+/// Any value over several lines, harmless to a terminal.
 pub fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     for line in serde_json::to_string_pretty(value)?.lines() {
         Harmless.write_string_fragment(out, line)?;
@@ -26,7 +26,7 @@ pub fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<
     Ok(())
 }
 
-/// A name as it is typed on the command line, with its base64 where that differs from its bytes: keys, tokens, channels.
+/// A key, token or channel as it is typed on the command line. With its base64 where the typed text is not its bytes.
 pub fn typed(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) if text::visible(bytes) == text => (text.into(), None),
@@ -34,7 +34,7 @@ pub fn typed(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-/// A name as JSON has it: as it is typed, and beside it the exact bytes where they differ.
+/// Puts a name into a JSON object: as it is typed, and its exact bytes as `<name>_base64` where they differ.
 pub fn put(into: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     let (text, base64) = typed(bytes);
     into.insert(name.into(), text.into());
@@ -43,7 +43,7 @@ pub fn put(into: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     }
 }
 
-/// The same of many. Beside them the exact bytes of each, `null` where the text is that, if there is any that differs.
+/// The same for a list of names. If any name differs, `<name>_base64` lists the bytes of those that do, else `null`.
 pub fn put_all<'a>(into: &mut Map<String, Value>, name: &str, all: impl IntoIterator<Item = &'a [u8]>) {
     let (texts, exact): (Vec<_>, Vec<_>) = all.into_iter().map(typed).unzip();
     if exact.iter().any(Option::is_some) {
@@ -52,7 +52,7 @@ pub fn put_all<'a>(into: &mut Map<String, Value>, name: &str, all: impl IntoIter
     into.insert(name.into(), texts.into_iter().map(Value::from).collect());
 }
 
-/// serde_json escapes what JSON asks for; this escapes what a terminal would obey, hide or reorder by as well.
+/// Escapes what JSON requires, and every character that a terminal would obey, hide or reorder text by.
 struct Harmless;
 
 impl Formatter for Harmless {

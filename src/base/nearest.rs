@@ -7,7 +7,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> &'a 
     known.into_iter().min_by_key(distance).unwrap_or_default()
 }
 
-/// The same, where only a single slip is taken for a mistake.
+/// The same, but only for a single slip.
 pub fn nearly<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let found = nearest(word, known);
     (strsim::damerau_levenshtein(&word.to_lowercase(), found) <= 1).then_some(found)

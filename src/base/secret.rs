@@ -1,7 +1,6 @@
 //! A password on its way from where the user keeps it to the server.
 //!
-//! It prints as `***` whichever way it is printed; only [`Secret::reveal`], called where a connection is made, gives it
-//! out.
+//! It always prints as `***`. Only [`Secret::reveal`] returns it, called where a connection is made.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! Bytes from a server made safe to look at.
+//! Makes bytes from a server safe to show.
 //!
-//! Keys, values and client names are any bytes at all. [`visible`] is the one way they reach a screen, a log or a
-//! document: printable text stays as it is, everything else is written as an escape. It is injective: two different
-//! inputs never look the same.
+//! Keys, values and client names may contain any bytes. They reach a screen, a log or a document only through
+//! [`visible`]: printable text stays as it is, everything else becomes an escape. Two different inputs never look the
+//! same. Error replies go through [`said`], and whole sentences through [`harmless`].
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub fn visible(bytes: &[u8]) -> String {
             let _ = write!(out, "\\x{byte:02x}");
         }
     }
-    // Nobody copies a space that nothing follows.
+    // A space at the end would be lost when somebody copies the text.
     if out.len() > 1 && out.ends_with(' ') {
         out.replace_range(out.len() - 1.., SPACE);
     }
@@ -84,14 +84,13 @@ fn unescape_one<'a>(tail: &'a str, out: &mut Vec<u8>) -> Option<&'a str> {
 
 /// Whether [`visible`] would change nothing but backslashes: the text can be shown and typed as it is.
 pub fn is_plain(bytes: &[u8]) -> bool {
-    // Nearly all text is this, and a document of a million locks asks for each of its strings.
+    // The fast path: nearly all text is ASCII, and a document of a million locks checks every string.
     let ascii = |byte: &u8| matches!(byte, b' '..=b'~');
     bytes.iter().all(ascii) || std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
 }
 
-/// A sentence with whatever it quotes, on one line: what a terminal would obey, hide or reorder by is escaped, and the rest
-/// stays, backslashes too. This is the net under sentences; names and values go through [`visible`] before they are put
-/// into one.
+/// A sentence on one line, with every character escaped that a terminal would obey, hide or reorder text by. Backslashes
+/// stay. This is the safety net for whole sentences; names and values inside them went through [`visible`] before.
 pub fn harmless(sentence: &str) -> String {
     if is_plain(sentence.as_bytes()) {
         return sentence.to_string();
@@ -103,7 +102,7 @@ pub fn harmless(sentence: &str) -> String {
     out
 }
 
-/// What somebody else said, a server or the system, in words: on one line, and harmless.
+/// An error reply of a server, or an error of the client crate: on one line, and harmless. The only way to format one.
 pub fn said(by: &impl std::fmt::Display) -> String {
     harmless(&by.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -121,7 +120,7 @@ fn push_visible(out: &mut String, c: char) {
     }
 }
 
-/// Characters that a terminal obeys, hides, or reorders text by.
+/// Characters that a terminal obeys or hides, or by which it reorders text.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -158,7 +157,7 @@ pub fn fit_marked(text: &str, width: usize, mark: char) -> String {
     out
 }
 
-/// The text in lines of at most `width` columns, broken at spaces; whole where there is hardly any room.
+/// Breaks the text at spaces into lines of at most `width` columns. Below 20 columns it stays one line.
 pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     use unicode_width::UnicodeWidthStr;
     let Some(width) = width.filter(|width| *width >= 20) else { return vec![text.into()] };
@@ -177,12 +176,12 @@ pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Our own words in ASCII alone: our signs get a likeness, everything else is escaped as [`visible`] does it.
+/// Our own words in ASCII: our signs are replaced by similar ones, everything else is escaped as in [`visible`].
 pub fn ascii(text: &str) -> String {
     ascii_only(&text.replace('…', "..").replace('≥', ">=").replace('—', "-").replace('±', "+/-"))
 }
 
-/// What [`visible`] wrote, in ASCII alone: still no two different inputs look the same.
+/// The output of [`visible`] in ASCII. Two different inputs still never look the same.
 pub fn ascii_only(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Time as the model sees it: milliseconds since the Unix epoch, always handed in, never asked for.
+//! Time in the model: milliseconds since the Unix epoch. It is always an argument; nothing here reads a clock.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -16,7 +16,7 @@ impl Time {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }
 
-    /// As a server's TIME tells it. `None` after the year 9999: no clock, and nothing to calculate with.
+    /// From a server's reply to TIME. `None` after the year 9999: no real clock says that, and sums could overflow.
     pub fn of_server(seconds: i64, micros: i64) -> Option<Time> {
         const LAST: i64 = 253_402_300_799;
         (0..=LAST).contains(&seconds).then(|| Time(seconds * 1_000 + micros.clamp(0, 999_999) / 1_000))
@@ -53,8 +53,7 @@ pub enum Ttl {
 }
 
 impl Ttl {
-    /// Of the milliseconds that PTTL answers, cut where sums with it would be no numbers any more. `None` where there is
-    /// no key.
+    /// From the reply to PTTL, in milliseconds, capped so that sums can't overflow. `None` where there is no key.
     pub fn of_pttl(ms: i64) -> Option<Ttl> {
         const LONGEST: i64 = i64::MAX / 4;
         match ms {
@@ -72,7 +71,7 @@ impl Ttl {
     }
 }
 
-/// What is longer is a slip, and no clock can be relied on to count that far.
+/// The longest duration that is accepted; a longer one is a typing mistake.
 const LONGEST: Duration = Duration::from_secs(100 * 366 * 86_400);
 
 /// A duration such as `500ms`, `30s`, `5m` or `2h`.
@@ -81,5 +80,25 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         Ok(duration) if duration > LONGEST => Err("a duration is 100 years at most".into()),
         Ok(duration) => Ok(duration),
         Err(_) => Err("a duration is written 500ms, 30s, 5m or 2h".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_after_the_year_9999_is_none() {
+        assert_eq!(Time::of_server(1_763_000_000, 999_999), Some(Time(1_763_000_000_999)));
+        assert_eq!(Time::of_server(0, i64::MAX), Some(Time(999)));
+        assert_eq!([i64::MAX, 253_402_300_800, -1].map(|seconds| Time::of_server(seconds, 0)), [None; 3]);
+    }
+
+    #[test]
+    fn what_a_lying_server_says_of_a_ttl_can_be_added_up() {
+        let left = Ttl::of_pttl(i64::MAX).and_then(Ttl::remaining).expect("a TTL");
+        let now = Time(4_102_444_800_000);
+        assert!((now + left + left).0 < i64::MAX, "no sum of two is cut off");
+        assert_eq!((Ttl::of_pttl(-1), Ttl::of_pttl(-2), Ttl::of_pttl(i64::MIN)), (Some(Ttl::Never), None, None));
     }
 }

@@ -11,13 +11,14 @@ use std::ffi::OsStr;
 use std::future::pending;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::on_record;
 use super::session::Session;
-use super::signals::Signals;
 use crate::base::fault::Fault;
+use crate::base::signals::Signals;
 use crate::base::text;
 use crate::base::time::Ttl;
 use crate::lock::Key;
@@ -93,7 +94,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
         }
         Taken::Stopped => {
             record.refused("stopped by a signal", None, None)?;
-            Ok(child::code_of(caught.unwrap_or(libc::SIGTERM)))
+            Ok(child::code_of(caught.unwrap_or(Signal::TERM).as_raw()))
         }
     }
 }

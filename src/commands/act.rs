@@ -7,13 +7,14 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::session::Session;
-use super::signals::{self, Signals};
+use super::shell;
 use crate::actions::{
     Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
 };
 use crate::base::clock::Clock;
 use crate::base::fault::{Exit, Fault};
 use crate::base::json::{put, put_all};
+use crate::base::signals::{self, Signals};
 use crate::base::talk;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Ttl;
@@ -40,10 +41,15 @@ pub struct Operator<'a> {
 impl<'a> Operator<'a> {
     /// Refuses at once where nothing may be written, or nothing could be recorded.
     pub fn new(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
-        let gate = session.settings.gate();
-        if let Some(why) = gate.closed() {
-            return Err(Fault::finding(why.to_string()));
+        match session.settings.gate().closed() {
+            Some(why) => Err(Fault::finding(why.to_string())),
+            None => Operator::who_looks(session, reason, json),
         }
+    }
+
+    /// For a dry run, which says of each lock whether it may be written. The gate stays as closed as it is.
+    pub fn who_looks(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
+        let gate = session.settings.gate();
         let journal = Journal::open().map_err(|why| Fault::finding(Refusal::Audit(why.to_string()).to_string()))?;
         let node = session.topology.main();
         let context = Context {
@@ -111,7 +117,10 @@ impl<'a> Operator<'a> {
             tally.count(&performed.outcome);
             code = code.max(exit_code(&performed.outcome));
             stopped = match (self.tell(plan, &performed), &performed.outcome) {
-                (Err(fault), _) => Some(format!("a failure ({fault})")),
+                (Err(fault), _) => {
+                    code = code.max(fault.exit_code());
+                    Some(format!("a failure ({fault})"))
+                }
                 (Ok(()), Outcome::Unknown(_)) => Some("an answer that did not come".into()),
                 (Ok(()), _) => None,
             };
@@ -167,6 +176,25 @@ impl<'a> Operator<'a> {
             return print_json(&shown);
         }
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
+    }
+
+    /// Prints the command by which a person does the same, with the same comparisons.
+    pub fn print_eval(&self, plan: &Plan) -> Result<(), Fault> {
+        if let Some(why) = self.refusal(plan) {
+            return Err(Fault::finding(why.to_string()));
+        }
+        if let Some(why) = in_doubt(plan) {
+            return Err(Fault::finding(why));
+        }
+        let words: Option<Vec<String>> = plan.eval().iter().map(|word| shell::word(word)).collect();
+        let Some(words) = words else {
+            let why = format!("{} or its holder has a zero byte, which no command line can carry", plan.key);
+            return Err(Fault::finding(why));
+        };
+        super::print(|out| writeln!(out, "redis-cli -n {} {}", self.context.db, words.join(" ")))?;
+        self.session.say("add how you connect (-h, -p, --user, --tls); an answer that begins with 1 means that all of it was done, 2 \
+                          half of it, anything else nothing; it is not on record here, and has no undo");
+        Ok(())
     }
 
     /// Says what would be done to many: a table, and each hazard once.
@@ -226,7 +254,12 @@ impl<'a> Operator<'a> {
         Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// Says what came of it. Where stdout can't be written, stderr is told, since what was done is done.
     fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
+        self.print_outcome(plan, performed).inspect_err(|_| talk::say(&outcome_line(plan, performed)))
+    }
+
+    fn print_outcome(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
         let Performed { id, outcome, undo, renewed } = performed;
         if self.json {
             let woke = match outcome {
@@ -240,13 +273,7 @@ impl<'a> Operator<'a> {
             }
             return print_json(&result);
         }
-        let mut line = match outcome {
-            Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
-            Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
-            Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
-        };
-        line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
-        super::print(|out| writeln!(out, "{line}")).map(drop)
+        super::print(|out| writeln!(out, "{}", outcome_line(plan, performed))).map(drop)
     }
 
     fn result(
@@ -317,6 +344,18 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
         Outcome::Refused(why) if !why.is_the_server_s() => 1,
         Outcome::Refused(_) | Outcome::Unknown(_) => 3,
     }
+}
+
+/// What came of it, for a person.
+fn outcome_line(plan: &Plan, performed: &Performed) -> String {
+    let Performed { id, outcome, undo, renewed } = performed;
+    let mut line = match outcome {
+        Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
+        Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
+        Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
+    };
+    line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
+    line
 }
 
 fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {

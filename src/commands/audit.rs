@@ -12,7 +12,7 @@ use crate::base::text;
 use crate::settings::cli::Audit;
 
 pub fn run(options: &Audit) -> Result<u8, Fault> {
-    let place = state_directory().ok_or_else(|| Fault::finding("there is no home directory, and so no audit file"))?;
+    let place = state_directory().map_err(|why| Fault::finding(format!("{why}, and so no audit file")))?;
     let file = place.join("audit.jsonl");
     let unreadable = |why| Fault::finding(format!("could not read {}: {why}", file.display()));
     let (entries, broken) = read(&place).map_err(unreadable)?;

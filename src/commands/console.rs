@@ -16,6 +16,7 @@ use crossterm::terminal::{
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
@@ -43,19 +44,15 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
     let keys = Keys::bound(&settings.keys)?;
     let theme = Theme { color: settings.color, ascii: settings.ascii };
     let target = settings.target.clone().unwrap_or_else(|| session.shown.clone());
-    let title = Title {
-        target,
-        environment: settings.environment.map(|environment| environment.name()),
-        protected_by: settings.protected_by.clone(),
-    };
-    let mut app = App::new(title, keys, theme, None);
+    let title = Title { target, environment: settings.environment, protected_by: settings.protected_by.clone() };
+    let mut app = App::new(title, keys, theme);
     let mut engine = session.engine(session.pace(Pace::POLITE), true).await?;
     if sampled.is_some() {
         app.consent = Consent::Given;
         engine.sample_by(sampled);
     }
     app.writing = Writing::new(settings.read_only.is_some(), settings.write, engine.clock.now());
-    let mut operator = Operator::new(settings, &session.topology, &session.shown, None);
+    let mut operator = Operator::new(settings, &session.topology, engine.observer(), &session.shown, None);
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
     let looping = run_loop(&mut app, &mut engine, &mut operator, &mut terminal, &mut tty, EventStream::new());
@@ -148,8 +145,8 @@ impl Tty for RealTty {
 
     fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        // SAFETY: raising a signal in our own process; SIGTSTP stops it until SIGCONT.
-        unsafe { libc::raise(libc::SIGTSTP) };
+        // Stops us until SIGCONT.
+        kill_process(getpid(), rustix::process::Signal::TSTP)?;
         take()
     }
 

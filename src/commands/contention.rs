@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::session::Session;
-use super::signals::Signals;
 use super::{ls, waiters};
 use crate::base::fault::Fault;
+use crate::base::signals::Signals;
 use crate::base::text::short_duration;
 use crate::engine::{Duty, Engine, Sampled, Sampling};
 use crate::filter::Filter;

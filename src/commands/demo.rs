@@ -31,7 +31,7 @@ pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
 }
 
 impl From<DemoError> for Fault {
-    fn from(error: DemoError) -> Fault {
-        Fault::server(error.to_string())
+    fn from(why: DemoError) -> Fault {
+        Fault::server(why.to_string())
     }
 }

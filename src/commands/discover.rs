@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::print;
 use super::session::Session;
+use super::shell::quoted;
 use crate::base::clock::Clock;
 use crate::base::fault::Fault;
 use crate::base::glob::Glob;
@@ -314,11 +315,11 @@ fn merged(mut keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
 fn server_options(session: &Session) -> Vec<String> {
     let settings = &session.settings;
     let mut options = match &settings.target {
-        Some(target) => vec![format!("-t {}", render::quoted(target))],
-        None => vec![format!("-u {}", render::quoted(&session.shown))],
+        Some(target) => vec![format!("-t {}", quoted(target))],
+        None => vec![format!("-u {}", quoted(&session.shown))],
     };
     let user = settings.login.user().filter(|_| settings.target.is_none());
-    options.extend(user.map(|user| format!("--user {}", render::quoted(&crate::base::text::visible(user.as_bytes())))));
+    options.extend(user.map(|user| format!("--user {}", quoted(&crate::base::text::visible(user.as_bytes())))));
     options
 }
 

@@ -15,7 +15,8 @@ pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
 
 async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     plan::may_extend_by(options.ttl).map_err(|why| Fault::usage(format!("--ttl: {why}")))?;
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let who = if options.dry_run { Operator::who_looks } else { Operator::new };
+    let mut operator = who(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
     let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
@@ -31,6 +32,9 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     let plan = if options.force { plan.beyond_doubt() } else { plan };
+    if options.eval {
+        return operator.print_eval(&plan).map(|()| 0);
+    }
     if options.dry_run {
         return operator.show(&plan, None).map(|()| 0);
     }

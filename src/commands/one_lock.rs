@@ -40,7 +40,7 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
     let node = session.topology.place(lock.space, &lock.key);
     let unknown = || ServerFacts::unknown("the server left");
     let facts = engine.node(lock.node).map_or_else(unknown, |status| status.facts.clone());
-    let subject = Subject::of(lock, node.db, &facts, now);
+    let subject = Subject::new(lock, node.db, &facts, now);
     let found = match node.connect().await {
         Ok(mut conn) => inspect(&mut conn, &subject, now).await,
         Err(error) => Err(error),

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::on_record::{self, OnRecord};
 use super::session::Session;
-use super::signals::Signals;
 use crate::actions::audit;
 use crate::base::fault::Fault;
+use crate::base::signals::Signals;
 use crate::base::text;
 use crate::lock::Key;
 use crate::settings::cli::Probe;

@@ -4,6 +4,7 @@ use std::io;
 
 use super::act::{Operator, ended, exit_code, in_doubt};
 use super::session::Session;
+use super::shell::quoted;
 use super::{ls, one_lock};
 use crate::actions::{DryRuns, Freeing, Plan, dry_run, foresee, plan};
 use crate::base::clock::Clock;
@@ -11,9 +12,7 @@ use crate::base::fault::Fault;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::model::LockView;
-use crate::server::Fact;
 use crate::settings::cli::Release;
-use crate::sources::inspect::Inspection;
 use crate::sources::pace::Pace;
 
 pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
@@ -24,8 +23,14 @@ pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     }
 }
 
+/// `looks`: nothing is to be written.
+fn operator<'a>(session: &'a Session, options: &Release, looks: bool) -> Result<Operator<'a>, Fault> {
+    let who = if looks { Operator::who_looks } else { Operator::new };
+    who(session, options.reason.as_deref(), options.json)
+}
+
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let mut operator = operator(session, options, options.dry_run)?;
     let key = one_lock::key(typed)?;
     let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
@@ -37,7 +42,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let whole = options.holder.as_deref().map(|typed| one_lock::whole_token(&lock, typed, looks)).transpose()?;
     let holder = whole.flatten().or(holder);
     let found = one_lock::look_closer(session, &lock, &engine).await;
-    let (dead, now) = (dead_waiters(&found), engine.clock.now());
+    let (dead, now) = (found.waiters.deaf(), engine.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
     let plan = match options.permits {
         Some(permits) => plan::give_back(&lock, permits, now),
@@ -47,6 +52,9 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(session.topology.node_of(&plan.key), [&mut plan]).await;
+    if options.eval {
+        return operator.print_eval(&plan).map(|()| 0);
+    }
     if options.dry_run {
         let kept = operator.keep_plans(&[&plan]).await;
         operator.show(&plan, kept.as_deref().ok())?;
@@ -87,19 +95,8 @@ pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
         .with_detail(each.collect::<Vec<_>>().join("\n"))
 }
 
-fn quoted(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@%+,=".contains(letter);
-    if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
-/// Those who stand in a fair queue and hear nothing any more.
-fn dead_waiters(found: &Inspection) -> Vec<Vec<u8>> {
-    let deaf = found.waiters.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
-    deaf.map(|waiter| waiter.id.to_vec()).collect()
-}
-
 async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let mut operator = operator(session, options, !options.yes)?;
     let filter = options.filter.as_deref().unwrap_or_default();
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut engine, filter, options.observe).await?;
@@ -110,6 +107,9 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let mut plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
+    }
+    if options.eval {
+        return plans.iter().try_for_each(|(_, plan)| operator.print_eval(plan)).map(|()| 0);
     }
     if !options.yes {
         for node in session.topology.nodes() {
@@ -131,7 +131,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
 
 /// What a dry run showed, exactly.
 async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
+    let mut operator = operator(session, options, !options.yes)?;
     let unreadable = |why: io::Error| Fault::finding(format!("the plan {id:?} can't be read: {why}"));
     let runs = DryRuns::open().map_err(unreadable)?;
     let Some(dry_run) = runs.find(id, Clock::start().now()).map_err(unreadable)? else {

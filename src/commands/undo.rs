@@ -20,10 +20,13 @@ pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
         return list::run(options.json);
     }
     let session = Session::open(global).await?;
-    ended(undo(&session, options).await, "undo", None, options.json)
+    let mut key = None;
+    let result = undo(&session, options, &mut key).await;
+    ended(result, "undo", key.as_deref(), options.json)
 }
 
-async fn undo(session: &Session, options: &Undo) -> Result<u8, Fault> {
+/// `key` becomes that of the record, once it is known which one is meant.
+async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Result<u8, Fault> {
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let named = options.id.as_deref().map(|id| named(operator.journal(), id)).transpose()?;
     let now = Clock::start().now();
@@ -33,6 +36,7 @@ async fn undo(session: &Session, options: &Undo) -> Result<u8, Fault> {
         Some(kept) => kept,
         None => last(session, operator.journal(), here.as_ref().ok(), now)?,
     };
+    *key = Some(text::visible(&kept.key.0));
     let asks = !options.yes && std::io::stdin().is_terminal();
     let mut doubts = Vec::new();
     if let Some(doubt) = in_this_data(session, &kept, &here)? {

@@ -9,14 +9,15 @@ use crate::lock::Key;
 use crate::model::{LockView, State, Waits};
 use crate::server;
 use crate::sources::inspect::is_scattered;
-use crate::sources::sampling::{self, BATCH, Question};
+use crate::sources::query::{BATCH, LockQuery};
+use crate::sources::waiters;
 
 /// Counts those who wait, where the server shows them and nobody has counted them yet.
 pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Result<(), Fault> {
     let fault = |error| session.fault(&error);
     for node in session.topology.nodes() {
         let here = locks.iter().filter(|lock| lock.node == node.id && lock.waits.is_none());
-        let questions: Vec<Question> = here.filter_map(|lock| Question::of_view(lock, now)).collect();
+        let questions: Vec<LockQuery> = here.filter_map(|lock| LockQuery::from_view(lock, now)).collect();
         if questions.is_empty() {
             continue;
         }
@@ -24,7 +25,7 @@ pub async fn fill(session: &Session, locks: &mut [LockView], now: Time) -> Resul
         let facts = server::ask(&mut conn, node.db).await.map_err(fault)?;
         let mut counted: HashMap<Key, Waits> = HashMap::new();
         for batch in questions.chunks(BATCH) {
-            counted.extend(sampling::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)?);
+            counted.extend(waiters::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)?);
         }
         for lock in locks.iter_mut().filter(|lock| lock.node == node.id && lock.waits.is_none()) {
             if let Some(waits) = counted.get(&lock.key) {

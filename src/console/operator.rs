@@ -9,13 +9,17 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::actions::{
-    Context, Happened, Journal, Kept, Keyspace, Performed, Plan, Refusal, Tally, foresee, last_done, perform,
+    Context, Happened, Journal, Kept, Keyspace, Outcome, Performed, Plan, Refusal, Tally, audit, foresee, last_done,
+    perform,
 };
 use crate::app::{Event, Wish};
 use crate::base::clock::Clock;
 use crate::base::text;
+use crate::base::time::Time;
+use crate::engine::Observer;
 use crate::lab::Lab;
-use crate::model::LockView;
+use crate::lock::NodeId;
+use crate::model::{LockView, Observation, OwnWrite};
 use crate::settings::Settings;
 use crate::settings::cli::Environment;
 use crate::sources::inspect::prove;
@@ -31,6 +35,7 @@ const WAITING: usize = 64;
 pub struct Operator {
     settings: Settings,
     topology: Topology,
+    observer: Observer,
     /// The server's address without a password.
     shown: String,
     /// Where the records are, unless in the user's own place.
@@ -43,10 +48,16 @@ pub struct Operator {
 }
 
 impl Operator {
-    pub fn new(settings: &Settings, topology: &Topology, shown: &str, place: Option<PathBuf>) -> Operator {
+    pub fn new(
+        settings: &Settings,
+        topology: &Topology,
+        observer: Observer,
+        shown: &str,
+        place: Option<PathBuf>,
+    ) -> Operator {
         let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings.gate(), topology, shown, place.clone()));
         let (settings, topology, stopped) = (settings.clone(), topology.clone(), Arc::default());
-        Operator { settings, topology, shown: shown.into(), place, news, stopped, running: None, lab }
+        Operator { settings, topology, observer, shown: shown.into(), place, news, stopped, running: None, lab }
     }
 
     /// Performs these plans, one after the other. `write`: the operator has turned writing on.
@@ -61,6 +72,7 @@ impl Operator {
         // One flag for each task: an old stop must not stop a new one.
         self.stopped = Arc::default();
         let (gate, topology) = (self.settings.gate().for_console(write), self.topology.clone());
+        let observer = self.observer.clone();
         let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
         let Some(first) = plans.first() else { return };
         let mut tally = Tally::of(plans.len(), &first.action);
@@ -75,7 +87,14 @@ impl Operator {
                 }
                 let node = topology.place(plan.space, &plan.key);
                 let performed = match &mut journal {
-                    Ok(journal) => perform(&plan, &gate, node, journal, &context).await,
+                    Ok(journal) => {
+                        let sent = observer.now();
+                        observer.tell(Observation::Acting { node: node.id, key: plan.key.clone(), at: sent }).await;
+                        let performed = perform(&plan, &gate, node, journal, &context).await;
+                        let write = written(&plan, &performed.outcome, &context);
+                        observer.tell(acted(node.id, &plan, write, sent, observer.now())).await;
+                        performed
+                    }
                     Err(why) => refused(why),
                 };
                 tally.count(&performed.outcome);
@@ -181,6 +200,17 @@ async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<
         Happened::No => Err(kept.not_freed()),
         Happened::CanNotTell => Err(format!("{}; {insist}", kept.perhaps_freed())),
     }
+}
+
+/// What the table is told of it: only what the server confirmed is claimed.
+fn written(plan: &Plan, outcome: &Outcome, context: &Context) -> Option<OwnWrite> {
+    let Outcome::Done { .. } = outcome else { return None };
+    let holders = plan.holders.clone();
+    Some(OwnWrite { act: plan.act(), holders, by: audit::user(), reason: context.reason.clone() })
+}
+
+fn acted(node: NodeId, plan: &Plan, write: Option<OwnWrite>, sent: Time, answered: Time) -> Observation {
+    Observation::Acted { node, key: plan.key.clone(), write, sent, answered }
 }
 
 fn refused(why: &str) -> Performed {

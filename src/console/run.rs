@@ -3,7 +3,6 @@
 //! Generic over the terminal's backend and the stream of input, so that tests run the whole console in process. Redis
 //! is never awaited here: the engine's own tasks speak to it.
 
-use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
@@ -19,13 +18,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tokio::time::Instant;
 
-use crate::actions::{Performed, Plan, Refusal};
-use crate::app::{App, Effect, Event, LockId, Since};
+use crate::app::{App, Effect, Event, Wish};
+use crate::console::driver::{Known, World, compose, drive, take_news};
 use crate::console::operator::Operator;
 use crate::engine::Engine;
 use crate::lab::{Order, Wanted};
-use crate::lock::KeyspaceId;
-use crate::model::State;
+use crate::model::LockView;
 use crate::views;
 
 /// Between two frames that only data asked for.
@@ -69,8 +67,9 @@ pub async fn run<B: Backend<Error = io::Error>>(
 ) -> io::Result<()> {
     let mut reader = engine.reader();
     let mut hand = Hand { input, held: None };
-    let mut canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
-    canvas.draw(app, engine, terminal, tty)?;
+    let canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
+    let mut world = Real { engine, operator, terminal, tty, canvas };
+    world.draw(app)?;
     let mut changed = false;
     loop {
         let pause = match changed {
@@ -78,59 +77,47 @@ pub async fn run<B: Backend<Error = io::Error>>(
             false if app.scene.moves() => CLOCK_FRAME,
             false => AGE_FRAME,
         };
-        tokio::select! {
+        let effects = tokio::select! {
             biased;
-            _ = tty.told_to_end() => return Ok(()),
+            _ = world.tty.told_to_end() => return Ok(()),
             event = hand.next(app.awaits_order()) => {
                 let Some(event) = event else { return Ok(()) };
-                let mut effects = hand.take(event?, app, engine);
+                let mut effects = hand.take(event?, app, world.engine);
                 // Keys that wait already are taken before anything is drawn.
                 while let Some(event) = hand.next_at_once(app.awaits_order()).await {
-                    effects.extend(hand.take(event?, app, engine));
+                    effects.extend(hand.take(event?, app, world.engine));
                 }
-                if canvas.perform(effects, app, engine, operator, terminal, tty)?.is_break() {
-                    return Ok(());
-                }
-                canvas.draw(app, engine, terminal, tty)?;
-                changed = false;
+                effects
             }
-            _ = tokio::time::sleep_until(canvas.drawn + pause), if changed || !app.paused => {
-                canvas.draw(app, engine, terminal, tty)?;
-                changed = false;
-            }
+            _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.display.paused => Vec::new(),
             // Whoever waits for their turn gets it between two slices.
             _ = tokio::task::yield_now(), if app.is_ordering() => {
-                if order_on(app, engine) {
-                    canvas.draw(app, engine, terminal, tty)?;
-                    changed = false;
+                if !order_on(app, world.engine) {
+                    continue;
                 }
+                Vec::new()
             }
-            done = operator.next() => {
-                let effects = app.update(done, engine.clock.now());
-                if canvas.perform(effects, app, engine, operator, terminal, tty)?.is_break() {
-                    return Ok(());
-                }
-                canvas.draw(app, engine, terminal, tty)?;
-            }
-            news = engine.next() => {
+            done = world.operator.next() => app.update(done, world.engine.clock.now()),
+            news = world.engine.next() => {
                 let told = app.notice.is_some();
-                let (changes, left_out) = reader.take();
-                let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
-                if let Some((space, key, found)) = engine.take_inspected() {
-                    effects.extend(app.update(Event::Inspected(LockId { space, key }, found), engine.clock.now()));
-                }
-                if canvas.perform(effects, app, engine, operator, terminal, tty)?.is_break() {
+                let effects = take_news(app, world.engine, &mut reader);
+                if drive(app, effects, &mut world)?.is_break() {
                     return Ok(());
                 }
                 changed |= news || app.notice.is_some() != told;
                 // A flood keeps the engine ready all the time; the order and frames have their turn nevertheless.
-                let ordered = order_on(app, engine);
-                if ordered || changed && Instant::now() >= canvas.drawn + DATA_FRAME {
-                    canvas.draw(app, engine, terminal, tty)?;
-                    changed = false;
+                let ordered = order_on(app, world.engine);
+                if !ordered && !(changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
+                    continue;
                 }
+                Vec::new()
             }
+        };
+        if drive(app, effects, &mut world)?.is_break() {
+            return Ok(());
         }
+        world.draw(app)?;
+        changed = false;
     }
 }
 
@@ -183,14 +170,8 @@ fn take_input(app: &mut App, engine: &Engine, input: Input) -> Vec<Effect> {
     };
     let now = engine.clock.now();
     let effects = app.update(event, now);
-    compose(app, engine);
+    compose(app, Known::of(engine));
     effects
-}
-
-fn compose(app: &mut App, engine: &Engine) {
-    let rows = views::list_rows(app);
-    app.compose(engine.table(), engine.nodes(), engine.clock.now(), rows);
-    app.bound_scrolling(views::scroll_most(app), views::help_most(app));
 }
 
 /// Works on the order of the locks for a moment, if it is being worked out. Says whether there is a new one.
@@ -198,23 +179,63 @@ fn order_on(app: &mut App, engine: &Engine) -> bool {
     app.is_ordering() && app.order_on(engine.table(), engine.clock.now())
 }
 
-/// Has it done, unless somebody has held the lock since that is to be put back: it may have been while the question stood.
-fn perform(plans: Vec<Plan>, reason: Option<String>, app: &mut App, engine: &Engine, operator: &mut Operator) {
-    let now = engine.clock.now();
-    let recalled = app.writing.recalled.as_deref();
-    let spoiled = plans.iter().find_map(|plan| {
-        let watched = engine.watched_since(plan.space, &plan.key);
-        match Since::of_plan(plan, recalled, engine.table(), watched, now) {
-            Some(Since::Held(why)) => Some((plan.clone(), why)),
-            _ => None,
+/// The engine, the operator and the terminal, as the app's effects reach them.
+struct Real<'a, B: Backend<Error = io::Error>, T: Tty> {
+    engine: &'a mut Engine,
+    operator: &'a mut Operator,
+    terminal: &'a mut Terminal<B>,
+    tty: &'a mut T,
+    canvas: Canvas,
+}
+
+impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
+    fn known(&self) -> Known<'_> {
+        Known::of(self.engine)
+    }
+
+    fn prove(&mut self, wish: Wish, locks: Vec<LockView>) -> Option<Event> {
+        self.operator.see(wish, locks);
+        None
+    }
+
+    fn carry_out(&mut self, effect: Effect, app: &App) -> io::Result<ControlFlow<(), Option<Event>>> {
+        let writes = app.writing.is_on(self.engine.clock.now());
+        match effect {
+            Effect::Quit => return Ok(ControlFlow::Break(())),
+            Effect::Rescan => self.engine.scan(),
+            Effect::Copy(text) => self.tty.copy(&text)?,
+            Effect::Mouse(on) => self.tty.mouse(on)?,
+            Effect::Sample(on) => self.engine.sample(on),
+            Effect::Recall => self.operator.recall(),
+            Effect::Foresee(plans) => self.operator.foresee(plans),
+            Effect::Perform(plans, reason) => self.operator.perform(plans, reason, writes),
+            Effect::Stop => self.operator.stop(),
+            Effect::Lab(id, order) => {
+                if let Order::Take(Wanted { key, token: Some(token), .. }) = &order {
+                    self.engine.expect_test(key.clone(), token.clone());
+                }
+                self.operator.lab.obey(id, order, writes);
+            }
+            Effect::Inspect(id) => self.engine.inspect(id.space, &id.key),
+            Effect::Redraw => self.canvas.clear(self.terminal)?,
+            Effect::Suspend => {
+                self.tty.suspend()?;
+                if app.display.mouse {
+                    self.tty.mouse(true)?;
+                }
+                self.canvas.clear(self.terminal)?;
+            }
+            // The driver answers these from the table.
+            Effect::See(..) | Effect::Retrace(_) => {}
         }
-    });
-    let Some((plan, why)) = spoiled else {
-        return operator.perform(plans, reason, app.writing.is_on(now));
-    };
-    let refused = Performed::refused(String::new(), Refusal::Moved(why));
-    app.update(Event::Performed(Box::new(plan), Box::new(refused)), now);
-    app.update(Event::AllPerformed, now);
+        Ok(ControlFlow::Continue(None))
+    }
+}
+
+impl<B: Backend<Error = io::Error>, T: Tty> Real<'_, B, T> {
+    fn draw(&mut self, app: &mut App) -> io::Result<()> {
+        self.canvas.draw(app, self.engine, self.terminal, self.tty)
+    }
 }
 
 /// What is on the terminal now: only what differs from it is worth a frame.
@@ -225,60 +246,6 @@ struct Canvas {
 }
 
 impl Canvas {
-    /// Does what the app asks for; a break ends the console.
-    fn perform<B: Backend<Error = io::Error>>(
-        &mut self,
-        effects: Vec<Effect>,
-        app: &mut App,
-        engine: &mut Engine,
-        operator: &mut Operator,
-        terminal: &mut Terminal<B>,
-        tty: &mut impl Tty,
-    ) -> io::Result<ControlFlow<()>> {
-        let mut effects = VecDeque::from(effects);
-        while let Some(effect) = effects.pop_front() {
-            match effect {
-                Effect::Quit => return Ok(ControlFlow::Break(())),
-                Effect::Rescan => engine.scan(),
-                Effect::Copy(text) => tty.copy(&text)?,
-                Effect::Mouse(on) => tty.mouse(on)?,
-                Effect::Sample(on) => engine.sample(on),
-                Effect::See(wish, ids) => {
-                    let (now, table) = (engine.clock.now(), engine.table());
-                    let view = |id: &LockId| table.view(table.lock_named(id.space, id.key.as_bytes())?, now);
-                    let locks = ids.iter().filter_map(view).filter(|lock| lock.verdict.state != State::Free).collect();
-                    operator.see(wish, locks);
-                }
-                Effect::Recall => operator.recall(),
-                Effect::Retrace(kept) => {
-                    let now = engine.clock.now();
-                    let watched = engine.watched_since(KeyspaceId::FIRST, &kept.lock());
-                    let since = Since::of(&kept, engine.table(), watched, now);
-                    effects.extend(app.update(Event::Retraced(kept, since), now));
-                }
-                Effect::Foresee(plans) => operator.foresee(plans),
-                Effect::Perform(plans, reason) => perform(plans, reason, app, engine, operator),
-                Effect::Stop => operator.stop(),
-                Effect::Lab(id, order) => {
-                    if let Order::Take(Wanted { key, token: Some(token), .. }) = &order {
-                        engine.expect_test(key.clone(), token.clone());
-                    }
-                    operator.lab.obey(id, order, app.writing.is_on(engine.clock.now()));
-                }
-                Effect::Inspect(id) => engine.inspect(id.space, &id.key),
-                Effect::Redraw => self.clear(terminal)?,
-                Effect::Suspend => {
-                    tty.suspend()?;
-                    if app.mouse {
-                        tty.mouse(true)?;
-                    }
-                    self.clear(terminal)?;
-                }
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
     /// Nothing that was drawn can be relied on.
     fn clear<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
         self.shown = Buffer::default();
@@ -296,10 +263,10 @@ impl Canvas {
         self.drawn = Instant::now();
         terminal.autoresize()?;
         let area = terminal.get_frame().area();
-        if app.size != (area.width, area.height) {
+        if app.display.size != (area.width, area.height) {
             app.update(Event::Resize(area.width, area.height), engine.clock.now());
         }
-        compose(app, engine);
+        compose(app, Known::of(engine));
         let cursor = views::draw(&mut terminal.get_frame(), app);
         let frame = terminal.current_buffer_mut();
         if *frame == self.shown && cursor == self.cursor {

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use redis::aio::MultiplexedConnection;
 use redis::{Client, IntoConnectionInfo, RedisResult};
 
+use crate::base::text;
 use crate::topology::Endpoint;
 
 /// How long a server may take to answer. It is ready within 40 ms on an idle machine.
@@ -56,8 +57,8 @@ enum Miss {
 }
 
 impl From<io::Error> for Miss {
-    fn from(error: io::Error) -> Miss {
-        Miss::Failed(error.to_string())
+    fn from(why: io::Error) -> Miss {
+        Miss::Failed(why.to_string())
     }
 }
 
@@ -108,7 +109,7 @@ impl PrivateServer {
                 // Whoever took the port answers; ours is about to notice.
                 Ok(_) => {}
                 Err(error) if began.elapsed() > PATIENCE => {
-                    return Err(Miss::Failed(format!("no answer in {PATIENCE:?}: {error}")));
+                    return Err(Miss::Failed(format!("no answer in {PATIENCE:?}: {}", text::said(&error))));
                 }
                 Err(_) => {}
             }
@@ -155,7 +156,7 @@ impl PrivateServer {
         let read = self.log.rewind().and_then(|()| self.log.read_to_end(&mut text));
         match read {
             Ok(_) => String::from_utf8_lossy(&text).into_owned(),
-            Err(error) => format!("its log can't be read: {error}"),
+            Err(why) => format!("its log can't be read: {why}"),
         }
     }
 }

@@ -58,7 +58,7 @@ impl Changes {
             Change::Taken => self.taken += 1,
             Change::Ended(Ending::Released) => self.released += 1,
             Change::Ended(Ending::Expired) => self.expired += 1,
-            Change::Found | Change::Ended(_) => {}
+            Change::Found | Change::PutBack | Change::Ended(_) => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 //! 30 seconds, renewed every 15 by setting it anew. The lock is the worker's claim on a job, not a mutex: without it
 //! the job counts as stalled and runs a second time, so it is not to be freed by hand.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct BullMq;
@@ -20,13 +20,13 @@ fn is_job_lock(key: &[u8]) -> bool {
     key.starts_with(b"bull:") && key.ends_with(b":lock") && key.iter().filter(|byte| **byte == b':').count() >= 3
 }
 
-fn judge(sight: &Sight<'_>, token: &[u8]) -> Option<f32> {
+fn judge(sight: &Sight<'_>, token: &[u8]) -> Option<Strength> {
     match (is_job_lock(sight.key), worker(token).is_some()) {
-        (true, true) => Some(0.95),
-        (true, false) if shape::is_uuid(token) => Some(0.9),
-        (true, false) => shape::could_be_token(token).then_some(0.8),
+        (true, true) => Some(Strength::Certain),
+        (true, false) if shape::is_uuid(token) => Some(Strength::Sure),
+        (true, false) => shape::could_be_token(token).then_some(Strength::Sure),
         // The prefix can be changed.
-        (false, true) if sight.key.ends_with(b":lock") && sight.has_ttl() => Some(0.7),
+        (false, true) if sight.key.ends_with(b":lock") && sight.has_ttl() => Some(Strength::Likely),
         _ => None,
     }
 }
@@ -42,9 +42,9 @@ impl Dialect for BullMq {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| judge(sight, token))?;
+        let strength = sight.told_or(|| judge(sight, token))?;
         let client = worker(token).and_then(sight::name);
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![Holder { client, ..Holder::new(token) }]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { client, ..Holder::new(token) }]))
     }
 
     fn renewal(&self) -> Renewal {

@@ -3,7 +3,7 @@
 //! A redis-py lock taken when the task is queued, for an hour unless told otherwise. It is freed when the task ends, by
 //! a plain deletion that does not ask whose lock it is.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py};
 use crate::lock::Mode;
 
 pub struct CeleryOnce;
@@ -19,11 +19,11 @@ impl Dialect for CeleryOnce {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             redis_py::token_time(token, sight.now)?;
-            sight.key.starts_with(b"qo_").then_some(0.95)
+            sight.key.starts_with(b"qo_").then_some(Strength::Certain)
         })?;
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
     }
 
     /// Whoever queues the task takes it; a worker frees it.

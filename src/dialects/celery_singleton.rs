@@ -3,7 +3,7 @@
 //! No TTL unless `lock_expiry` is set, so a worker that is killed leaves the key for ever. A task that comes second is
 //! not queued; the caller gets the result of the first.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct CelerySingleton;
 
@@ -20,15 +20,15 @@ impl Dialect for CelerySingleton {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             let rest = sight.key.strip_prefix(PREFIX)?;
             match (shape::is_hex(rest, 32), shape::is_uuid(token)) {
-                (true, true) => Some(0.95),
-                (true, false) => shape::could_be_token(token).then_some(0.85),
-                (false, task) => task.then_some(0.7),
+                (true, true) => Some(Strength::Certain),
+                (true, false) => shape::could_be_token(token).then_some(Strength::Sure),
+                (false, task) => task.then_some(Strength::Likely),
             }
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     /// Whoever queues the task takes it; a worker frees it.

@@ -3,7 +3,7 @@
 //! 30 seconds, extended every 15. A holder whose key has gone does not notice: its timer asks again without a pause, so
 //! a release by force can turn a living process into a busy loop against the server.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct Hangfire;
 
@@ -24,8 +24,9 @@ impl Dialect for Hangfire {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| (is_under_prefix(sight.key) && shape::is_uuid(token)).then_some(0.95))?;
-        Some(Claim::exclusive(confidence, token))
+        let strength =
+            sight.told_or(|| (is_under_prefix(sight.key) && shape::is_uuid(token)).then_some(Strength::Certain))?;
+        Some(Claim::exclusive(strength, token))
     }
 
     fn tokens_come_again(&self) -> bool {

@@ -4,7 +4,7 @@
 //! so only such fields are asked for, and it must never be deleted. With expiring results each lock is a string
 //! `huey.r.<name>.<huey>.lock.<lock>`. Neither has a TTL, nor says who holds it.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting};
+use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting};
 use crate::lock::{Holder, Mode, RawValue};
 
 const RESULTS: &[u8] = b"huey.results.";
@@ -37,12 +37,12 @@ impl Dialect for Huey {
                     .iter()
                     .filter_map(|(field, _)| Some(Holder { client: Some(lock_name(field)?), ..Holder::new(field) }))
                     .collect();
-                (!holders.is_empty()).then(|| Claim::lock(0.95, Mode::Exclusive, holders))
+                (!holders.is_empty()).then(|| Claim::lock(Strength::Certain, Mode::Exclusive, holders))
             }
             RawValue::Str { head, .. } => {
                 let name = lock_name(sight.key.strip_prefix(EXPIRING_RESULTS)?)?;
                 let holder = Holder { client: Some(name), ..Holder::new(head) };
-                Some(Claim::lock(0.95, Mode::Exclusive, vec![holder]))
+                Some(Claim::lock(Strength::Certain, Mode::Exclusive, vec![holder]))
             }
             _ => None,
         }

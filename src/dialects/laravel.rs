@@ -4,7 +4,7 @@
 //! not overlap. The schedule's key with a time of day at its end says "this run has been done on one server": it is
 //! never freed, so it is a marker. Elsewhere the owner's shape is a guess.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 use crate::lock::{Kind, Mode};
 
 pub struct Laravel;
@@ -67,14 +67,14 @@ fn is_funnel_slot(key: &[u8], value: &[u8]) -> bool {
         && key.last().is_some_and(u8::is_ascii_digit)
 }
 
-fn weight_of_owner(sight: &Sight<'_>) -> Option<f32> {
+fn weight_of_owner(sight: &Sight<'_>) -> Option<Strength> {
     let words = shape::words(sight.key);
     let has = |word: &str| words.iter().any(|other| other == word);
     // The cache serializes the strings that it stores, so a bare one among them is an owner.
     match (has("database"), has("cache") && after_cache(sight.key)) {
-        (true, true) => Some(0.85),
-        (false, true) => Some(0.45_f32.max(sight.guess(0.7).unwrap_or(0.0))),
-        _ => sight.guess(0.7),
+        (true, true) => Some(Strength::Sure),
+        (false, true) => sight.guess(Strength::Likely).max(Some(Strength::Possible)),
+        _ => sight.guess(Strength::Likely),
     }
 }
 
@@ -95,17 +95,17 @@ impl Dialect for Laravel {
         let owner = sight.token()?;
         let family = family(sight.key);
         let slot = family.is_none() && is_funnel_slot(sight.key, owner) && sight.has_ttl();
-        let confidence = sight.told_or(|| match family {
-            Some(_) if is_owner(owner) => Some(0.95),
-            Some(_) => could_be_wrapped_owner(owner).then_some(0.85),
+        let strength = sight.told_or(|| match family {
+            Some(_) if is_owner(owner) => Some(Strength::Certain),
+            Some(_) => could_be_wrapped_owner(owner).then_some(Strength::Sure),
             None if is_owner(owner) => weight_of_owner(sight),
-            None if slot => sight.guess(0.5),
+            None if slot => sight.guess(Strength::Possible),
             None => None,
         })?;
         if family == Some(Family::ScheduledOnce) {
-            return Some(Claim { kind: Kind::Marker, mode: Mode::Exclusive, confidence, holders: Vec::new() });
+            return Some(Claim { kind: Kind::Marker, mode: Mode::Exclusive, strength, holders: Vec::new() });
         }
-        let claim = Claim::exclusive(confidence, owner);
+        let claim = Claim::exclusive(strength, owner);
         Some(if slot { Claim { mode: Mode::Permit, ..claim } } else { claim })
     }
 

@@ -3,7 +3,7 @@
 //! Nobody holds them; they stand beside locks, and deleting one lets the work be done again. The word must be the whole
 //! first part of the name.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 use crate::lock::{Kind, Mode, RawValue};
 
 pub struct Marker;
@@ -11,16 +11,14 @@ pub struct Marker;
 const LONGEST: usize = 64;
 
 /// How sure the first part of a name makes it.
-fn weight(key: &[u8]) -> Option<f32> {
+fn weight(key: &[u8]) -> Option<Strength> {
     let end = key.iter().position(|byte| *byte == b':')?;
     if end + 1 == key.len() {
         return None;
     }
     match &key[..end] {
-        b"completed" => Some(0.85),
-        b"idempotency" | b"idempotent" | b"idempotency-key" | b"idempotency_key" => Some(0.8),
-        b"processed" => Some(0.7),
-        b"done" => Some(0.6),
+        b"completed" | b"idempotency" | b"idempotent" | b"idempotency-key" | b"idempotency_key" => Some(Strength::Sure),
+        b"processed" | b"done" => Some(Strength::Likely),
         _ => None,
     }
 }
@@ -43,14 +41,14 @@ impl Dialect for Marker {
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
-        let confidence = if sight.told {
-            matches!(sight.value, RawValue::Str { .. }).then_some(1.0)
+        let strength = if sight.told {
+            matches!(sight.value, RawValue::Str { .. }).then_some(Strength::Told)
         } else {
             let value = sight.value.as_string()?;
             let short = value.len() <= LONGEST && shape::could_be_token(value);
             if short && sight.has_ttl() { weight(sight.key) } else { None }
         };
-        Some(Claim { kind: Kind::Marker, mode: Mode::Exclusive, confidence: confidence?, holders: Vec::new() })
+        Some(Claim { kind: Kind::Marker, mode: Mode::Exclusive, strength: strength?, holders: Vec::new() })
     }
 
     /// That is what it is for.

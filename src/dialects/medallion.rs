@@ -4,7 +4,7 @@
 //! `<name>.writer`; while a writer only waits for the readers to leave, its id ends in `_WRITERWAITING` and nobody
 //! holds that key. A semaphore is a sorted set of ids by the time each ends. All are kept alive every 9 of 30 seconds.
 
-use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -39,8 +39,8 @@ fn holder(id: &[u8]) -> Holder {
 }
 
 /// An id weighs much even where the name does not speak of a lock.
-fn weight(sight: &Sight<'_>) -> f32 {
-    sight.weigh(0.9, 0.85).unwrap_or(0.5)
+fn weight(sight: &Sight<'_>) -> Strength {
+    sight.weigh(Strength::Sure, Strength::Sure).unwrap_or(Strength::Possible)
 }
 
 fn a_writer_waits(sight: &Sight<'_>) -> bool {
@@ -53,16 +53,16 @@ fn read_string(sight: &Sight<'_>) -> Option<Claim> {
     let writer = sight.key.ends_with(WRITER);
     let mode = if writer { Mode::Write } else { Mode::Exclusive };
     if a_writer_waits(sight) {
-        return Some(Claim::lock(0.95, mode, Vec::new()));
+        return Some(Claim::lock(Strength::Certain, mode, Vec::new()));
     }
-    let confidence = sight.told_or(|| is_id(id).then(|| if writer { 0.95 } else { weight(sight) }))?;
-    Some(Claim::lock(confidence, mode, vec![holder(id)]))
+    let strength = sight.told_or(|| is_id(id).then(|| if writer { Strength::Certain } else { weight(sight) }))?;
+    Some(Claim::lock(strength, mode, vec![holder(id)]))
 }
 
 fn read_readers(sight: &Sight<'_>, members: &[Box<[u8]>]) -> Option<Claim> {
     let fits = || !members.is_empty() && sight.key.ends_with(READERS) && members.iter().all(|id| is_id(id));
-    let confidence = sight.told_or(|| fits().then_some(0.95))?;
-    Some(Claim::lock(confidence, Mode::Read, members.iter().map(|id| holder(id)).collect()))
+    let strength = sight.told_or(|| fits().then_some(Strength::Certain))?;
+    Some(Claim::lock(strength, Mode::Read, members.iter().map(|id| holder(id)).collect()))
 }
 
 /// The permits that have not ended: those that have stay until somebody asks for one.
@@ -73,9 +73,9 @@ fn live(members: &[(Box<[u8]>, f64)], now: Time) -> impl Iterator<Item = (&[u8],
 
 fn read_permits(sight: &Sight<'_>, members: &[(Box<[u8]>, f64)]) -> Option<Claim> {
     let fits = || !members.is_empty() && members.iter().all(|(id, _)| is_id(id));
-    let confidence = sight.told_or(|| fits().then(|| weight(sight)))?;
+    let strength = sight.told_or(|| fits().then(|| weight(sight)))?;
     let holders = live(members, sight.now).map(|(id, until)| Holder { until: Some(until), ..holder(id) }).collect();
-    Some(Claim::lock(confidence, Mode::Permit, holders))
+    Some(Claim::lock(strength, Mode::Permit, holders))
 }
 
 const ONE_TTL: &str = "Readers share one TTL: which of them still live cannot be told from the server.";

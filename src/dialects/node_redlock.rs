@@ -3,7 +3,7 @@
 //! One acquire may lock several keys with the same value, and each key on several servers. Many other things are 32
 //! hex digits, so this is a guess; a UUID in hex is more likely somebody's own code, or redis-py's.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
 
 pub struct NodeRedlock;
 
@@ -18,16 +18,16 @@ impl Dialect for NodeRedlock {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !shape::is_hex(token, 32) || !sight.has_ttl() || redis_py::token_time(token, sight.now).is_some() {
                 None
             } else if is_uuid4_hex(token) {
-                sight.guess(0.35)
+                sight.guess(Strength::Faint)
             } else {
-                sight.guess(0.7)
+                sight.guess(Strength::Likely)
             }
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

@@ -4,7 +4,7 @@
 //! the value is a Unix time, as the oldest recipes have it, it tells when the lock was taken, or, ahead of now, when it
 //! ends.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, own, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -35,15 +35,15 @@ impl Dialect for Plain {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Str { head, len } = sight.value else { return None };
         let whole = head.len() as u64 == *len;
-        let confidence = if whole && shape::could_be_token(head) && shape::names_a_lock(sight.key) {
-            0.45
+        let strength = if whole && shape::could_be_token(head) && shape::names_a_lock(sight.key) {
+            Strength::Possible
         } else if sight.given || sight.told {
             // Any string is a lock there; one too long to be fetched whole is known by its head.
-            0.3
+            Strength::Faint
         } else {
             return None;
         };
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![holder(head, sight.now)]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![holder(head, sight.now)]))
     }
 
     fn renewal(&self) -> Renewal {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct Pottery;
 
@@ -22,13 +22,13 @@ impl Dialect for Pottery {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !sight.key.starts_with(b"redlock:") || !shape::is_uuid4(token) || !sight.has_ttl() {
                 return None;
             }
-            Some(if sight.ttl_within(LEASE) { 0.6 } else { 0.46 })
+            Some(if sight.ttl_within(LEASE) { Strength::Likely } else { Strength::Possible })
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

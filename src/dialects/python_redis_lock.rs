@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting, shape};
 
 pub struct PythonRedisLock;
 
@@ -31,17 +31,17 @@ impl Dialect for PythonRedisLock {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !sight.key.starts_with(b"lock:") {
                 None
             } else if shape::is_base64(token, 18) && shape::is_mixed_case(token) {
-                Some(0.9)
+                Some(Strength::Sure)
             } else {
                 // The caller may give an id of his own.
-                shape::could_be_token(token).then_some(0.25)
+                shape::could_be_token(token).then_some(Strength::Remote)
             }
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

@@ -1,6 +1,6 @@
 //! Asks every dialect and keeps the best reading, and the second where the best is a guess.
 
-use super::{Claim, Dialect, DialectId, Sight, all};
+use super::{Claim, Dialect, DialectId, Sight, Strength, all};
 use crate::base::glob::{BadGlob, Glob, Globs};
 use crate::base::time::{Time, Ttl};
 use crate::lock::RawValue;
@@ -26,7 +26,7 @@ pub enum Standing {
 pub struct Best {
     pub dialect: DialectId,
     pub claim: Claim,
-    pub second: Option<(DialectId, f32)>,
+    pub second: Option<(DialectId, Strength)>,
 }
 
 /// Where to look for locks, and how to read what is found there.
@@ -36,9 +36,6 @@ pub struct Recogniser {
     standing: Standing,
     mappings: Vec<Mapping>,
 }
-
-/// Below this a reading under the default patterns is no lock.
-const LEAST: f32 = 0.4;
 
 impl Recogniser {
     /// With the user's patterns, or, when there are none, with those of all known libraries. The globs of the mappings
@@ -88,42 +85,40 @@ impl Recogniser {
         if let Some(mapping) = self.mapping(key) {
             sight.told = true;
             let claim = dialect(mapping.dialect).read(&sight)?;
-            return Some(Best { dialect: mapping.dialect, claim: Claim { confidence: 1.0, ..claim }, second: None });
+            return Some(Best {
+                dialect: mapping.dialect,
+                claim: Claim { strength: Strength::Told, ..claim },
+                second: None,
+            });
         }
         let mut best: Option<(DialectId, Claim)> = None;
-        let mut second: Option<(DialectId, f32)> = None;
-        for (index, dialect) in all().iter().enumerate() {
+        let mut second: Option<(DialectId, Strength)> = None;
+        for (id, dialect) in (0..).map(DialectId).zip(all()) {
             let Some(claim) = dialect.read(&sight) else { continue };
-            let id = DialectId(index as u8);
-            match &best {
-                Some((_, top)) if claim.confidence <= top.confidence => {
-                    if second.is_none_or(|(_, confidence)| claim.confidence > confidence) {
-                        second = Some((id, claim.confidence));
-                    }
-                }
-                _ => {
-                    second = best.map(|(id, claim)| (id, claim.confidence)).or(second);
-                    best = Some((id, claim));
-                }
+            // Of equals, the earlier in the table stays ahead.
+            if best.as_ref().is_none_or(|(_, top)| claim.strength > top.strength) {
+                second = best.map(|(id, claim)| (id, claim.strength));
+                best = Some((id, claim));
+            } else if second.is_none_or(|(_, next)| claim.strength > next) {
+                second = Some((id, claim.strength));
             }
         }
         let (dialect, claim) = best?;
-        if self.standing == Standing::Default && claim.confidence < LEAST {
+        if self.standing == Standing::Default && claim.strength < Strength::LEAST {
             return None;
         }
-        let second = second.filter(|_| claim.confidence < Claim::SURE);
+        let second = second.filter(|_| claim.strength < Strength::Sure);
         Some(Best { dialect, claim, second })
     }
 
     /// A number that was seen going up or down: the counter of a semaphore, unless its library is known.
     pub fn read_counter(&self, best: Best, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Best {
-        const COUNTS: f32 = 0.6;
-        let semaphore = by_name("redisson-semaphore").filter(|_| best.claim.confidence < Claim::SURE);
+        let semaphore = by_name("redisson-semaphore").filter(|_| best.claim.strength < Strength::Sure);
         let claim = semaphore.and_then(|id| Some((id, self.claim_as(id, key, value, ttl, now)?)));
         match claim {
             Some((dialect, claim)) => {
-                let second = Some((best.dialect, best.claim.confidence));
-                Best { dialect, claim: Claim { confidence: COUNTS, ..claim }, second }
+                let second = Some((best.dialect, best.claim.strength));
+                Best { dialect, claim: Claim { strength: Strength::Likely, ..claim }, second }
             }
             None => best,
         }

@@ -3,7 +3,7 @@
 //! A redis-py lock. The beat that holds it puts it back to its full length on every tick, at least five times within
 //! it; the others ask again once per longest tick. A beat that finds its lock gone dies.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, redis_py, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
 use crate::lock::Mode;
 
 pub struct RedBeat;
@@ -19,16 +19,16 @@ impl Dialect for RedBeat {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !sight.key.starts_with(b"redbeat") || !sight.key.ends_with(b":lock") {
                 None
             } else if redis_py::token_time(token, sight.now).is_some() {
-                Some(0.95)
+                Some(Strength::Certain)
             } else {
-                shape::could_be_token(token).then_some(0.8)
+                shape::could_be_token(token).then_some(Strength::Sure)
             }
         })?;
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
     }
 
     fn renewal(&self) -> Renewal {
@@ -50,7 +50,9 @@ impl Dialect for RedBeat {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::time::Ttl;
     use crate::dialects::trial::*;
+    use crate::lock::RawValue;
 
     #[test]
     fn the_lock_of_the_beat_is_not_just_any_redis_py_lock() {
@@ -61,7 +63,13 @@ mod tests {
 
     #[test]
     fn the_schedule_beside_it_is_no_lock() {
-        assert_eq!(names(&found("redbeat::schedule", "x", seconds(5))), ("", ""));
+        // As RedBeat stores it: the entries by when they are due, and each entry as a hash.
+        let schedule = RawValue::zset([(&b"redbeat:nightly"[..], 1_760_000_060.0)]);
+        let entry = RawValue::hash([(&b"definition"[..], &br#"{"name": "nightly", "task": "shop.nightly"}"#[..])]);
+        for (key, value) in [("redbeat::schedule", schedule), ("redbeat:nightly", entry)] {
+            assert!(found_value(key, &value, Ttl::Never).is_none(), "{key}");
+            assert!(told("redbeat", key, &value).is_none(), "{key}");
+        }
         assert_no_garbage("redbeat", "redbeat::lock");
     }
 }

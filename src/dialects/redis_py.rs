@@ -3,7 +3,7 @@
 //! The key is the caller's. The token is a UUIDv1 in hex: it tells when `acquire()` was called, which is earlier than
 //! when the lock was got if the caller had to wait, and which machine called. Without `timeout` there is no TTL.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode};
 
@@ -41,11 +41,11 @@ impl Dialect for RedisPy {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             token_time(token, sight.now)?;
-            sight.weigh(0.9, 0.85)
+            sight.weigh(Strength::Sure, Strength::Sure)
         })?;
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![holder(token, sight.now)]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![holder(token, sight.now)]))
     }
 
     fn renewal(&self) -> Renewal {

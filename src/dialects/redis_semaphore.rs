@@ -3,7 +3,7 @@
 //! The tokens that are left wait in the list `…:AVAILABLE`, on which clients block. A token taken out of the hash and
 //! not pushed back there is lost for ever. Under redis-namespace the `SEMAPHORE:` in front is missing.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting, shape};
 use crate::lock::{Holder, Mode, RawValue};
 
 const PREFIX: &[u8] = b"SEMAPHORE:";
@@ -28,18 +28,18 @@ impl Dialect for RedisSemaphore {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Hash { fields, .. } = sight.value else { return None };
         let name = sight.key.strip_suffix(GRABBED)?;
-        let confidence = match name {
-            name if name.starts_with(PREFIX) => 0.95,
+        let strength = match name {
+            name if name.starts_with(PREFIX) => Strength::Certain,
             // Old versions of sidekiq-unique-jobs used the same suffix for something else.
             name if name.starts_with(b"uniquejobs:") && !sight.told => return None,
-            _ => 0.6,
+            _ => Strength::Likely,
         };
         let holders: Option<Vec<Holder>> = fields
             .iter()
             .map(|(token, taken)| Some(Holder { since: Some(shape::epoch_seconds(taken)?), ..Holder::new(token) }))
             .collect();
         let holders = holders.filter(|holders| !holders.is_empty())?;
-        Some(Claim::lock(confidence, Mode::Permit, holders))
+        Some(Claim::lock(strength, Mode::Permit, holders))
     }
 
     fn renewal(&self) -> Renewal {
@@ -92,11 +92,11 @@ mod tests {
     fn tokens_that_are_out_are_permits() {
         let (dialect, claim) = recognised(KEY, &hash(&[("0", "1749999000.25"), ("1", "1749999001")])).unwrap();
         assert_eq!((dialect, claim.mode), ("redis-semaphore", Mode::Permit));
-        assert!(claim.confidence >= Claim::SURE);
+        assert!(claim.strength >= Strength::Sure);
         assert_eq!(claim.holders[0], Holder { since: Some(Time(1_749_999_000_250)), ..Holder::new(b"0") });
         let (dialect, claim) = recognised(b"app:uploads:GRABBED", &hash(&[("0", "1749999000.25")])).unwrap();
         assert_eq!(dialect, "redis-semaphore");
-        assert!(claim.confidence < Claim::SURE, "without its prefix it is a guess");
+        assert!(claim.strength < Strength::Sure, "without its prefix it is a guess");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -53,8 +53,8 @@ fn read_semaphore(sight: &Sight<'_>, members: &Members) -> Option<Claim> {
         let fine = |(member, score): &(Box<[u8]>, f64)| identity(member).is_some() && is_recent(*score, sight.now);
         sight.key.starts_with(b"semaphore:") && !members.is_empty() && members.iter().all(fine)
     };
-    let confidence = sight.told_or(|| fits().then_some(0.9))?;
-    Some(Claim::lock(confidence, Mode::Permit, permits(members, sight)))
+    let strength = sight.told_or(|| fits().then_some(Strength::Sure))?;
+    Some(Claim::lock(strength, Mode::Permit, permits(members, sight)))
 }
 
 fn remove(sight: &Sight<'_>, member: &[u8]) -> Step {
@@ -82,13 +82,13 @@ impl Dialect for RedisSemaphoreNpm {
             return read_semaphore(sight, members);
         }
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !sight.key.starts_with(b"mutex:") || !shape::is_uuid4(token) || !sight.has_ttl() {
                 return None;
             }
-            Some(if sight.ttl_within(LEASE) { 0.85 } else { 0.6 })
+            Some(if sight.ttl_within(LEASE) { Strength::Sure } else { Strength::Likely })
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

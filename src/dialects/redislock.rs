@@ -3,7 +3,7 @@
 //! What the application gave as metadata is appended to the token, and may name the holder. One acquire may lock
 //! several keys with the same value, and its release wants them all.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct RedisLock;
@@ -11,7 +11,7 @@ pub struct RedisLock;
 const TOKEN_LEN: usize = 22;
 const LONGEST_METADATA: usize = 1000;
 
-fn judge(sight: &Sight<'_>, value: &[u8]) -> Option<f32> {
+fn judge(sight: &Sight<'_>, value: &[u8]) -> Option<Strength> {
     let (token, metadata) = value.split_at_checked(TOKEN_LEN)?;
     let random =
         shape::is_base64_url(token, TOKEN_LEN) && shape::ends_as_16_bytes(token) && shape::is_mixed_case(token);
@@ -20,11 +20,11 @@ fn judge(sight: &Sight<'_>, value: &[u8]) -> Option<f32> {
     }
     if metadata.is_empty() {
         // redlock-py has 22 characters too, but only one in fifteen of its tokens ends like this.
-        return sight.guess(if shape::is_alphanumeric(token) { 0.7 } else { 0.75 });
+        return sight.guess(Strength::Likely);
     }
     let text = std::str::from_utf8(metadata).ok()?;
     let plain = !text.chars().any(char::is_control) && metadata.len() <= LONGEST_METADATA;
-    if plain && token.iter().any(u8::is_ascii_digit) { sight.guess(0.65) } else { None }
+    if plain && token.iter().any(u8::is_ascii_digit) { sight.guess(Strength::Likely) } else { None }
 }
 
 impl Dialect for RedisLock {
@@ -34,9 +34,13 @@ impl Dialect for RedisLock {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let value = sight.token()?;
-        let confidence = sight.told_or(|| judge(sight, value))?;
+        let strength = sight.told_or(|| judge(sight, value))?;
         let client = value.get(TOKEN_LEN..).and_then(sight::name);
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![Holder { client, ..Holder::new(value) }]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { client, ..Holder::new(value) }]))
+    }
+
+    fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        token.get(..TOKEN_LEN).unwrap_or(token)
     }
 
     fn renewal(&self) -> Renewal {
@@ -63,6 +67,16 @@ mod tests {
         let best = found("lock.invoice.9", "q83kL-0pZt_1xYbW7mNcRgbilling-7f4d", seconds(30));
         assert!(perhaps(&best, "redislock"));
         assert_eq!(holder(best).client.as_deref(), Some("billing-7f4d"));
+    }
+
+    #[test]
+    fn metadata_does_not_hide_that_the_token_is_random() {
+        use crate::dialects::{Dialect, unique};
+        let own = |token: &'static str| super::RedisLock.made_for_each_hold(token.as_bytes());
+        let (random, host) = ("q-oZ5RVloZeU_-BgegCzVgpacker@depot-2", "worker-at-the-packing-depot-2");
+        assert!(!unique::is_unique(random.as_bytes()), "the whole of it looks like words");
+        assert!(unique::is_unique(own(random)));
+        assert!(!unique::is_unique(own(host)) && !unique::is_unique(own("1")));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Its extend creates a missing key again: while the holder lives, deleting the key frees nothing for long. pottery
 //! writes the same keys with shorter leases, so this is a guess, told apart by the TTL.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, pottery, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, pottery, shape};
 
 pub struct RedLockNet;
 
@@ -18,13 +18,13 @@ impl Dialect for RedLockNet {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !sight.key.starts_with(b"redlock:") || !shape::is_uuid4(token) || !sight.has_ttl() {
                 return None;
             }
-            Some(if sight.ttl_within(pottery::LEASE) { 0.55 } else { 0.75 })
+            Some(if sight.ttl_within(pottery::LEASE) { Strength::Possible } else { Strength::Likely })
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

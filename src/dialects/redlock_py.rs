@@ -2,7 +2,7 @@
 //!
 //! bsm/redislock has 22 characters too, from a wider alphabet; a token that can be either is more likely that one's.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct RedlockPy;
 
@@ -13,14 +13,14 @@ impl Dialect for RedlockPy {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             let random = token.len() == 22 && shape::is_alphanumeric(token) && shape::is_mixed_case(token);
             if !random || !sight.has_ttl() {
                 return None;
             }
-            sight.guess(if shape::ends_as_16_bytes(token) { 0.4 } else { 0.7 })
+            sight.guess(if shape::ends_as_16_bytes(token) { Strength::Faint } else { Strength::Likely })
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

@@ -3,7 +3,7 @@
 //! A UUIDv4 says nothing about its library, so without `activejob_uniqueness:` this is only a second choice. Its extend
 //! may create a missing key again.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct RedlockRb;
 
@@ -20,16 +20,16 @@ impl Dialect for RedlockRb {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             if !shape::is_uuid4(token) || !sight.has_ttl() {
                 None
             } else if sight.key.starts_with(ACTIVE_JOB) {
-                Some(0.95)
+                Some(Strength::Certain)
             } else {
-                sight.guess(0.42)
+                sight.guess(Strength::Faint)
             }
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

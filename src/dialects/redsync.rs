@@ -2,7 +2,7 @@
 //!
 //! The same 24 characters come out of anybody's `base64(random 16 bytes)`, so it is a guess.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct Redsync;
 
@@ -13,11 +13,11 @@ impl Dialect for Redsync {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             let random = shape::is_base64(token, 16) && shape::ends_as_16_bytes(token) && shape::is_mixed_case(token);
-            if random && sight.has_ttl() { sight.guess(0.7) } else { None }
+            if random && sight.has_ttl() { sight.guess(Strength::Likely) } else { None }
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

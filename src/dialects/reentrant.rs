@@ -3,7 +3,7 @@
 //! The dialect of everybody who wrote a reentrant lock by hand, and the last choice for hashes no library is recognised
 //! in. Hashes of counters look alike, so the name must speak of a lock and there must be one holder.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, own, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::lock::{Holder, Mode};
 
 /// Nobody enters a lock more often without leaving it; counters of other things pass it soon.
@@ -24,13 +24,13 @@ impl Dialect for Reentrant {
         let fields = sight.value.as_hash()?;
         let holders: Option<Vec<Holder>> = fields.iter().map(|(field, value)| holder(field, value)).collect();
         let holders = holders.filter(|holders| !holders.is_empty())?;
-        let confidence = match holders.len() {
-            1 if shape::names_a_lock(sight.key) => 0.5,
-            1 if sight.given => 0.3,
-            _ if sight.told => 0.3,
+        let strength = match holders.len() {
+            1 if shape::names_a_lock(sight.key) => Strength::Possible,
+            1 if sight.given => Strength::Faint,
+            _ if sight.told => Strength::Told,
             _ => return None,
         };
-        Some(Claim::lock(confidence, Mode::Exclusive, holders))
+        Some(Claim::lock(strength, Mode::Exclusive, holders))
     }
 
     fn tokens_come_again(&self) -> bool {
@@ -70,7 +70,7 @@ mod tests {
     fn one_holder_that_entered_twice() {
         let (dialect, claim) = recognised(b"lock:import", &hash(&[("worker-7", "2")])).unwrap();
         assert_eq!(dialect, "reentrant");
-        assert!(claim.confidence < Claim::SURE, "it is a guess");
+        assert!(claim.strength < Strength::Sure, "it is a guess");
         assert_eq!(claim.holders[0].token.as_bytes(), b"worker-7");
         assert_eq!(claim.holders[0].count, Some(2));
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::statement::{self, Command, Statement};
 use crate::base::text;
 use crate::lock::RawValue;
 
@@ -151,41 +152,46 @@ pub enum Step {
 }
 
 impl Step {
+    /// What it comes down to.
+    pub fn statements(&self) -> Vec<Statement> {
+        let run = Statement::run;
+        match self {
+            Step::Delete(key) => vec![run("DEL", key, &[])],
+            Step::DeleteField { key, field } => vec![run("HDEL", key, &[field])],
+            Step::RemoveScored { key, member } => vec![run("ZREM", key, &[member])],
+            Step::RemoveMember { key, member } => vec![run("SREM", key, &[member])],
+            Step::Publish { channel, message } => {
+                vec![Statement::Tell { channel: channel.clone(), message: message.clone(), must: true }]
+            }
+            Step::PublishToHead { queue, deadlines, channel_prefix } => vec![Statement::TellHead {
+                queue: queue.clone(),
+                deadlines: deadlines.clone(),
+                channel_prefix: channel_prefix.clone(),
+            }],
+            Step::DropWaiter { queue, deadlines, waiter } => {
+                vec![run("LREM", queue, &[b"0", waiter]), run("ZREM", deadlines, &[waiter])]
+            }
+            Step::Signal { list, expires } => vec![
+                run("DEL", list, &[]),
+                Statement::Run(Command::on("LPUSH", list, &[]).word("1")),
+                run("PEXPIRE", list, &[expires.as_millis().to_string().as_bytes()]),
+            ],
+            Step::PushBack { list, token } => vec![run("LPUSH", list, &[token])],
+            Step::ReturnPermits { counter, channel, permits } => vec![Statement::TellAnswer {
+                command: Command::on("INCRBY", counter, &[permits.to_string().as_bytes()]),
+                channel: channel.clone(),
+            }],
+            Step::WhenEmptied { key, besides, then } => vec![Statement::WhenEmptied {
+                key: key.clone(),
+                besides: besides.clone(),
+                then: then.iter().flat_map(Step::statements).collect(),
+            }],
+        }
+    }
+
     /// The commands that an operator would have to type, as they are shown before a release.
     pub fn describe(&self) -> String {
-        match self {
-            Step::Delete(key) => format!("DEL {}", word(key)),
-            Step::DeleteField { key, field } => format!("HDEL {} {}", word(key), word(field)),
-            Step::RemoveScored { key, member } => format!("ZREM {} {}", word(key), word(member)),
-            Step::RemoveMember { key, member } => format!("SREM {} {}", word(key), word(member)),
-            Step::Publish { channel, message } => format!("PUBLISH {} {}", word(channel), word(message)),
-            Step::PublishToHead { queue, deadlines, channel_prefix } => format!(
-                "LPOP {} and ZREM {} while the first waiter's deadline has passed; PUBLISH {}<first waiter> 0",
-                word(queue),
-                word(deadlines),
-                word(channel_prefix)
-            ),
-            Step::DropWaiter { queue, deadlines, waiter } => {
-                let waiter = word(waiter);
-                format!("LREM {} 0 {waiter}; ZREM {} {waiter}", word(queue), word(deadlines))
-            }
-            Step::Signal { list, expires } => {
-                let list = word(list);
-                format!("DEL {list}; LPUSH {list} 1; PEXPIRE {list} {}", expires.as_millis())
-            }
-            Step::PushBack { list, token } => format!("LPUSH {} {}", word(list), word(token)),
-            Step::ReturnPermits { counter, channel, permits } => {
-                format!("INCRBY {} {permits}; PUBLISH {} <new value>", word(counter), word(channel))
-            }
-            Step::WhenEmptied { key, besides, then } => {
-                let then: Vec<String> = then.iter().map(Step::describe).collect();
-                let condition = match besides {
-                    Some(field) => format!("nothing but {} is left in {}", word(field), word(key)),
-                    None => format!("nothing is left in {}", word(key)),
-                };
-                format!("if {condition}: {}", then.join("; "))
-            }
-        }
+        statement::describe(&self.statements())
     }
 }
 

@@ -3,7 +3,7 @@
 //! 180 seconds, put back to its full length on every poll; the others try on every poll of their own. The namespace
 //! before the name may be there twice.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct ResqueScheduler;
@@ -30,16 +30,20 @@ impl Dialect for ResqueScheduler {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let value = sight.token()?;
         let parsed = host_and_pid(value);
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             let named = sight.key.windows(NAME.len()).any(|window| window == NAME);
-            (named && shape::could_be_token(value)).then_some(if parsed.is_some() { 0.95 } else { 0.8 })
+            (named && shape::could_be_token(value)).then_some(if parsed.is_some() {
+                Strength::Certain
+            } else {
+                Strength::Sure
+            })
         })?;
         let mut holder = Holder::new(value);
         if let Some((host, pid)) = parsed {
             holder.host = sight::name(host);
             holder.pid = Some(pid);
         }
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![holder]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![holder]))
     }
 
     fn renewal(&self) -> Renewal {

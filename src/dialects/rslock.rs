@@ -2,7 +2,7 @@
 //!
 //! Nobody else among the known libraries writes raw bytes, and hardly any 20 of them are text by chance.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting};
 
 pub struct RsLock;
 
@@ -13,11 +13,11 @@ impl Dialect for RsLock {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| {
+        let strength = sight.told_or(|| {
             let random = token.len() == 20 && std::str::from_utf8(token).is_err();
-            if random && sight.has_ttl() { sight.weigh(0.8, 0.7) } else { None }
+            if random && sight.has_ttl() { sight.weigh(Strength::Sure, Strength::Likely) } else { None }
         })?;
-        Some(Claim::exclusive(confidence, token))
+        Some(Claim::exclusive(strength, token))
     }
 
     fn renewal(&self) -> Renewal {

@@ -31,11 +31,16 @@ pub static REENTRANT_RENEW: Script = script!("reentrant_renew", "begin its lease
 pub static COUNTED_ACQUIRE: Script = script!("counted_acquire", "acquire that also counts attempts and failures");
 pub static COUNTED_REENTRANT_ACQUIRE: Script =
     script!("counted_reentrant_acquire", "reentrant_acquire that also counts attempts and failures");
-/// Compares what the operator saw and writes, in one step: freeing, extending and undoing are all made of it.
-pub static CHANGE: Script = script!("change", "compare what the operator saw, then free, extend or put back");
 
-/// All of them: first those that an application can use, last our own.
-pub static ALL: [&Script; 9] = [
+/// The first value of every script that an operator's write is: who watches the server's commands knows it by this, since
+/// each plan has a text of its own.
+pub const MARK: &[u8] = b"lockscope";
+
+/// How their texts begin.
+pub const OPENING: &str = "-- lockscope: ";
+
+/// All of them, for an application to use.
+pub static ALL: [&Script; 8] = [
     &ACQUIRE,
     &RELEASE,
     &RENEW,
@@ -44,7 +49,6 @@ pub static ALL: [&Script; 9] = [
     &REENTRANT_RENEW,
     &COUNTED_ACQUIRE,
     &COUNTED_REENTRANT_ACQUIRE,
-    &CHANGE,
 ];
 
 impl Script {
@@ -52,13 +56,18 @@ impl Script {
     pub fn sha1(&self) -> String {
         redis::Script::new(self.text).get_hash().to_string()
     }
+}
 
-    /// It as a command: `how` is EVAL or EVALSHA. Only an [`Admission`](crate::actions::Admission) sends it.
-    pub(crate) fn command(&self, how: &str, which: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Cmd {
-        let mut command = cmd(how);
-        command.arg(which).arg(keys.len()).arg(keys).arg(args);
-        command
-    }
+/// A script as a command: `how` is EVAL or EVALSHA. Only an [`Admission`](crate::actions::Admission) sends it.
+pub(crate) fn command(how: &str, which: &str, keys: &[Vec<u8>], args: &[Vec<u8>]) -> Cmd {
+    let mut command = cmd(how);
+    command.arg(which).arg(keys.len()).arg(keys).arg(args);
+    command
+}
+
+/// The hash by which servers know a text.
+pub(crate) fn sha1(text: &str) -> String {
+    redis::Script::new(text).get_hash().to_string()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The scheduled job that comes second is skipped, nobody waits. With `lockAtLeastFor` the key stays on purpose after
 //! the job has ended; that is not a stuck lock.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode};
 
@@ -37,13 +37,13 @@ impl Dialect for ShedLock {
         let value = sight.token()?;
         let parsed = added(value);
         // The value is so much its own that the prefix may be anything.
-        let confidence = sight.told_or(|| (parsed.is_some() && value.len() <= 400).then_some(0.95))?;
+        let strength = sight.told_or(|| (parsed.is_some() && value.len() <= 400).then_some(Strength::Certain))?;
         let mut holder = Holder::new(value);
         if let Some((since, host)) = parsed {
             holder.since = Some(since);
             holder.host = sight::name(host);
         }
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![holder]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![holder]))
     }
 
     /// With `lockAtLeastFor` it outlives its job.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting, shape, sight};
+use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode, RawValue};
 
 const PREFIX: &[u8] = b"uniquejobs:";
@@ -39,17 +39,17 @@ impl Dialect for UniqueJobs {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Hash { fields, .. } = sight.value else { return None };
         let digest = sight.key.strip_suffix(LOCKED)?;
-        let confidence = match digest {
-            _ if sight.told => 1.0,
-            digest if digest.starts_with(PREFIX) => 0.95,
-            digest if is_digest(digest) => 0.85,
+        let strength = match digest {
+            _ if sight.told => Strength::Told,
+            digest if digest.starts_with(PREFIX) => Strength::Certain,
+            digest if is_digest(digest) => Strength::Sure,
             _ => return None,
         };
         let jobs: Option<Vec<Job>> = fields.iter().map(|(jid, value)| Job::read(jid, value)).collect();
         let jobs = jobs.filter(|jobs| !jobs.is_empty())?;
         let shared = jobs.len() > 1 || jobs.iter().any(|job| job.limit.is_some_and(|limit| limit > 1));
         let mode = if shared { Mode::Permit } else { Mode::Exclusive };
-        Some(Claim::lock(confidence, mode, jobs.into_iter().map(|job| job.holder).collect()))
+        Some(Claim::lock(strength, mode, jobs.into_iter().map(|job| job.holder).collect()))
     }
 
     /// Whoever pushes the job takes it; a worker frees it.
@@ -175,7 +175,7 @@ mod tests {
     fn a_job_holds_its_digest_since_the_time_stored() {
         let (dialect, claim) = recognised(KEY, &hash(&[(JID, "1749999000.5")])).unwrap();
         assert_eq!((dialect, claim.mode), ("sidekiq-unique-jobs", Mode::Exclusive));
-        assert!(claim.confidence >= Claim::SURE);
+        assert!(claim.strength >= Strength::Sure);
         assert_eq!(claim.holders, [Holder { since: Some(Time(1_749_999_000_500)), ..Holder::new(JID.as_bytes()) }]);
     }
 

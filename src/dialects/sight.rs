@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Sight, shape};
+use super::{Sight, Strength, shape};
 use crate::base::text;
 use crate::base::time::Ttl;
 use crate::lock::RawValue;
@@ -21,18 +21,18 @@ impl<'a> Sight<'a> {
     }
 
     /// Certainty where the user named the dialect, else what `judge` says.
-    pub(super) fn told_or(&self, judge: impl FnOnce() -> Option<f32>) -> Option<f32> {
-        if self.told { Some(1.0) } else { judge() }
+    pub(super) fn told_or(&self, judge: impl FnOnce() -> Option<Strength>) -> Option<Strength> {
+        if self.told { Some(Strength::Told) } else { judge() }
     }
 
     /// The weight of a value's shape: one for keys that are named like a lock, one for others that the user pointed at.
-    pub(super) fn weigh(&self, named: f32, given: f32) -> Option<f32> {
+    pub(super) fn weigh(&self, named: Strength, given: Strength) -> Option<Strength> {
         if shape::names_a_lock(self.key) { Some(named) } else { self.given.then_some(given) }
     }
 
     /// [`Sight::weigh`] for shapes that many things share.
-    pub(super) fn guess(&self, named: f32) -> Option<f32> {
-        self.weigh(named, named * 2.0 / 3.0)
+    pub(super) fn guess(&self, named: Strength) -> Option<Strength> {
+        self.weigh(named, named.weaker())
     }
 
     pub(super) fn has_ttl(&self) -> bool {

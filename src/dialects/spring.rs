@@ -1,12 +1,13 @@
 //! Spring Integration's `RedisLockRegistry`: string `<registry>:<path>` with the registry's UUID, 60 s unless told so.
 //!
 //! One value for all locks of one process, which one key does not show; so a UUID on a lock of up to a minute is Spring
-//! where the first part of the name reads like a registry, and a second choice elsewhere. Waiters poll, or listen to
-//! `<registry>-channel:*`; the message that wakes them names the key.
+//! where the first part of the name can be a registry. A first part that says nothing but "lock" is what people write by
+//! hand, and Spring a second choice. Waiters poll, or listen to `<registry>-channel:*`; the message that wakes them names
+//! the key.
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting, shape};
 
 pub struct Spring;
 
@@ -29,15 +30,19 @@ fn reads_like_a_registry(name: &[u8]) -> bool {
     shape::words(name).iter().any(|word| matches!(word.as_str(), "registry" | "locks" | "spring" | "lockregistry"))
 }
 
-fn judge(sight: &Sight<'_>, token: &[u8]) -> Option<f32> {
+fn is_a_bare_word_for_locks(name: &[u8]) -> bool {
+    matches!(shape::words(name).as_slice(), [word] if matches!(word.as_str(), "lock" | "mutex" | "lck"))
+}
+
+fn judge(sight: &Sight<'_>, token: &[u8]) -> Option<Strength> {
     if !shape::is_uuid4(token) || !sight.has_ttl() {
         return None;
     }
     let registry = registries(sight.key).next()?;
     match (reads_like_a_registry(registry), sight.ttl_within(LEASE)) {
-        (true, true) => sight.guess(0.6),
-        (true, false) => sight.guess(0.44),
-        (false, true) => sight.guess(0.43),
+        (true, true) => sight.guess(Strength::Likely),
+        (false, true) if is_a_bare_word_for_locks(registry) => sight.guess(Strength::Faint),
+        (true, false) | (false, true) => sight.guess(Strength::Possible),
         (false, false) => None,
     }
 }
@@ -49,8 +54,8 @@ impl Dialect for Spring {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
-        let confidence = sight.told_or(|| judge(sight, token))?;
-        Some(Claim::exclusive(confidence, token))
+        let strength = sight.told_or(|| judge(sight, token))?;
+        Some(Claim::exclusive(strength, token))
     }
 
     fn tokens_come_again(&self) -> bool {
@@ -94,10 +99,17 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_it_is_the_second_choice() {
+    fn a_uuid_of_a_minute_behind_any_prefix_is_read_as_spring_before_plain() {
+        assert_eq!(names(&found("order-service:payment-lock-9", UUID4, seconds(55))), ("spring", "plain"));
+        assert_eq!(names(&found("order-locks:payment-9", UUID4, seconds(600))), ("spring", "plain"));
+        assert_eq!(names(&given("app:orders", UUID4, seconds(55))), ("spring", "plain"));
+    }
+
+    #[test]
+    fn behind_the_word_lock_alone_or_with_a_long_lease_it_is_the_second_choice() {
         assert_eq!(names(&found("lock:orders", UUID4, seconds(55))), ("plain", "spring"));
         assert_eq!(names(&found("lock:orders", UUID4, seconds(3600))), ("plain", "redlock-rb"));
-        assert_eq!(names(&given("app:orders", UUID4, seconds(55))).1, "spring");
+        assert_eq!(names(&found("order-service:payment-lock-9", UUID4, seconds(600))), ("plain", "redlock-rb"));
     }
 
     #[test]

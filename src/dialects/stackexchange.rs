@@ -2,7 +2,7 @@
 //!
 //! Most callers pass the machine's name. That is no proof of anything, so this is only ever a second choice.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting, shape, sight};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct StackExchange;
@@ -28,9 +28,10 @@ impl Dialect for StackExchange {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let value = sight.token()?;
         let machine = could_be_machine(value);
-        let confidence = sight.told_or(|| if machine && sight.has_ttl() { sight.guess(0.3) } else { None })?;
+        let strength =
+            sight.told_or(|| if machine && sight.has_ttl() { sight.guess(Strength::Faint) } else { None })?;
         let host = if machine { sight::name(value) } else { None };
-        Some(Claim::lock(confidence, Mode::Exclusive, vec![Holder { host, ..Holder::new(value) }]))
+        Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { host, ..Holder::new(value) }]))
     }
 
     fn renewal(&self) -> Renewal {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Premise, Release, Renewal, Sight, Step, Waiting, shape};
+use super::{Claim, Dialect, Obstacle, Premise, Release, Renewal, Sight, Step, Strength, Waiting, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -38,17 +38,18 @@ impl Dialect for Symfony {
         {
             // Its token was taken out by hand. Nobody holds it, and it keeps everybody out.
             let left_over = Holder { until: Some(Time(*score as i64)), ..Holder::new(mark) };
-            return Some(Claim::lock(0.8, Mode::Exclusive, vec![left_over]));
+            return Some(Claim::lock(Strength::Sure, Mode::Exclusive, vec![left_over]));
         }
         if tokens.is_empty() || !tokens.iter().all(|token| is_token(token)) {
             return None;
         }
-        let (confidence, mode) = if exclusive { (0.95, Mode::Exclusive) } else { (0.8, Mode::Read) };
+        let (strength, mode) =
+            if exclusive { (Strength::Certain, Mode::Exclusive) } else { (Strength::Sure, Mode::Read) };
         let holders = tokens
             .into_iter()
             .map(|(member, score)| Holder { until: Some(Time(*score as i64)), ..Holder::new(member) })
             .collect();
-        Some(Claim::lock(confidence, mode, holders))
+        Some(Claim::lock(strength, mode, holders))
     }
 
     fn renewal(&self) -> Renewal {
@@ -100,7 +101,7 @@ mod tests {
         let value = RawValue::zset([(ONE, END), (EXCLUSIVE, END)]);
         let (dialect, claim) = recognised(b"invoice-lock", &value).unwrap();
         assert_eq!((dialect, claim.mode), ("symfony", Mode::Exclusive));
-        assert!(claim.confidence >= Claim::SURE);
+        assert!(claim.strength >= Strength::Sure);
         assert_eq!(claim.holders, [Holder { until: Some(Time(1_750_000_300_000)), ..Holder::new(ONE) }]);
     }
 

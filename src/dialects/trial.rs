@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Best, Claim, Mapping, Recogniser, Release, Sight, Waiting, all, by_name, dialect};
+use super::{Best, Claim, Mapping, Recogniser, Release, Sight, Strength, Waiting, all, by_name, dialect};
 use crate::base::glob::Glob;
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Holder, RawValue};
@@ -65,12 +65,12 @@ pub fn names(best: &Option<Best>) -> (&'static str, &'static str) {
 
 /// Whether the reading is that dialect and no guess.
 pub fn surely(best: &Option<Best>, name: &str) -> bool {
-    names(best).0 == name && best.as_ref().is_some_and(|best| best.claim.confidence >= Claim::SURE)
+    names(best).0 == name && best.as_ref().is_some_and(|best| best.claim.strength >= Strength::Sure)
 }
 
 /// Whether the reading is that dialect, shown as a guess.
 pub fn perhaps(best: &Option<Best>, name: &str) -> bool {
-    names(best).0 == name && best.as_ref().is_some_and(|best| best.claim.confidence < Claim::SURE)
+    names(best).0 == name && best.as_ref().is_some_and(|best| best.claim.strength < Strength::Sure)
 }
 
 /// The one holder of a reading.
@@ -222,7 +222,7 @@ proptest! {
         let sight = Sight { key: &key, value: &value, ttl, now: Time(now), given, told };
         for dialect in all() {
             if let Some(claim) = dialect.read(&sight) {
-                prop_assert!((0.0..=1.0).contains(&claim.confidence), "{}", dialect.name());
+                prop_assert!(told || claim.strength < Strength::Told, "{} was not told", dialect.name());
             }
             dialect.is_helper(&key);
             dialect.renewal();

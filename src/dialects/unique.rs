@@ -19,7 +19,7 @@ pub fn is_unique(token: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(token) else {
         return token.len() >= LONG && different(token) * 4 >= token.len() * 3;
     };
-    has_uuid(token) || has_time(text) || !is_machine(token) && parts(token).any(is_random)
+    has_uuid(token) || has_time(text) || !is_machine(token) && (is_16_bytes(token) || parts(token).any(is_random))
 }
 
 /// The id that a cloud gives a virtual machine: `i-0abcd1234ef567890`.
@@ -48,6 +48,13 @@ fn parts(token: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.into_iter().chain(token.split(|byte| !byte.is_ascii_alphanumeric()))
 }
 
+/// 16 random bytes in the URL alphabet. Now and then they have as many separators as names do, but not so few turns.
+fn is_16_bytes(text: &[u8]) -> bool {
+    const LEN: usize = 22;
+    let fits = shape::is_base64_url(text, LEN) && shape::ends_as_16_bytes(text) && shape::is_mixed_case(text);
+    fits && is_restless(text)
+}
+
 /// Parts with separators between them, as names of hosts, pods and machines have: `web-7d9f-x2x4z`, `i-0abc1234`. Those
 /// have no capitals; random letters of that length do.
 fn is_words(text: &[u8]) -> bool {
@@ -59,13 +66,19 @@ fn is_random(part: &[u8]) -> bool {
     let letters = part.iter().any(u8::is_ascii_alphabetic);
     let digits = part.iter().filter(|byte| byte.is_ascii_digit()).count();
     let word = part.split(|byte| !byte.is_ascii_lowercase()).map(<[u8]>::len).max().unwrap_or(0);
-    // A dash or a line below is no turn: names have those between their words.
+    let no_name = digits > 0 && word <= WORD && turns(part) * 5 >= part.len();
+    part.len() >= LONG && letters && different(part) >= DIFFERENT && (is_restless(part) || no_name)
+}
+
+/// Random letters change between small, capital and digit at every second one; names hardly do.
+fn is_restless(part: &[u8]) -> bool {
+    turns(part) * 5 >= part.len() * 2
+}
+
+/// A dash or a line below is no turn: names have those between their words.
+fn turns(part: &[u8]) -> usize {
     let turn = |pair: &&[u8]| class(pair[0]) != class(pair[1]) && !pair.iter().any(|byte| b"_-".contains(byte));
-    let turns = part.windows(2).filter(turn).count();
-    // Random letters change between small, capital and digit at every second one; names hardly do.
-    let restless = turns * 5 >= part.len() * 2;
-    let no_name = digits > 0 && word <= WORD && turns * 5 >= part.len();
-    part.len() >= LONG && letters && different(part) >= DIFFERENT && (restless || no_name)
+    part.windows(2).filter(turn).count()
 }
 
 fn class(byte: u8) -> u8 {
@@ -100,6 +113,7 @@ mod tests {
             "lockscope-test:host:17:0b5e7c1a94f24d3b8e6a2f1c9d7b3a50",
             "ADDED:2026-11-16T04:01:46.123Z@worker-3",
             "h8Kd03JsLq91ZxPw",
+            "q-oZ5RVloZeU_-BgegCzVg",
         ] {
             assert!(is_unique(token.as_bytes()), "{token}");
         }
@@ -121,6 +135,8 @@ mod tests {
             "pool-1-thread-12",
             "ThreadPoolExecutor-0_3",
             "ThreadPoolExecutor12",
+            "Pool-A1-Thr-3-Wor-B-1g",
+            "Job-Queue_Eu-West-1-DbQ",
             "MainThread:140234567890123",
             "1759999000",
             "140735293485888",

@@ -13,7 +13,9 @@ use tokio::time::Instant;
 use super::driver::{Driver, Incoming, Task};
 use crate::base::time::Time;
 use crate::model::{ClientRef, Lock, LockRef, Observation, Table};
-use crate::sources::sampling::{self, BATCH, Changelog, Counts, Idle, Question};
+use crate::sources::attempts::{Changelog, Counts, Idle, idle};
+use crate::sources::query::{BATCH, LockQuery};
+use crate::sources::waiters;
 use crate::topology::ServerConnection;
 
 /// Between two rounds.
@@ -28,7 +30,7 @@ const UNTOLD: Duration = Duration::from_secs(60);
 
 /// One round.
 pub(super) struct Order {
-    questions: Vec<Question>,
+    questions: Vec<LockQuery>,
     /// Other nodes may have subscribers too.
     scattered: bool,
 }
@@ -96,19 +98,19 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
 }
 
 impl Memory {
-    async fn ask(&mut self, task: &Task, batch: &[Question], scattered: bool) -> RedisResult<Vec<Observation>> {
+    async fn ask(&mut self, task: &Task, batch: &[LockQuery], scattered: bool) -> RedisResult<Vec<Observation>> {
         let node = task.node.id;
         let _turn = task.budget.turn().await;
         let conn = match &mut self.conn {
             Some(conn) => conn,
             None => self.conn.insert(task.node.connect().await?),
         };
-        let counted = sampling::count(conn, batch, scattered, task.clock.now()).await?;
+        let counted = waiters::count(conn, batch, scattered, task.clock.now()).await?;
         let mut seen: Vec<Observation> =
             counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect();
         if self.idle_again.is_none_or(|at| at <= Instant::now()) {
-            self.idle_again = match sampling::idle(conn, batch, task.clock.now()).await? {
-                Idle::Untold => Some(Instant::now() + UNTOLD),
+            self.idle_again = match idle(conn, batch, task.clock.now()).await? {
+                Idle::Unknown => Some(Instant::now() + UNTOLD),
                 Idle::Since(keys) => {
                     seen.extend(keys.into_iter().map(|(key, since)| Observation::Idle { node, key, since }));
                     None
@@ -121,7 +123,7 @@ impl Memory {
     }
 
     /// Once a round, for all of its locks together.
-    async fn read_changelog(&mut self, task: &Task, questions: &[Question]) -> RedisResult<Vec<Observation>> {
+    async fn read_changelog(&mut self, task: &Task, questions: &[LockQuery]) -> RedisResult<Vec<Observation>> {
         let node = task.node.id;
         let Some(conn) = &mut self.conn else { return Ok(Vec::new()) };
         let _turn = task.budget.turn().await;
@@ -141,7 +143,7 @@ impl Driver {
         let mut questions = Vec::new();
         rounds.hot.retain(|place| {
             let hot = table.lock_at(*place).filter(|lock| is_hot(lock, now));
-            let question = hot.and_then(|lock| Question::of(lock, now));
+            let question = hot.and_then(|lock| LockQuery::new(lock, now));
             let kept = question.is_some();
             questions.extend(question);
             kept
@@ -158,7 +160,7 @@ impl Driver {
             if rounds.hot.len() < HOT && is_hot(lock, now) {
                 rounds.hot.push(place);
             }
-            questions.extend(Question::of(lock, now));
+            questions.extend(LockQuery::new(lock, now));
             if questions.len() >= ASKED {
                 next = place.slot() + 1;
                 break;

@@ -15,7 +15,7 @@ use crate::lock::{Key, NodeId};
 use crate::model::{Observation, Sample, Tries};
 use crate::sources::sampling::Scripts;
 use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
-use crate::sources::sampling::rates::Rates;
+use crate::sources::sampling::burst_rates::Rates;
 
 /// After a burst that could not be.
 const RETRY: Duration = Duration::from_secs(2);
@@ -159,7 +159,7 @@ fn account(burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
         at: burst.ended,
         lines: burst.lines,
         cut: burst.cut,
-        told: burst.told,
+        told: burst.judged,
         quiet: rates.quiet().filter(|_| burst.left_out == 0),
         coverage: any.map_or(0.0, |tries| tries.coverage()),
         looked,

@@ -55,7 +55,7 @@ impl NodeStatus {
             None if self.is_out_of_reach() => Some(format!("{} does not answer", self.name)),
             None => Some("the keyspace was not walked to its end yet".into()),
             Some(ScanReport { failed: Some(error), .. }) => {
-                Some(format!("the last walk of the keyspace failed: {}", text::visible(error.to_string().as_bytes())))
+                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
             }
             Some(_) => None,
         }

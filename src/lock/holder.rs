@@ -1,4 +1,4 @@
-//! Who holds a lock, as far as the stored value tells.
+//! Who holds a lock, read from its stored value.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::text;
 use crate::base::time::Time;
 
-/// The bytes by which a holder is known on the server: a value, a hash field or a set member.
+/// The bytes that identify a holder on the server: a value, a hash field or a set member.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Token(Box<[u8]>);
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// One holder of a lock. Everything but the token is there only where the library stores it. Texts are escaped already.
+/// One holder of a lock. Only the token is always there; the rest is what its library stores. Texts are escaped already.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Holder {
     pub token: Token,
@@ -46,11 +46,11 @@ pub struct Holder {
     pub client: Option<String>,
     /// Re-entrancy count.
     pub count: Option<i64>,
-    /// When it took the lock, by the value's own word.
+    /// When it took the lock, as the value says.
     pub since: Option<Time>,
-    /// When this one holder's share ends, where each holder has a lease of its own.
+    /// When this holder's own lease ends, where each holder has one.
     pub until: Option<Time>,
-    /// Whether this holder reads, writes or has one permit, where that differs from the lock's own mode.
+    /// This holder's mode, where it differs from the lock's.
     pub mode: Option<Mode>,
 }
 
@@ -70,7 +70,7 @@ impl Holder {
     }
 }
 
-/// In which way a lock is held.
+/// How a lock is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Exclusive,
@@ -94,7 +94,7 @@ impl Mode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Lock,
-    /// "This has been done": set once with a TTL so that it is not done twice. Nobody holds it.
+    /// "This work is done": set once with a TTL so that the work is not repeated. Nobody holds it.
     Marker,
 }
 

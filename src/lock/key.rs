@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::text;
 
-/// The bytes of a Redis key. Any bytes at all; shown only through [`text::visible`].
+/// The bytes of a Redis key, which may be any bytes. Shown only through [`text::visible`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key(Box<[u8]>);
 

@@ -1,12 +1,16 @@
-//! What was read of a key's value: bounded, whatever the key holds.
+//! As much of a key's value as was read. Bounded, however large the value is.
+
+use std::borrow::Cow;
+
+use crate::base::server_text::ServerText;
 
 /// Some bytes of a value.
 pub type Bytes = Box<[u8]>;
 /// A field or member and what belongs to it.
 pub type Pair<T> = (Bytes, T);
 
-/// A key's type and as much of its value as we are willing to fetch. `len` is the true size; when it exceeds what is
-/// kept here the value was cut.
+/// A key's type and the part of its value that we fetch. `len` is the true size: where it is larger than what is here, the
+/// value was cut.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RawValue {
     Str {
@@ -29,10 +33,11 @@ pub enum RawValue {
         len: u64,
     },
     /// A type that no lock library uses (a stream, a module's type), by its name.
-    Other(Box<str>),
-    /// There, but its value could not or must not be fetched (not permitted, or too large), with its type.
+    Other(ServerText),
+    /// The key exists, but its value was not fetched: not permitted, or too large.
     Unread {
-        of: Box<str>,
+        of: ServerText,
+        /// A harmless sentence.
         why: Box<str>,
     },
 }
@@ -61,16 +66,15 @@ impl RawValue {
         RawValue::Set { len: members.len() as u64, members }
     }
 
-    /// The Redis type name, as TYPE answers it.
-    pub fn type_name(&self) -> &str {
+    /// The Redis type name, as TYPE answers it, safe to show.
+    pub fn type_name(&self) -> Cow<'static, str> {
         match self {
-            RawValue::Str { .. } => "string",
-            RawValue::Hash { .. } => "hash",
-            RawValue::Zset { .. } => "zset",
-            RawValue::Set { .. } => "set",
-            RawValue::List { .. } => "list",
-            RawValue::Other(name) => name,
-            RawValue::Unread { of, .. } => of,
+            RawValue::Str { .. } => "string".into(),
+            RawValue::Hash { .. } => "hash".into(),
+            RawValue::Zset { .. } => "zset".into(),
+            RawValue::Set { .. } => "set".into(),
+            RawValue::List { .. } => "list".into(),
+            RawValue::Other(name) | RawValue::Unread { of: name, .. } => name.visible().into(),
         }
     }
 

@@ -24,7 +24,11 @@ pub enum KeyEvent {
     Evicted,
     RenamedFrom,
     RenamedTo,
-    /// Something we have no rule for: look again.
+    /// A deletion that was our own write.
+    Forced,
+    /// An undo of ours that put a lock back.
+    PutBack,
+    /// Something we have no rule for, or that a write of ours explains: look again.
     Other,
 }
 

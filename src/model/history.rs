@@ -5,16 +5,19 @@ pub(in crate::model) mod holds;
 pub(in crate::model) mod pattern;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::base::time::Time;
 use crate::lock::Token;
-use crate::model::Ending;
+use crate::model::{Ending, OwnWrite};
 
 /// The renewals of the current hold: how many in all, and the times of the last few.
 #[derive(Clone, Debug, Default)]
 pub struct Beats {
     pub count: u64,
     recent: VecDeque<Time>,
+    /// When the lock was put back, so that no renewal could come before.
+    pub(super) resumed: Option<Time>,
     /// How often it is renewed, kept since every verdict asks for it; `None` where there is no rhythm yet.
     pub(super) period_ms: Option<u64>,
 }
@@ -68,6 +71,11 @@ impl Past {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Hold> {
         self.0.iter()
     }
+
+    /// Takes the last one out, where we ended it: it goes on.
+    pub(super) fn resume(&mut self) -> Option<Hold> {
+        self.0.pop_back_if(|hold| hold.ending == Ending::Forced)
+    }
 }
 
 /// A hold that is over.
@@ -80,4 +88,6 @@ pub struct Hold {
     pub until: Time,
     pub ending: Ending,
     pub renewals: u64,
+    /// The write of ours that ended it, where one did.
+    pub forced: Option<Arc<OwnWrite>>,
 }

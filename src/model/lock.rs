@@ -1,12 +1,15 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
+use std::sync::Arc;
+
 use crate::base::time::Time;
 use crate::dialects::{self, DialectId, Renewal, Sight};
 use crate::lock::{Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::history::cadence::{self, Cadence, Rhythm};
 use crate::model::history::holds::GroupId;
 use crate::model::history::{Beats, Hold, Past};
-use crate::model::{Contention, HeldIs, KeyEvent, Waits};
+use crate::model::table::ours::Ours;
+use crate::model::{Contention, HeldIs, KeyEvent, OwnWrite, Waits};
 
 /// Whether somebody holds it, as far as we know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +108,8 @@ pub struct Lock {
     pub(super) beats: Option<Box<Beats>>,
     pub(super) past: Option<Box<Past>>,
     pub(super) contention: Option<Box<Contention>>,
+    /// What we wrote to it ourselves.
+    pub(super) ours: Option<Box<Ours>>,
     /// When a look was put off that no event explains, to let its event arrive.
     pub(super) surprised: Option<Time>,
     /// Waits in the queue of keys to look at.
@@ -145,6 +150,7 @@ impl Lock {
             beats: None,
             past: None,
             contention: None,
+            ours: None,
             surprised: None,
             queued: false,
             scheduled: None,
@@ -210,14 +216,23 @@ impl Lock {
 
     /// The rhythm of the renewals of the current hold; `None` where there is none yet.
     pub fn cadence(&self, now: Time) -> Option<Cadence> {
-        cadence::judge(self.beats()?.given(self.taken()), self.expected_ms(), self.expires, now)
+        let beats = self.beats()?;
+        let cadence = cadence::judge(beats.given(self.taken()), self.expected_ms(), self.expires, now)?;
+        Some(match beats.resumed {
+            Some(resumed) => cadence.resumed(resumed, now),
+            None => cadence,
+        })
     }
 
     /// The part of it that every verdict asks for.
     pub fn rhythm(&self, now: Time) -> Option<Rhythm> {
         let beats = self.beats()?;
         debug_assert_eq!(beats.period_ms, self.period_ms(), "the period was not kept in step");
-        Some(Rhythm::at(beats.period_ms?, beats.last()?, now))
+        let rhythm = Rhythm::at(beats.period_ms?, beats.last()?, now);
+        Some(match beats.resumed {
+            Some(resumed) => rhythm.resumed(resumed, now),
+            None => rhythm,
+        })
     }
 
     /// Works out anew how often it is renewed: whatever that depends on may have changed.
@@ -230,6 +245,11 @@ impl Lock {
 
     fn period_ms(&self) -> Option<u64> {
         cadence::period_ms(self.beats()?.given(self.taken()), self.expected_ms())
+    }
+
+    /// The last write of ours to the present hold.
+    pub fn own_write(&self) -> Option<&(Time, Arc<OwnWrite>)> {
+        self.ours.as_ref()?.last.as_ref()
     }
 
     /// When it was taken, where that was seen.

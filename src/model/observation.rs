@@ -2,7 +2,7 @@
 
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Key, NodeId, RawValue};
-use crate::model::{Asked, Connection, EventBatch, Sample, Tries, Waits};
+use crate::model::{Asked, Connection, EventBatch, OwnWrite, Sample, Tries, Waits};
 
 /// Where a piece of knowledge comes from; always shown beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +45,11 @@ pub enum Observation {
     /// A look at a key. `asked` is when the question left, `answered` when the answer came: whatever happened in between
     /// may or may not be part of it.
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
+    /// We are about to write to a lock.
+    Acting { node: NodeId, key: Key, at: Time },
+    /// That write is over: sent after `sent`, its outcome known at `answered`. `None`: nothing was written, or nobody
+    /// knows.
+    Acted { node: NodeId, key: Key, write: Option<OwnWrite>, sent: Time, answered: Time },
     /// How many wait for a lock.
     Counted { node: NodeId, key: Key, waits: Waits },
     /// The key was last touched, by whomever, at about this time: the server's clock for it has a grain of a second.

@@ -8,6 +8,7 @@
 pub(in crate::model) mod absent;
 pub(in crate::model) mod narrate;
 pub(in crate::model) mod node;
+pub(in crate::model) mod ours;
 pub(in crate::model) mod resolve;
 pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
@@ -174,6 +175,10 @@ impl Table {
             Observation::Read { node, key, asked, answered, seen, source } => {
                 self.take_look(node, key, asked, answered, seen, source)
             }
+            Observation::Acting { node, key, at } => self.announce_write(node, key, at),
+            Observation::Acted { node, key, write, sent, answered } => {
+                self.report_write(node, &key, write, sent, answered);
+            }
             Observation::Swept { node, started } => self.sweep(node, started),
             Observation::Flushed { node, at } => {
                 self.node(node).gap = Some(at);
@@ -208,7 +213,7 @@ impl Table {
         let hash = self.slots.hash(space, key);
         let place = match self.slots.find(hash, space, key) {
             Some(place) => place,
-            // An end of something never seen tells only that looks from before it are old.
+            // Deleting an unknown key only invalidates earlier reads.
             None if event.ends() => {
                 self.ignored.forget(hash);
                 return self.departed.note(hash, at);
@@ -223,6 +228,7 @@ impl Table {
         let seq = self.seq;
         if let Some(lock) = self.at(place) {
             (lock.event_seq, lock.node) = (seq, node);
+            let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at));
             // It may be the one that an odd look waits for, and the next look be odd for another reason.
             lock.surprised = None;
             lock.pending.get_or_insert_default().push(event, at, seq);

@@ -11,6 +11,8 @@ pub enum Change {
     Found,
     Acquired,
     Renewed,
+    /// An undo of ours put it back: the hold goes on.
+    PutBack,
     /// The holder changed and no release came in between.
     Taken,
     Ended(Ending),
@@ -31,7 +33,7 @@ pub enum Ending {
     Unseen,
     /// Somebody else took it over while it was held.
     Taken,
-    /// Freed by an operator.
+    /// Freed by an operator here.
     Forced,
 }
 
@@ -54,7 +56,7 @@ impl Change {
     /// The word of the JSON contract.
     pub fn name(self) -> &'static str {
         match self {
-            Change::Found => "found",
+            Change::Found | Change::PutBack => "found",
             Change::Acquired => "acquired",
             Change::Renewed => "renewed",
             Change::Taken => "taken",
@@ -63,6 +65,11 @@ impl Change {
             Change::Ended(Ending::Forced) => "forced",
             Change::Ended(_) => "lost",
         }
+    }
+
+    /// The same for people, who can be told more apart.
+    pub fn word(self) -> &'static str {
+        if self == Change::PutBack { "put back" } else { self.name() }
     }
 }
 

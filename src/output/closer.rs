@@ -4,9 +4,11 @@
 use serde::Serialize;
 
 use crate::base::json::typed;
+use crate::base::server_text::ServerText;
 use crate::base::time::{Time, Ttl};
 use crate::model::{Connection, LockView};
-use crate::sources::inspect::{self, Count, Inspection};
+use crate::sources::inspect::{self, Inspection};
+use crate::sources::waiters::{self, Count};
 
 /// How hard the lock is wanted: what is known of it.
 #[derive(Serialize)]
@@ -19,7 +21,7 @@ pub(super) struct Contention {
     wanted: Option<bool>,
     attempts_per_s: Option<f64>,
     failures_per_s: Option<f64>,
-    /// By so much the failures may be off, nineteen times in twenty.
+    /// Half-width of the 95 % confidence interval of the failures.
     failures_margin_per_s: Option<f64>,
     source: Option<&'static str>,
     coverage: Option<f64>,
@@ -34,7 +36,7 @@ impl Contention {
 
     /// The same after a closer look. Only what is beyond doubt; bounds are told under `waiting`.
     pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
-        let counted = found.waiters.exact().zip(found.waiters.counted.map(inspect::Counted::name));
+        let counted = found.waiters.exact().zip(found.waiters.counted.map(waiters::Counted::name));
         Contention::with(lock, counted)
     }
 
@@ -59,9 +61,9 @@ impl Contention {
 #[derive(Serialize)]
 pub(super) struct Connected<'a> {
     address: &'a str,
-    name: Option<&'a str>,
-    library: Option<&'a str>,
-    user: Option<&'a str>,
+    name: Option<&'a ServerText>,
+    library: Option<&'a ServerText>,
+    user: Option<&'a ServerText>,
     open: bool,
     /// For how long it has been open, or had been when it was closed.
     open_ms: Option<u64>,
@@ -74,9 +76,9 @@ impl<'a> Connected<'a> {
         let ms = |from: Time, to: Time| to.since(from).as_millis() as u64;
         Connected {
             address: known.address.as_str(),
-            name: known.name.as_deref(),
-            library: known.library.as_deref(),
-            user: known.user.as_deref(),
+            name: known.name.as_ref(),
+            library: known.library.as_ref(),
+            user: known.user.as_ref(),
             open: known.closed.is_none(),
             open_ms: known.since.map(|since| ms(since, known.closed.unwrap_or(now))),
             closed_ms: known.closed.map(|closed| ms(closed, now)),
@@ -118,7 +120,7 @@ struct Waiter {
 }
 
 impl Waiting {
-    pub(super) fn of(found: &inspect::Waiters) -> Waiting {
+    pub(super) fn of(found: &waiters::Waiters) -> Waiting {
         let (count, count_is, why) = match &found.count {
             Count::Exactly(count) => (Some(*count), "exact", found.note.clone()),
             Count::AtLeast(count) => (Some(*count), "at-least", found.note.clone()),
@@ -132,7 +134,7 @@ impl Waiting {
         Waiting {
             count,
             count_is,
-            source: found.counted.map(inspect::Counted::name),
+            source: found.counted.map(waiters::Counted::name),
             on: found.on.as_ref().map(|on| typed(on).0.into_owned()),
             why,
             queue: queue.collect(),

@@ -77,7 +77,7 @@ mod tests {
     use crate::base::time::*;
     use crate::lock::*;
     use crate::model::*;
-    use crate::sources::inspect::Count;
+    use crate::sources::waiters::Count;
     use crate::testkit::sample;
 
     fn place() -> Place {

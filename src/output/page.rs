@@ -11,7 +11,8 @@ use crate::base::time::{Time, Ttl};
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind, RawValue, Token};
 use crate::model::{HeldIs, Hold, LockView};
-use crate::sources::inspect::{Belonging, Health, Inspection, Waiter};
+use crate::sources::inspect::{Belonging, Inspection};
+use crate::sources::waiters::{Health, Waiter};
 
 /// What the lock's library says about waiting for it, renewing it and freeing it, as sentences.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -136,7 +137,7 @@ fn value_line(value: &RawValue) -> String {
         RawValue::Zset { len, .. } => format!("a sorted set of {len} members"),
         RawValue::Set { len, .. } => format!("a set of {len} members"),
         RawValue::List { len } => format!("a list of {len} elements"),
-        RawValue::Other(name) => format!("a {}", harmless(name)),
+        RawValue::Other(name) => format!("a {}", name.visible()),
         RawValue::Unread { why, .. } => format!("not read: {}", harmless(why)),
     }
 }
@@ -151,7 +152,7 @@ fn key_line(key: &Belonging) -> String {
         Some(Ttl::Never) => ", no TTL".into(),
         None => String::new(),
     };
-    format!("{} {}, {}{lives}", key.key, harmless(key.value.type_name()), key.describe_length())
+    format!("{} {}, {}{lives}", key.key, key.value.type_name(), key.describe_length())
 }
 
 fn past_line(hold: &Hold) -> String {

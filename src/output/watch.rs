@@ -35,13 +35,13 @@ pub(super) fn why(change: Change) -> Option<&'static str> {
     match change {
         Change::Ended(Ending::Released | Ending::Expired | Ending::Forced) => None,
         Change::Ended(ending) => Some(ending.name()),
-        Change::Found | Change::Acquired | Change::Renewed | Change::Taken => None,
+        Change::Found | Change::Acquired | Change::Renewed | Change::PutBack | Change::Taken => None,
     }
 }
 
 fn paint(change: Change) -> &'static str {
     match change {
-        Change::Acquired => "32",
+        Change::Acquired | Change::PutBack => "32",
         Change::Taken | Change::Ended(Ending::Forced) => "1;31",
         Change::Ended(Ending::Released) => "",
         Change::Ended(_) => "33",

@@ -1,8 +1,8 @@
-//! The end of walks that have none: a server whose SCAN never comes back to cursor 0.
+//! Ends a walk on a server whose SCAN never returns to cursor 0.
 //!
-//! A walk visits each key about once, and passes over empty places of the server's table, ten of them for each key that
-//! COUNT asks for. So the sum of COUNT stays below the number of keys and a tenth of the table's size; the table can be
-//! far larger than the number of keys where many were deleted. Both limits are generous to that.
+//! A walk visits each key about once, and skips empty slots of the server's hash table, up to ten for each key of COUNT. So
+//! the sum of COUNT stays below the number of keys plus a tenth of the table's size. Where many keys were deleted, the table
+//! can be far larger than the number of keys; both limits leave room for that.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -11,25 +11,25 @@ use redis::{RedisResult, cmd};
 
 use crate::topology::ServerConnection;
 
-/// A walk may always go over so many keys, by COUNT: a table that has held a hundred million takes fewer when it is empty.
+/// Every walk may cover this many keys, by COUNT: enough for the empty table of a server that once had 100 million keys.
 const ALWAYS: u64 = 1 << 24;
-/// And over so many times the number of keys there are.
+/// Beyond that, a walk may cover this many times the number of keys.
 const TIMES: u64 = 8;
-/// No server has more keys than this, whatever it says.
+/// No server has more keys than this, whatever DBSIZE says.
 const MOST_KEYS: u64 = 10_000_000_000;
-/// A cursor that comes back so often in one walk will come back for ever.
+/// A cursor that returns this often in one walk will return forever.
 const ROUNDS: u32 = 8;
 
 /// Why a walk has not seen everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shortfall {
-    /// SCAN went on and on, over so many keys by COUNT.
+    /// SCAN did not end after this many keys, by COUNT.
     Endless { walked: u64, keys: Option<u64> },
-    /// SCAN went round in circles.
+    /// SCAN returned to the same cursor again and again.
     Circling { cursor: u64 },
-    /// So many keys could not be looked at.
+    /// Keys that could not be read.
     Unseen { keys: u64, why: String },
-    /// So many keys may not be read by this user.
+    /// Keys that this user may not read.
     Denied { keys: u64 },
 }
 
@@ -66,12 +66,12 @@ impl Limit {
         self.exceeded.get()
     }
 
-    /// Whether the walk goes on. The number of keys is asked for only by walks that have come far.
+    /// Whether the walk continues. Only long walks ask for the number of keys.
     pub async fn permits(&self, course: &mut Course, walked: u64, conn: &mut ServerConnection) -> RedisResult<bool> {
         if course.circles() {
             let _ = self.exceeded.set(Shortfall::Circling { cursor: course.kept });
         } else if walked > course.may_walk.max(ALWAYS) {
-            // Asked anew each time: there may be more keys by now.
+            // Ask each time: there may be more keys by now.
             let keys = match cmd("DBSIZE").query_async::<u64>(conn).await {
                 Ok(keys) => Some(keys.min(MOST_KEYS)),
                 Err(error) if error.code().is_some() => None,
@@ -86,15 +86,15 @@ impl Limit {
     }
 }
 
-/// The cursors of one range. One is kept and compared with those that follow, a later one after twice as many: a circle
-/// of any length comes to pass by it.
+/// Detects a cycle of cursors in one range (Brent's algorithm): one cursor is kept and compared with those that follow, and
+/// replaced after twice as many steps each time.
 #[derive(Debug, Default)]
 pub(super) struct Course {
     kept: u64,
     rounds: u32,
     steps: u64,
     keep_at: u64,
-    /// So far the walk may go before the number of keys is asked for again.
+    /// How far the walk may go before we ask for the number of keys again.
     may_walk: u64,
 }
 

@@ -1,7 +1,7 @@
-//! A part of the keyspace, and how far its walk has come: to what was looked at, not only to what was read.
+//! A part of the keyspace, and how far its walk has come: what was scanned, and what of that was read.
 //!
-//! Whoever walks hands on pages of names and goes ahead; whoever looks settles them in the same order. A walk that is cut
-//! short goes back to the oldest page that was not settled, so that no name is lost between the two.
+//! The walker sends pages of names ahead; the reader settles them in the same order. An interrupted walk returns to the
+//! oldest page that was not settled, so that no name is lost between the two.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Progress;
 
-/// A part of the keyspace, by cursor. On a standalone server cursors count with their bits reversed, so that the upper
-/// half of the keyspace begins at cursor 1.
+/// A part of the keyspace, by cursor. A standalone server counts cursors with their bits reversed, so the upper half of
+/// the keyspace begins at cursor 1.
 #[derive(Debug)]
 pub(super) struct Range {
     /// The reversed cursor at which the next range begins.
@@ -22,7 +22,7 @@ pub(super) struct Range {
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     cursor: u64,
-    /// Keys walked over and names handed on up to here.
+    /// Keys walked over and names sent up to here.
     walked: u64,
     matched: u64,
 }
@@ -30,7 +30,7 @@ struct Mark {
 #[derive(Debug, Default)]
 struct Place {
     at: Mark,
-    /// Where the pages begin that were handed on and are not settled, the oldest first.
+    /// The start of each page that was sent and is not settled, the oldest first.
     open: VecDeque<Mark>,
     /// The last page was read.
     read: bool,
@@ -55,49 +55,49 @@ impl Range {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cursor to ask for next; `None` when the last page was read.
+    /// The next cursor; `None` after the last page.
     pub fn next(&self) -> Option<u64> {
         let place = self.place();
         (!place.read).then_some(place.at.cursor)
     }
 
-    /// Everything was read, and everything that was handed on was settled.
+    /// The last page was scanned, and all pages are settled.
     pub fn is_done(&self) -> bool {
         let place = self.place();
         place.read && place.open.is_empty()
     }
 
-    /// Keys walked over whose names were looked at.
+    /// Keys walked over and settled.
     pub fn settled(&self) -> u64 {
         let place = self.place();
         place.open.front().unwrap_or(&place.at).walked
     }
 
-    /// To be said before the names of a page are handed on.
+    /// Call this before the names of a page are sent.
     pub fn hand_on(&self) {
         let mut place = self.place();
         let at = place.at;
         place.open.push_back(at);
     }
 
-    /// The page was read, and its names were handed on where there are any.
+    /// The page was scanned, and its names, if any, were sent.
     pub fn move_to(&self, cursor: u64, walked: u64, matched: u64) {
         let mut place = self.place();
         place.at = Mark { cursor, walked: place.at.walked + walked, matched: place.at.matched + matched };
         place.read = cursor == 0 || self.end.is_some_and(|end| cursor.reverse_bits() >= end);
     }
 
-    /// Nothing more will be read.
+    /// Ends the walk here.
     pub fn stop(&self) {
         self.place().read = true;
     }
 
-    /// All names of the oldest page that was handed on were looked at.
+    /// All names of the oldest page were read.
     pub fn settle(&self) {
         self.place().open.pop_front();
     }
 
-    /// Goes back to the oldest page that was not settled. What will be walked over again is not counted twice.
+    /// Returns to the oldest page that was not settled. Keys that will be walked again are not counted twice.
     pub fn go_back(&self, progress: &Progress) {
         let mut place = self.place();
         if let Some(oldest) = place.open.front().copied() {

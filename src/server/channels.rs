@@ -7,8 +7,8 @@ pub fn channels(db: i64, patterns: &Globs) -> Vec<String> {
     patterns.iter().map(|glob| format!("__keyspace@{db}__:{}", glob.as_str())).collect()
 }
 
-/// What is tried, one after the other, where those are refused: an ACL compares the text of a pattern, not what it
-/// matches, so these are the common ways to permit all of them.
+/// Wider channels, to try in this order where those are refused. An ACL compares the text of a pattern, not what it
+/// matches, so only a pattern that the ACL names literally is permitted; these are the usual ones.
 pub fn wider_channels(db: i64) -> [String; 3] {
     [format!("__keyspace@{db}__:*"), "__keyspace@*".into(), "__key*".into()]
 }

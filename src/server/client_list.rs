@@ -1,10 +1,11 @@
-//! The server's list of clients: what CLIENT LIST says, a line each. Pure.
+//! Parses the reply to CLIENT LIST, one client a line. Pure.
 //!
-//! Everybody who asks for the list reads it here. Fields that a server does not know, or a client did not give, are not
-//! there; texts are as the clients gave them.
+//! All readers of the list use this parser. A field that the server does not know, or that the client did not set, is
+//! `None`. Texts are as the clients set them.
 
 use std::time::Duration;
 
+use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::model::{Address, Connection};
 
@@ -21,7 +22,7 @@ pub fn lines(list: &str) -> impl Iterator<Item = ClientLine<'_>> {
 }
 
 impl<'a> ClientLine<'a> {
-    /// A field by its name; one that is empty is not there.
+    /// A field by its name; `None` where it is empty.
     fn field(self, name: &str) -> Option<&'a str> {
         let value = self.0.split(' ').find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
         value.filter(|value| !value.is_empty())
@@ -40,19 +41,18 @@ impl<'a> ClientLine<'a> {
         self.field("db")?.parse().ok()
     }
 
-    /// As a connection that was listed at `at`; `None` where its address names no single client.
+    /// The connection, listed at `at`. `None` where its address is not unique to one client.
     pub fn connection(self, at: Time) -> Option<Connection> {
-        let text = |name: &str| self.field(name).map(String::from);
         let number = |name: &str| self.field(name).and_then(|number| number.parse::<u64>().ok());
-        let library = match (text("lib-name"), text("lib-ver")) {
-            (Some(name), Some(version)) => Some(format!("{name} {version}")),
-            (name, _) => name,
+        let library = match (self.field("lib-name"), self.field("lib-ver")) {
+            (Some(name), Some(version)) => Some(format!("{name} {version}").into()),
+            (name, _) => name.map(ServerText::from),
         };
         Some(Connection {
             id: Some(number("id")?),
-            name: text("name"),
+            name: self.field("name").map(ServerText::from),
             library,
-            user: text("user"),
+            user: self.field("user").map(ServerText::from),
             since: number("age").map(|age| at - Duration::from_secs(age)),
             ..Connection::new(Address::parse(self.field("addr")?)?, at)
         })
@@ -74,8 +74,11 @@ mod tests {
     fn a_line_tells_who_it_is() {
         let connection = read(LINE).unwrap();
         assert_eq!((connection.id, connection.address.as_str()), (Some(7), "10.0.3.7:51322"));
-        assert_eq!(connection.name.as_deref(), Some("orders-1"));
-        assert_eq!((connection.library.as_deref(), connection.user.as_deref()), (Some("jedis 5.1"), Some("app")));
+        assert_eq!(connection.name, Some("orders-1".into()));
+        assert_eq!(
+            (connection.library.clone(), connection.user.clone()),
+            (Some("jedis 5.1".into()), Some("app".into()))
+        );
         assert_eq!((connection.since, connection.closed), (Some(Time(820_000)), None));
         assert_eq!(lines(LINE).next().and_then(ClientLine::db), Some(2));
         assert_eq!(

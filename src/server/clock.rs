@@ -1,4 +1,4 @@
-//! How far a server's clock is from ours, with the error bar that the way there and back leaves.
+//! The offset of a server's clock from ours, with the error bar that the round trip leaves.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -10,25 +10,25 @@ use redis::aio::ConnectionLike;
 pub struct ClockOffset {
     /// Positive: the server is ahead.
     pub offset_us: i64,
-    /// Half the round trip: the true offset lies this much around the measured one.
+    /// Half the round trip: the true offset is within this distance of the measured one.
     pub error_us: u64,
 }
 
 impl ClockOffset {
-    /// One measurement: our time when the question left, how long the answer took, and what it said.
+    /// One measurement: our time at sending, the round trip, and the server's reply.
     pub fn measured(sent_us: i64, round_trip: Duration, server_us: i64) -> ClockOffset {
         let half = (round_trip.as_micros() / 2).min(i64::MAX as u128) as i64;
         let ours = sent_us.saturating_add(half);
         ClockOffset { offset_us: server_us.saturating_sub(ours), error_us: half as u64 }
     }
 
-    /// The offset that is certain: zero where the error bar reaches across it.
+    /// The part of the offset that is certain: zero where the error bar includes zero.
     pub fn certain_us(&self) -> u64 {
         self.offset_us.unsigned_abs().saturating_sub(self.error_us)
     }
 }
 
-/// Asks a few times and keeps the answer with the shortest way.
+/// Asks a few times and keeps the measurement with the shortest round trip.
 pub async fn measure(conn: &mut impl ConnectionLike) -> RedisResult<ClockOffset> {
     let mut best: Option<ClockOffset> = None;
     for _ in 0..5 {

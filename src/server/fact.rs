@@ -1,6 +1,6 @@
 //! A fact about a server: known, or unknown with the reason.
 //!
-//! Nothing the server did not say may look like something it said, so there is no default to fall back to.
+//! There is no default value: what the server did not say must not look like something it said.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
@@ -58,15 +58,15 @@ impl<T> Fact<T> {
 
 /// Why the server gave no answer to `command`, as a clause.
 pub fn refusal(error: &RedisError, command: &str) -> String {
-    let detail = text::visible(error.detail().unwrap_or_default().as_bytes());
+    let detail = text::said(&error.detail().unwrap_or_default());
     match error.kind() {
         ErrorKind::Server(ServerErrorKind::NoPerm) => format!("this user may not run {command}"),
         ErrorKind::Server(ServerErrorKind::ResponseError) if detail.starts_with("unknown command") => {
             format!("this server has no {command}")
         }
         _ => match error.code() {
-            Some(code) => format!("{command} was answered with {} {detail}", text::visible(code.as_bytes())),
-            None => format!("{command} failed: {}", text::visible(error.to_string().as_bytes())),
+            Some(code) => format!("{command} was answered with {} {detail}", text::said(&code)),
+            None => format!("{command} failed: {}", text::said(error)),
         },
     }
 }

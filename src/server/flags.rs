@@ -1,27 +1,26 @@
-//! `notify-keyspace-events`: which events the server sends, what of a lock's life is lost without them, and the setting
-//! to advise.
+//! `notify-keyspace-events`: which events the server sends, what we miss without them, and which setting to advise.
 //!
-//! CONFIG GET does not show `n` while `A` is set, so whether new keys are told can then not be known.
+//! While `A` is set, CONFIG GET does not show `n`: whether the server sends events for new keys is then unknown.
 
 use super::version::Product;
 
-/// The letters of a `notify-keyspace-events` setting, as CONFIG GET told them.
+/// The letters of a `notify-keyspace-events` setting, from CONFIG GET.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventFlags(String);
 
-/// One class of events that a lock's life shows up in.
+/// A class of events that locks need and that is not on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
     pub letter: char,
-    /// What is not seen without it, as a clause.
+    /// What we miss without it, as a clause.
     pub lost: &'static str,
-    /// Without it notifications are not enough to follow locks.
+    /// Without it, notifications are not enough to follow locks.
     pub needed: bool,
-    /// `false`: it may be on, the server does not say.
+    /// `false`: it may be on; the server does not say.
     pub sure: bool,
 }
 
-/// How much of the locks' lives the notifications tell.
+/// How much of what happens to locks the notifications report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Coverage {
     Full,
@@ -40,7 +39,7 @@ impl Coverage {
     }
 }
 
-/// Letter, needed, and what is lost without it.
+/// Letter, whether it is needed, and what we miss without it.
 const CLASSES: [(char, bool, &str); 10] = [
     ('K', true, "events by key, which is what lockscope subscribes to"),
     ('g', true, "releases (del) and renewals (expire)"),
@@ -60,7 +59,7 @@ const ALL: &str = "g$lshzxetd";
 const ORDER: &str = "Ag$lshzxetdmnKE";
 
 impl EventFlags {
-    /// Takes any text; letters it does not know are kept, since a newer server may.
+    /// Takes any text. Unknown letters are kept, since a newer server may know them.
     pub fn parse(text: &str) -> EventFlags {
         let mut letters = String::new();
         for letter in text.chars().filter(char::is_ascii_graphic) {
@@ -80,12 +79,12 @@ impl EventFlags {
         self.0.contains(letter) || (self.0.contains('A') && ALL.contains(letter))
     }
 
-    /// The server sends nothing at all: no class, or no channel to send it on.
+    /// The server sends nothing: no class is on, or no channel.
     pub fn is_off(&self) -> bool {
         !(self.has('K') || self.has('E')) || !self.0.chars().any(|letter| !matches!(letter, 'K' | 'E'))
     }
 
-    /// `product` unknown: `n` is neither missed nor advised, since an old server refuses it.
+    /// Where `product` is unknown, `n` is neither missed nor advised, since an old server refuses it.
     pub fn covers_locks(&self, product: Option<&Product>) -> Coverage {
         if self.is_off() || !self.has('K') {
             return Coverage::None;
@@ -99,7 +98,7 @@ impl EventFlags {
         if gaps.is_empty() { Coverage::Full } else { Coverage::Partial(gaps) }
     }
 
-    /// The setting to advise: everything that is on now, and what locks need on this server.
+    /// The setting to advise: what is on now, and what locks need on this server.
     pub fn wanted(&self, product: Option<&Product>) -> String {
         let wanted =
             |letter: char| CLASSES.iter().any(|class| class.0 == letter) && (letter != 'n' || sends_new(product));

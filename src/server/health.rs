@@ -19,11 +19,11 @@ pub struct Report {
     pub facts: ServerFacts,
     pub permissions: Permissions,
     pub checks: Vec<Check>,
-    /// The line that makes a user who may look at locks and nothing else.
+    /// The ACL line for a user who may only watch locks.
     pub observer_acl: String,
-    /// The line that makes a user who may free, extend and take locks too.
+    /// The ACL line for a user who may also free, extend and take locks.
     pub operator_acl: String,
-    /// The line that lets the first of them sample attempts as well.
+    /// The ACL line that lets the first user sample attempts as well.
     pub sampling_acl: String,
 }
 
@@ -65,7 +65,7 @@ pub fn hazards(facts: &ServerFacts) -> Vec<Check> {
 /// The report on what was found. Pure.
 pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Report {
     let mut checks = vec![hazards::version(&facts), hazards::readiness(&facts), hazards::topology(&facts)];
-    // A sentinel has neither data nor the commands to look at it; one sentence about that is enough.
+    // A sentinel has no data, and not the commands to read it; one sentence about that is enough.
     if facts.mode.known() != Some(&Mode::Sentinel) {
         checks.extend([
             watching::notifications(&facts, &permissions, scope),

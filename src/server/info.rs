@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use crate::base::server_text::ServerText;
+
 /// The fields and the section names of an INFO answer.
 #[derive(Clone, Debug, Default)]
 pub struct InfoText<'a> {
@@ -27,12 +29,18 @@ impl<'a> InfoText<'a> {
         self.sections.contains(&name)
     }
 
-    pub fn text(&self, name: &str) -> Option<&'a str> {
+    /// A field to keep or to show.
+    pub fn text(&self, name: &str) -> Option<ServerText> {
+        self.word(name).map(ServerText::from)
+    }
+
+    /// A field to compare with words we know.
+    pub(super) fn word(&self, name: &str) -> Option<&'a str> {
         self.fields.get(name).copied()
     }
 
     pub fn number<T: FromStr>(&self, name: &str) -> Option<T> {
-        self.text(name)?.parse().ok()
+        self.word(name)?.parse().ok()
     }
 
     pub fn flag(&self, name: &str) -> Option<bool> {
@@ -40,8 +48,13 @@ impl<'a> InfoText<'a> {
     }
 
     /// One entry of a composite value such as `slave0:ip=10.0.0.1,port=6379,lag=0`.
-    pub fn part(&self, name: &str, part: &str) -> Option<&'a str> {
-        self.text(name)?.split(',').find_map(|entry| entry.split_once('=').filter(|(key, _)| *key == part)).map(|e| e.1)
+    pub(super) fn part(&self, name: &str, part: &str) -> Option<&'a str> {
+        self.word(name)?.split(',').find_map(|entry| entry.split_once('=').filter(|(key, _)| *key == part)).map(|e| e.1)
+    }
+
+    /// The same as a number, such as `calls` of `cmdstat_scan:calls=3,usec=10`.
+    pub fn part_number<T: FromStr>(&self, name: &str, part: &str) -> Option<T> {
+        self.part(name, part)?.parse().ok()
     }
 }
 

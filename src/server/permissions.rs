@@ -1,6 +1,6 @@
-//! What we may do on a server, asked with ACL DRYRUN before it is needed, and the ACL lines that would allow it.
+//! What we may do on a server, asked with ACL DRYRUN in advance, and the ACL lines that would allow it.
 //!
-//! Nothing is tried for real. Where DRYRUN is missing or not permitted, the answer is "unknown", never "allowed".
+//! No command is run. Where DRYRUN is missing or not permitted, the answer is "unknown", never "allowed".
 
 mod acl;
 mod needs;
@@ -13,6 +13,7 @@ pub use acl::{Scope, sampling_line};
 pub use needs::{Need, Party};
 pub use pattern::{acl_safe, sample_key};
 
+use crate::base::server_text::ServerText;
 use crate::base::text;
 use crate::server::channels;
 use crate::server::{Fact, Product, refusal};
@@ -26,7 +27,7 @@ pub enum Permission {
     Unknown(String),
 }
 
-/// What stands in the way.
+/// What forbids it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Denial {
     Command,
@@ -46,36 +47,36 @@ pub struct Granted {
 /// What this connection's user may do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Permissions {
-    pub user: Fact<String>,
+    pub user: Fact<ServerText>,
     pub observer: Vec<Granted>,
     /// What an operator needs beyond that.
     pub operator: Vec<Granted>,
     /// Whether attempts may be sampled, by MONITOR.
     pub sampling: Permission,
-    /// For each pattern, whether keys under it may be read, as far as GETRANGE tells.
+    /// For each pattern, whether keys under it may be read, judged by GETRANGE.
     pub readable: Vec<(String, Permission)>,
-    /// For each pattern, whether keys under it may be written, as far as SET tells.
+    /// For each pattern, whether keys under it may be written, judged by SET.
     pub writable: Vec<(String, Permission)>,
 }
 
 impl Permissions {
-    /// Patterns beyond this many are not asked about one by one.
+    /// At most this many patterns are asked about.
     const PATTERNS: usize = 64;
 
     /// Whether a command may be run; `None` if lockscope never runs it.
-    pub fn of(&self, command: &str) -> Option<&Permission> {
+    pub fn permission(&self, command: &str) -> Option<&Permission> {
         let mut all = self.observer.iter().chain(&self.operator);
         all.find(|granted| granted.need.command == command).map(|granted| &granted.permission)
     }
 
     pub fn allows(&self, command: &str) -> bool {
-        self.of(command) == Some(&Permission::Allowed)
+        self.permission(command) == Some(&Permission::Allowed)
     }
 
-    /// What can be said without asking: nothing.
-    pub fn unknown(user: Fact<String>, scope: &Scope, why: &str) -> Permissions {
-        let questions = questions(scope, None);
-        Permissions::sorted(user, &questions, questions.iter().map(|_| Permission::Unknown(why.into())))
+    /// Nothing was asked, so every permission is unknown.
+    pub fn unknown(user: Fact<ServerText>, scope: &Scope, why: &str) -> Permissions {
+        let probes = probes(scope, None);
+        Permissions::sorted(user, &probes, probes.iter().map(|_| Permission::Unknown(why.into())))
     }
 
     fn allow(&mut self, command: &str) {
@@ -83,19 +84,19 @@ impl Permissions {
         known.for_each(|granted| granted.permission = Permission::Allowed);
     }
 
-    fn sorted(user: Fact<String>, asked: &[Question<'_>], answers: impl Iterator<Item = Permission>) -> Permissions {
+    fn sorted(user: Fact<ServerText>, asked: &[Probe<'_>], answers: impl Iterator<Item = Permission>) -> Permissions {
         let sampling = Permission::Unknown("it was not asked".into());
         let (observer, operator, readable, writable) = (vec![], vec![], vec![], vec![]);
         let mut sorted = Permissions { user, observer, operator, sampling, readable, writable };
-        for (question, permission) in asked.iter().zip(answers) {
-            match question {
-                Question::Command(Party::Observer, need) => sorted.observer.push(Granted { need, permission }),
-                Question::Command(Party::Operator, need) => sorted.operator.push(Granted { need, permission }),
-                Question::Key(Party::Observer, pattern, _) => sorted.readable.push((pattern.to_string(), permission)),
-                Question::Key(Party::Operator, pattern, _) => sorted.writable.push((pattern.to_string(), permission)),
-                Question::Sampling => sorted.sampling = permission,
-                Question::Wider(_) if permission == Permission::Allowed => sorted.allow("psubscribe"),
-                Question::Wider(_) => {}
+        for (probe, permission) in asked.iter().zip(answers) {
+            match probe {
+                Probe::Command(Party::Observer, need) => sorted.observer.push(Granted { need, permission }),
+                Probe::Command(Party::Operator, need) => sorted.operator.push(Granted { need, permission }),
+                Probe::Key(Party::Observer, pattern, _) => sorted.readable.push((pattern.to_string(), permission)),
+                Probe::Key(Party::Operator, pattern, _) => sorted.writable.push((pattern.to_string(), permission)),
+                Probe::Sampling => sorted.sampling = permission,
+                Probe::Wider(_) if permission == Permission::Allowed => sorted.allow("psubscribe"),
+                Probe::Wider(_) => {}
             }
         }
         sorted
@@ -103,11 +104,11 @@ impl Permissions {
 }
 
 /// One thing to ask DRYRUN about.
-enum Question<'a> {
+enum Probe<'a> {
     Command(Party, &'static Need),
     Key(Party, &'a str, Vec<u8>),
     Sampling,
-    /// Another pattern to subscribe with, where the narrow ones are refused.
+    /// A wider pattern to subscribe with, where the narrow ones are refused.
     Wider(String),
 }
 
@@ -115,24 +116,24 @@ enum Question<'a> {
 pub async fn ask(
     conn: &mut impl ConnectionLike,
     scope: &Scope,
-    user: Fact<String>,
+    user: Fact<ServerText>,
     product: Option<&Product>,
 ) -> RedisResult<Permissions> {
     let Fact::Known(name) = &user else {
         let why = format!("which user we are is not known, since {}", user.why().unwrap_or_default());
         return Ok(Permissions::unknown(user, scope, &why));
     };
-    let questions = questions(scope, product);
+    let probes = probes(scope, product);
     let mut pipe = redis::pipe();
-    for question in &questions {
-        pipe.cmd("ACL").arg("DRYRUN").arg(name);
-        put(&mut pipe, question, scope);
+    for probe in &probes {
+        pipe.cmd("ACL").arg("DRYRUN").arg(name.as_bytes());
+        put(&mut pipe, probe, scope);
     }
     let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
-    Ok(Permissions::sorted(user, &questions, answers.into_iter().map(judge)))
+    Ok(Permissions::sorted(user, &probes, answers.into_iter().map(permission)))
 }
 
-/// Asks of these very commands whether this connection's user may run them. An error means that the connection is lost.
+/// Asks whether this connection's user may run exactly these commands. An error means that the connection is lost.
 pub async fn dry_run(conn: &mut impl ConnectionLike, commands: &[Vec<Vec<u8>>]) -> RedisResult<Vec<Permission>> {
     let mut who = redis::pipe();
     let answers: Vec<RedisResult<Value>> = who.cmd("ACL").arg("WHOAMI").ignore_errors().query_async(conn).await?;
@@ -145,38 +146,38 @@ pub async fn dry_run(conn: &mut impl ConnectionLike, commands: &[Vec<Vec<u8>>]) 
         pipe.cmd("ACL").arg("DRYRUN").arg(&name).arg(command);
     }
     let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
-    Ok(answers.into_iter().map(judge).collect())
+    Ok(answers.into_iter().map(permission).collect())
 }
 
-fn questions<'a>(scope: &'a Scope, product: Option<&Product>) -> Vec<Question<'a>> {
+fn probes<'a>(scope: &'a Scope, product: Option<&Product>) -> Vec<Probe<'a>> {
     let exists = |need: &&Need| product.is_none_or(|product| need.exists_in(product.compatible));
-    let mut questions = Vec::new();
+    let mut probes = Vec::new();
     for party in [Party::Observer, Party::Operator] {
-        questions.extend(party.own_needs().iter().filter(exists).map(|need| Question::Command(party, need)));
+        probes.extend(party.own_needs().iter().filter(exists).map(|need| Probe::Command(party, need)));
         let keys = scope.patterns.iter().take(Permissions::PATTERNS);
-        questions.extend(keys.map(|glob| Question::Key(party, glob.as_str(), sample_key(glob))));
+        probes.extend(keys.map(|glob| Probe::Key(party, glob.as_str(), sample_key(glob))));
     }
-    questions.push(Question::Sampling);
-    questions.extend(channels::wider_channels(scope.db).map(Question::Wider));
-    questions
+    probes.push(Probe::Sampling);
+    probes.extend(channels::wider_channels(scope.db).map(Probe::Wider));
+    probes
 }
 
-fn put(pipe: &mut Pipeline, question: &Question<'_>, scope: &Scope) {
+fn put(pipe: &mut Pipeline, probe: &Probe<'_>, scope: &Scope) {
     let first = scope.patterns.iter().next();
-    match question {
-        Question::Wider(channel) => {
+    match probe {
+        Probe::Wider(channel) => {
             pipe.arg("psubscribe").arg(channel);
         }
-        Question::Sampling => {
+        Probe::Sampling => {
             pipe.arg(SAMPLING.command);
         }
-        Question::Key(Party::Observer, _, key) => {
+        Probe::Key(Party::Observer, _, key) => {
             pipe.arg("getrange").arg(key).arg(0).arg(0);
         }
-        Question::Key(Party::Operator, _, key) => {
+        Probe::Key(Party::Operator, _, key) => {
             pipe.arg("set").arg(key).arg("v");
         }
-        Question::Command(_, need) => {
+        Probe::Command(_, need) => {
             for word in need.command.split('|') {
                 pipe.arg(word);
             }
@@ -195,8 +196,8 @@ fn put(pipe: &mut Pipeline, question: &Question<'_>, scope: &Scope) {
     }
 }
 
-/// What an answer of DRYRUN means.
-fn judge(answer: RedisResult<Value>) -> Permission {
+/// Reads a reply to DRYRUN.
+fn permission(answer: RedisResult<Value>) -> Permission {
     match answer {
         Ok(Value::Okay) => Permission::Allowed,
         Ok(Value::SimpleString(text)) if text == "OK" => Permission::Allowed,
@@ -253,7 +254,9 @@ mod tests {
         let permissions = Permissions::unknown(user, &scope, "not known");
         assert!(permissions.observer.len() > 30 && permissions.readable.len() == 1);
         assert!(
-            !permissions.allows("getrange") && permissions.of("getrange").is_some() && permissions.of("keys").is_none()
+            !permissions.allows("getrange")
+                && permissions.permission("getrange").is_some()
+                && permissions.permission("keys").is_none()
         );
     }
 }

@@ -1,6 +1,7 @@
-//! What a node is to the others: its mode, its role, and how far replicas are behind. Read from INFO; pure.
+//! A node's mode and role, and how far its replicas are behind. Read from INFO; pure.
 
 use super::info::InfoText;
+use crate::base::server_text::ServerText;
 
 /// How a server takes part in a topology.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ impl Mode {
     }
 
     pub fn from_info(info: &InfoText<'_>) -> Option<Mode> {
-        match info.text("redis_mode").or_else(|| info.text("server_mode"))? {
+        match info.word("redis_mode").or_else(|| info.word("server_mode"))? {
             "standalone" => Some(Mode::Standalone),
             "cluster" => Some(Mode::Cluster),
             "sentinel" => Some(Mode::Sentinel),
@@ -40,7 +41,7 @@ pub enum Role {
 /// A replica as its master sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replica {
-    pub address: String,
+    pub address: ServerText,
     pub online: bool,
     /// Seconds since its last acknowledgement.
     pub lag_s: Option<u64>,
@@ -51,9 +52,9 @@ pub struct Replica {
 /// The master as its replica sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Upstream {
-    pub master: String,
+    pub master: ServerText,
     pub link_up: bool,
-    /// Seconds since something came from the master.
+    /// Seconds since the master last sent something.
     pub silent_s: Option<u64>,
     pub syncing: bool,
 }
@@ -71,7 +72,7 @@ impl Role {
     }
 
     pub fn from_info(info: &InfoText<'_>) -> Option<Role> {
-        match info.text("role") {
+        match info.word("role") {
             Some("master") => Some(Role::Master { replicas: replicas(info) }),
             Some("slave" | "replica") => Some(Role::Replica(upstream(info))),
             _ if Mode::from_info(info) == Some(Mode::Sentinel) => Some(Role::Sentinel),
@@ -88,7 +89,7 @@ fn replicas(info: &InfoText<'_>) -> Vec<Replica> {
             let part = |part: &str| info.part(&format!("slave{index}"), part);
             let behind = written.zip(part("offset").and_then(|offset| offset.parse::<u64>().ok()));
             Replica {
-                address: format!("{}:{}", shown(part("ip")), shown(part("port"))),
+                address: address(part("ip"), part("port")),
                 online: part("state") == Some("online"),
                 lag_s: part("lag").and_then(|lag| lag.parse().ok()),
                 behind: behind.map(|(written, offset)| written.saturating_sub(offset)),
@@ -97,15 +98,15 @@ fn replicas(info: &InfoText<'_>) -> Vec<Replica> {
         .collect()
 }
 
-/// A server says what it likes.
-fn shown(part: Option<&str>) -> String {
-    part.map_or("?".into(), |part| crate::base::text::visible(part.as_bytes()))
+/// Another server's address, as this server gives it.
+fn address(host: Option<&str>, port: Option<&str>) -> ServerText {
+    format!("{}:{}", host.unwrap_or("?"), port.unwrap_or("?")).into()
 }
 
 fn upstream(info: &InfoText<'_>) -> Upstream {
     Upstream {
-        master: format!("{}:{}", shown(info.text("master_host")), shown(info.text("master_port"))),
-        link_up: info.text("master_link_status") == Some("up"),
+        master: address(info.word("master_host"), info.word("master_port")),
+        link_up: info.word("master_link_status") == Some("up"),
         silent_s: info.number("master_last_io_seconds_ago"),
         syncing: info.flag("master_sync_in_progress").unwrap_or(false),
     }
@@ -130,7 +131,10 @@ mod tests {
     fn a_replica_names_its_master() {
         let info = InfoText::parse("role:slave\nmaster_host:10.0.0.1\nmaster_port:6379\nmaster_link_status:down\n");
         let Some(Role::Replica(upstream)) = Role::from_info(&info) else { panic!() };
-        assert_eq!((upstream.master.as_str(), upstream.link_up, upstream.silent_s), ("10.0.0.1:6379", false, None));
+        assert_eq!(
+            (upstream.master.visible().as_str(), upstream.link_up, upstream.silent_s),
+            ("10.0.0.1:6379", false, None)
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The few settings that decide what becomes of a lock, as CONFIG GET tells them. Pure parsing.
+//! The few server settings that matter to locks, from CONFIG GET. Pure parsing.
 
 use super::fact::Fact;
 use super::flags::EventFlags;
+use crate::base::server_text::ServerText;
+use crate::base::text::{fit, visible};
 
 /// The settings we ask for, each known or not.
 #[derive(Clone, PartialEq, Debug)]
@@ -9,9 +11,9 @@ pub struct Settings {
     /// `notify-keyspace-events`.
     pub events: Fact<EventFlags>,
     /// `save`: the schedule of RDB snapshots, empty for none.
-    pub save: Fact<String>,
+    pub save: Fact<ServerText>,
     /// `appendfsync`: `always`, `everysec` or `no`.
-    pub appendfsync: Fact<String>,
+    pub appendfsync: Fact<ServerText>,
     /// `min-replicas-to-write`.
     pub min_replicas: Fact<u64>,
     /// The limits of a subscriber's output buffer.
@@ -36,8 +38,8 @@ impl Settings {
         let [events, save, appendfsync, min_replicas, buffers] = answers;
         Settings {
             events: events.map(|text| EventFlags::parse(&text)),
-            save,
-            appendfsync,
+            save: save.map(ServerText::from),
+            appendfsync: appendfsync.map(ServerText::from),
             min_replicas: min_replicas.and_then(|text| read(text.parse().ok(), &text)),
             pubsub_buffer: buffers.and_then(|text| read(BufferLimit::of_pubsub(&text), &text)),
         }
@@ -47,7 +49,10 @@ impl Settings {
 fn read<T>(value: Option<T>, text: &str) -> Fact<T> {
     match value {
         Some(value) => Fact::Known(value),
-        None => Fact::Unknown(format!("the server's answer {:?} makes no sense", crate::base::text::fit(text, 60))),
+        None => {
+            let shown = fit(&visible(text.as_bytes()), 60);
+            Fact::Unknown(format!("the server's answer \"{shown}\" makes no sense"))
+        }
     }
 }
 

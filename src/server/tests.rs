@@ -1,4 +1,4 @@
-//! What INFO texts become: nothing that was not said, and no panic whatever was said.
+//! INFO texts never become facts that the server did not state, and never cause a panic.
 
 use proptest::prelude::*;
 

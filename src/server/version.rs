@@ -1,7 +1,7 @@
-//! Which server it is: its kind, its version, and what that version can't do for us.
+//! Which server it is: its kind, its version, and what that version lacks.
 //!
-//! Forks announce a `redis_version` for compatibility beside their own version. Features go by the former, since that is
-//! what the forks keep it for; what is shown is the latter.
+//! Forks report a `redis_version` for compatibility beside their own version. We decide features by the former and show
+//! the latter.
 
 use std::fmt;
 
@@ -72,17 +72,17 @@ impl Product {
     pub const OLDEST_USABLE: Version = Version(6, 0, 0);
 
     pub fn from_info(info: &InfoText<'_>) -> Option<Product> {
-        let compatible = info.text("redis_version").and_then(Version::parse);
+        let compatible = info.word("redis_version").and_then(Version::parse);
         let own = |flavor, field: &str| {
-            let version = info.text(field).and_then(Version::parse)?;
+            let version = info.word(field).and_then(Version::parse)?;
             Some(Product { flavor, version, compatible: compatible.unwrap_or(version) })
         };
-        let executable = info.text("executable").unwrap_or_default();
+        let executable = info.word("executable").unwrap_or_default();
         own(Flavor::Valkey, "valkey_version")
             .or_else(|| own(Flavor::Dragonfly, "dragonfly_version"))
             .or_else(|| own(Flavor::Redict, "redict_version"))
             .or_else(|| {
-                let flavor = match info.text("server_name") {
+                let flavor = match info.word("server_name") {
                     _ if info.has_section("KeyDB") || executable.contains("keydb") => Flavor::KeyDb,
                     _ if executable.contains("redict") => Flavor::Redict,
                     None | Some("redis") => Flavor::Redis,
@@ -92,7 +92,7 @@ impl Product {
             })
     }
 
-    /// Events of the class `n`, which tell an acquire from a renewal that sets the key again.
+    /// Events of the class `n`, which distinguish an acquire from a renewal that sets the key again.
     pub fn sends_new_key_events(&self) -> bool {
         self.compatible >= Version(7, 0, 0)
     }
@@ -102,12 +102,12 @@ impl Product {
         self.compatible >= Version(7, 0, 0)
     }
 
-    /// CLIENT NO-TOUCH: our own looks leave a key's idle time as it was.
+    /// CLIENT NO-TOUCH: our reads do not reset a key's idle time.
     pub fn has_no_touch(&self) -> bool {
         self.compatible >= Version(7, 2, 0)
     }
 
-    /// What we do without on this server, as clauses.
+    /// What this server lacks, as clauses.
     pub fn lacks(&self) -> Vec<&'static str> {
         let mut lacks = Vec::new();
         if !self.sends_new_key_events() {

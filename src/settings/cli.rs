@@ -116,8 +116,8 @@ pub enum Command {
     #[command(after_help = "Example: lockscope contention --for 20s --monitor\n\
         Without --monitor only those who wait are counted. MONITOR shows the server's every command and lowers the \
         throughput of a busy one by a third while it runs; it runs in bursts of a second with a second between them, at \
-        most ten seconds in all, and nothing of it is kept but what is done to locks. 4.2~m ±0.6: sampled, and within that \
-        margin nineteen times in twenty; 4.2=c: each one counted; ?: not known.")]
+        most ten seconds in all, and nothing of it is kept but what is done to locks. 4.2~m ±0.6: sampled, with the \
+        half-width of the 95 % confidence interval; 4.2=c: each one counted; ?: not known.")]
     Contention(Contention),
     /// Find keyspaces that look like locks, with the patterns to use
     #[command(after_help = "Example: lockscope discover -u redis://cache:6379 --sample 1000000")]

@@ -1,21 +1,15 @@
-//! What belongs to one lock beside its own key: who waits for it, and the keys its library keeps around it.
+//! The details of one lock: who waits for it, and the keys that its library keeps beside it.
 //!
-//! Asked only for a lock that somebody has opened, in a handful of short pipelines, each bounded. Every figure says where
-//! it comes from; what may not be asked or can't be known is unknown with the reason, never nought. What to ask is worked
-//! out by [`Subject::of`] and what the answers mean in `waiters.rs`, both without a connection; [`inspect`] only carries
-//! questions and answers.
+//! Asked only for a lock that somebody opened, in a few short pipelines, each bounded. Every figure has a source; what we
+//! may not ask or can't know is unknown with the reason, never zero. [`Subject::new`] decides what to ask, without a
+//! connection; `waiters` reads the replies.
 
-mod ask;
-mod blocked;
 mod prove;
-mod waiters;
 
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
 pub use prove::prove;
-pub(crate) use waiters::Listeners;
-pub use waiters::{Count, Counted, Health, Waiter, Waiters};
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Waiting};
@@ -23,18 +17,19 @@ use crate::lock::{Key, RawValue};
 use crate::model::{LockView, Seen, State};
 use crate::server::{Mode, Role, ServerFacts};
 use crate::sources::look::{Wanted, look};
+use crate::sources::waiters::{self, Waiters};
 
-/// As many keys of a lock as are looked at.
+/// Read at most this many keys of a lock.
 const KEYS: usize = 32;
 
-/// What there was to see.
+/// What was found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inspection {
     pub at: Time,
     pub waiters: Waiters,
-    /// The keys that are there, the lock's own first.
+    /// The keys that exist, the lock's own first.
     pub keys: Vec<Belonging>,
-    /// Keys known by name that were not looked at, since there are too many.
+    /// The number of keys that were not read, since there are too many.
     pub left_out: usize,
     /// Why nothing could be asked, where that is so.
     pub failed: Option<String>,
@@ -54,10 +49,10 @@ pub struct Belonging {
 pub struct Subject {
     pub key: Key,
     waiting: Waiting,
-    /// Its own key, where somebody holds it. That is known, and looking at it again would count as use of it on servers
-    /// that can't be asked to leave it out: as if somebody wanted it.
+    /// Its own key, where somebody holds it. We know its value; reading it again would reset its idle time on servers
+    /// without CLIENT NO-TOUCH, as if somebody polled for it.
     own: Option<Belonging>,
-    /// Those to look at.
+    /// The keys to read.
     keys: Vec<Vec<u8>>,
     left_out: usize,
     db: i64,
@@ -69,14 +64,14 @@ pub struct Subject {
 
 impl Subject {
     /// `db` and `facts`: of the node it lives on.
-    pub fn of(lock: &LockView, db: i64, facts: &ServerFacts, now: Time) -> Subject {
+    pub fn new(lock: &LockView, db: i64, facts: &ServerFacts, now: Time) -> Subject {
         let sight = lock.sight(now);
         let (waiting, companions) = match dialects::by_name(lock.dialect).map(dialects::dialect) {
             Some(dialect) => (dialect.waiting(&sight), dialect.companions(&sight)),
             None => (Waiting::Polls { every: None }, Vec::new()),
         };
         let seen = Seen::Present { value: lock.value.clone(), ttl: lock.ttl };
-        let own = Belonging::of(lock.key.as_bytes(), Some(seen)).filter(|_| lock.verdict.state != State::Free);
+        let own = Belonging::found(lock.key.as_bytes(), Some(seen)).filter(|_| lock.verdict.state != State::Free);
         let mut keys = companions;
         if own.is_none() {
             keys.insert(0, lock.key.as_bytes().to_vec());
@@ -108,10 +103,11 @@ pub fn is_scattered(facts: &ServerFacts) -> bool {
 
 /// Asks the lock's node. An error means that the connection is lost.
 pub async fn inspect(conn: &mut impl ConnectionLike, subject: &Subject, at: Time) -> RedisResult<Inspection> {
-    let waiters = ask::waiters(conn, subject, at).await?;
+    let Subject { waiting, db, sure, scattered, .. } = subject;
+    let waiters = waiters::ask(conn, waiting, *db, *sure, *scattered, at).await?;
     let wanted: Vec<Wanted<'_>> = subject.keys.iter().map(|key| Wanted { key, hint: None }).collect();
     let seen = look(conn, &wanted).await?;
-    let found = subject.keys.iter().zip(seen).filter_map(|(key, seen)| Belonging::of(key, seen));
+    let found = subject.keys.iter().zip(seen).filter_map(|(key, seen)| Belonging::found(key, seen));
     let keys = subject.own.iter().cloned().chain(found).collect();
     Ok(Inspection { at, waiters, keys, left_out: subject.left_out, failed: None })
 }
@@ -125,15 +121,15 @@ impl Inspection {
 }
 
 impl Belonging {
-    /// What a look at it found; `None` where it is not there.
-    fn of(key: &[u8], seen: Option<Seen>) -> Option<Belonging> {
+    /// From a read; `None` where the key does not exist.
+    fn found(key: &[u8], seen: Option<Seen>) -> Option<Belonging> {
         let unread = |why: &str| RawValue::Unread { of: "unknown".into(), why: why.into() };
         let (value, ttl) = match seen {
             Some(Seen::Absent) => return None,
             // Where the value was refused, the TTL may have been too.
-            Some(Seen::Present { value: value @ RawValue::Unread { .. }, ttl }) => (value, Some(ttl).filter(is_told)),
+            Some(Seen::Present { value: value @ RawValue::Unread { .. }, ttl }) => (value, Some(ttl).filter(is_known)),
             Some(Seen::Present { value, ttl }) => (value, Some(ttl)),
-            None => (unread("it changed while we looked"), None),
+            None => (unread("it changed while we read it"), None),
         };
         Some(Belonging { key: Key::from(key), value, ttl })
     }
@@ -170,7 +166,7 @@ impl Belonging {
     }
 }
 
-fn is_told(ttl: &Ttl) -> bool {
+fn is_known(ttl: &Ttl) -> bool {
     *ttl != Ttl::Never
 }
 
@@ -183,19 +179,21 @@ mod tests {
     use crate::testkit::sample;
 
     fn facts(info: &str) -> ServerFacts {
-        let unknown = || Fact::Unknown("not asked".into());
+        fn unknown<T>() -> Fact<T> {
+            Fact::Unknown("not asked".into())
+        }
         let settings = Settings::from_answers([unknown(), unknown(), unknown(), unknown(), unknown()]);
-        ServerFacts::read(&Fact::Known(info.into()), 0, unknown(), settings, Fact::Unknown("not asked".into()))
+        ServerFacts::read(&Fact::Known(info.into()), 0, unknown(), settings, unknown())
     }
 
     #[test]
     fn a_lock_says_what_to_ask_about_it() {
-        let subject = Subject::of(&sample::redisson(), 3, &facts("redis_mode:standalone\nrole:master\n"), Time(0));
+        let subject = Subject::new(&sample::redisson(), 3, &facts("redis_mode:standalone\nrole:master\n"), Time(0));
         assert!(matches!(&subject.waiting, Waiting::Queue { .. }));
         assert_eq!(subject.keys.len(), 3, "queue, deadlines and fencing counter");
         assert_eq!(subject.own.unwrap().key, Key::from("lock:order:8841"));
         assert!(subject.sure && !subject.scattered);
-        assert!(!Subject::of(&sample::forever(), 0, &facts(""), Time(0)).sure, "the library is a guess");
+        assert!(!Subject::new(&sample::forever(), 0, &facts(""), Time(0)).sure, "the library is a guess");
     }
 
     #[test]
@@ -209,14 +207,14 @@ mod tests {
 
     #[test]
     fn a_key_that_is_not_there_is_left_out_and_one_that_may_not_be_read_is_not() {
-        assert_eq!(Belonging::of(b"q", Some(Seen::Absent)), None);
+        assert_eq!(Belonging::found(b"q", Some(Seen::Absent)), None);
         let list = Seen::Present { value: RawValue::List { len: 3 }, ttl: Ttl::In(Duration::from_secs(5)) };
-        let list = Belonging::of(b"q", Some(list)).unwrap();
+        let list = Belonging::found(b"q", Some(list)).unwrap();
         assert_eq!((list.length(), list.describe_length()), (Some(3), "3 elements".into()));
         let value = RawValue::Unread { of: "unknown".into(), why: "NOPERM".into() };
-        let refused = Belonging::of(b"q", Some(Seen::Present { value, ttl: Ttl::Never })).unwrap();
-        assert_eq!((refused.ttl, refused.length()), (None, None), "a TTL that was not told is not `never`");
+        let refused = Belonging::found(b"q", Some(Seen::Present { value, ttl: Ttl::Never })).unwrap();
+        assert_eq!((refused.ttl, refused.length()), (None, None), "an unknown TTL is not `never`");
         assert_eq!(refused.describe_length(), "not read: NOPERM");
-        assert!(Belonging::of(b"q", None).unwrap().unread().is_some());
+        assert!(Belonging::found(b"q", None).unwrap().unread().is_some());
     }
 }

@@ -1,8 +1,8 @@
-//! How much of the server's time we take.
+//! Limits our share of the server's time.
 //!
-//! A [`Budget`] is shared by everything that looks at keys of one node: work is done in turns, and after each turn the
-//! server is left alone so that our share holds. The share is counted by the time answers take, so on a busy server,
-//! where answers queue, we take less. [`CallSize`] finds the COUNT at which one SCAN call stays short.
+//! All readers of one node share a [`Budget`]: they work in turns, and after each turn we pause so that our share holds. The
+//! share is measured by the time replies take, so on a busy server, where replies queue, we take less. [`CallSize`] finds
+//! the COUNT at which one SCAN call stays short.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-/// The share of the server's time that looking may take.
+/// The share of the server's time that reading may take.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
     /// No pauses; each call short.
@@ -27,27 +27,26 @@ impl Pace {
     fn call_us(self) -> f64 {
         match self {
             Pace::Fast => 800.0,
-            // Whoever comes while a call runs waits for its rest: far below what a polite call may take.
+            // Other clients wait while a call runs; this is far below what a polite call may take.
             Pace::Share(_) => 60.0,
         }
     }
 }
 
-/// An answer that took so long that its rest would be longer was not ours to wait for: a server that hung for a while must
-/// not be left alone for minutes.
+/// The longest pause. A server that hung for a while must not cause a pause of minutes.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// Turns at one node.
 pub struct Budget {
     pace: Pace,
-    /// When the server has had its rest.
+    /// When the pause ends.
     free_at: Mutex<Instant>,
     spent_us: AtomicU64,
-    /// One for all walkers: the server's figures tell of their calls together.
+    /// Shared by all walkers: the server counts their calls together.
     call_size: std::sync::Mutex<CallSize>,
 }
 
-/// One turn: ends when dropped, and the rest that follows is as long as the turn asks for.
+/// One turn. It ends when dropped; a longer turn causes a longer pause.
 pub struct Turn<'a> {
     budget: &'a Budget,
     began: Instant,
@@ -81,12 +80,12 @@ impl Budget {
         Turn { budget: self, began: Instant::now(), free_at }
     }
 
-    /// The size of SCAN calls. To be let go of before anything is waited for.
+    /// The size of SCAN calls. Drop the guard before an await.
     pub fn call_size(&self) -> std::sync::MutexGuard<'_, CallSize> {
         self.call_size.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time all turns took together, waiting included: no less than what they cost the server.
+    /// The total time of all turns, including waiting: at least what they cost the server.
     pub fn spent(&self) -> Duration {
         Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
     }
@@ -103,19 +102,19 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The COUNT of the next SCAN call, by what the server says its calls cost.
+/// The COUNT of the next SCAN call, from what the server says its calls cost.
 #[derive(Clone, Debug)]
 pub struct CallSize {
     target_us: f64,
     count: usize,
-    /// Server time of one key, smoothed.
+    /// Server time for each key, smoothed.
     key_us: Option<f64>,
-    /// What the server counted when we last asked: calls of SCAN by anybody, and their time.
+    /// The server's last figures: SCAN calls of all clients, and their time.
     counted: Option<(u64, u64)>,
     /// Our own calls since then, and the keys they walked over.
     calls: u64,
     walked: u64,
-    /// The least time that one key took as seen from here.
+    /// The least time for each key, measured on our side.
     fastest_key: Option<f64>,
     /// After how many calls the server is asked for its figures.
     ask_at: u64,
@@ -144,7 +143,7 @@ impl CallSize {
         self.count
     }
 
-    /// Notes one call of ours. The time it took on our side is all we have where the server does not tell.
+    /// Records one call of ours. Its time on our side is used where the server gives no figures.
     pub fn called(&mut self, count: usize, took: Duration) {
         self.calls += 1;
         self.walked += count as u64;
@@ -152,8 +151,8 @@ impl CallSize {
         self.fastest_key = Some(self.fastest_key.map_or(key_us, |fastest| fastest.min(key_us)));
     }
 
-    /// Whether it is time to ask the server what SCAN has cost it: often at first, rarely later. Whoever is told so asks,
-    /// and hands on what [`CallSize::figures`] wants; until then the others are told no, for a while.
+    /// Whether the caller should ask the server what SCAN has cost: often at first, rarely later. A caller that gets `true`
+    /// asks and calls [`CallSize::figures`]; until then others get `false`, for a while.
     pub fn wants_figures(&mut self) -> bool {
         let wants = self.calls >= self.ask_at;
         if wants {
@@ -162,13 +161,13 @@ impl CallSize {
         wants
     }
 
-    /// The server's own count of SCAN calls and their microseconds, `None` where it does not tell.
+    /// The server's count of SCAN calls and their microseconds; `None` where it is not known.
     pub fn figures(&mut self, now: Option<(u64, u64)>) {
         let key_us = match (self.counted, now) {
             (Some((calls, us)), Some((calls_now, us_now))) if self.calls > 0 && calls_now > calls => {
                 let of_others = (calls_now - calls).saturating_sub(self.calls);
-                // Somebody else scans too: then only our own fastest answer says anything of our calls. One call more may
-                // be our own, on its way.
+                // Others scan too, so use our own fastest reply instead of the mean. One extra call may be our own, still
+                // running.
                 if of_others > self.calls / 10 + 1 {
                     self.fastest_key
                 } else {
@@ -185,7 +184,7 @@ impl CallSize {
             let smoothed = self.key_us.map_or(key_us, |before| before * 0.5 + key_us * 0.5);
             self.key_us = Some(smoothed);
             let fitting = (self.target_us / smoothed) as usize;
-            // Grown in steps: a small sample must not lead to a long call.
+            // Grow in steps: a small sample must not cause a long call.
             self.count = fitting.clamp(Self::LEAST, (self.count * 4).min(Self::MOST));
         }
         self.ask_at = if self.key_us.is_none() { 4 } else { 128 };

@@ -98,7 +98,7 @@ impl Wire {
         let ttl = request.ttl.as_millis().to_string().into_bytes();
         let args = [request.token.as_bytes().to_vec(), ttl];
         let sent = Instant::now();
-        let answered = in_time(until, request.admission.run(script, &mut conn, &keys, &args)).await;
+        let answered = in_time(until, request.admission.run(script.text, &mut conn, &keys, &args)).await;
         match answered {
             // A connection that failed, or on which an answer is still to come, is not used again.
             Ok(value) => {

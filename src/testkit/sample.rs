@@ -6,7 +6,8 @@ use crate::base::time::*;
 use crate::lock::*;
 use crate::model::*;
 use crate::server::Fact;
-use crate::sources::inspect::{Belonging, Count, Counted, Inspection, Waiter, Waiters};
+use crate::sources::inspect::{Belonging, Inspection};
+use crate::sources::waiters::{Count, Counted, Waiter, Waiters};
 
 /// A Redisson lock, seen being taken, renewed four times.
 pub fn redisson() -> LockView {
@@ -58,6 +59,7 @@ pub fn redisson() -> LockView {
             until: Time(1_790_000_005_000),
             ending: Ending::Released,
             renewals: 0,
+            forced: None,
         }],
         usual: None,
         confirmed: Time(1_790_000_900_000),

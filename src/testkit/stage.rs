@@ -4,6 +4,8 @@
 //! does in earnest: as events, and as the looks that the table asks for.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +16,16 @@ use ratatui::buffer::Buffer;
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::theme::Theme;
-use crate::app::{App, Effect, Event, LockId, Title};
+use crate::app::{App, Effect, Event, Title, Wish};
 use crate::base::glob::Glob;
 use crate::base::time::*;
+use crate::console::driver::{self, Known, World, drive};
 use crate::dialects::Recogniser;
 use crate::engine::{NodeStatus, ScanReport, Stream};
 use crate::lock::*;
 use crate::model::*;
 use crate::server::{Fact, ServerFacts, Settings};
+use crate::settings::cli::Environment;
 use crate::settings::keys::Keys;
 use crate::sources::inspect::{Inspection, Subject};
 use crate::views;
@@ -82,9 +86,9 @@ impl Stage {
             spent: Duration::ZERO,
             sampling: None,
         };
-        let title = Title { target: "orders-redis".into(), environment: Some("prod"), ..Title::default() };
+        let title = Title { target: "orders-redis".into(), environment: Some(Environment::Prod), ..Title::default() };
         let theme = Theme { color: true, ascii: false };
-        let app = App::new(title, Keys::default(), theme, None);
+        let app = App::new(title, Keys::default(), theme);
         Stage { app, table, node, now: START, server: BTreeMap::new() }
     }
 
@@ -232,9 +236,8 @@ impl Stage {
 
     /// What the loop does before it draws.
     pub fn compose(&mut self) {
-        let rows = views::list_rows(&self.app);
-        self.app.compose(&self.table, std::iter::once(&self.node), self.now, rows);
-        self.app.bound_scrolling(views::scroll_most(&self.app), views::help_most(&self.app));
+        let known = Known { table: &self.table, nodes: vec![&self.node], now: self.now };
+        driver::compose(&mut self.app, known);
     }
 
     /// Presses keys one after the other, written as the key table does: `"j enter ctrl-z"`.
@@ -242,38 +245,18 @@ impl Stage {
         let mut effects = Vec::new();
         for key in keys.split(' ') {
             let caused = self.app.update(Event::Key(press(key)), self.now);
-            effects.extend(self.hand_in(caused));
+            effects.extend(self.drive(caused));
             self.compose();
         }
         effects
     }
 
-    /// What the loop hands in at once: the locks that were asked for, and a closer look at one that sees nothing.
-    fn hand_in(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
-        let mut left = Vec::new();
-        let mut queue = std::collections::VecDeque::from(effects);
-        while let Some(effect) = queue.pop_front() {
-            let event = match effect {
-                Effect::See(wish, ids) => {
-                    let view =
-                        |id: &LockId| self.table.view(self.table.lock_named(id.space, id.key.as_bytes())?, self.now);
-                    Event::Seen(wish, ids.iter().filter_map(view).collect())
-                }
-                Effect::Inspect(id) if self.app.opened.is_none() => {
-                    let lock = self.table.lock_named(id.space, id.key.as_bytes());
-                    let Some(view) = lock.and_then(|lock| self.table.view(lock, self.now)) else { continue };
-                    let subject = Subject::of(&view, 0, &self.node.facts, self.now);
-                    let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
-                    Event::Inspected(id, Box::new(found))
-                }
-                other => {
-                    left.push(other);
-                    continue;
-                }
-            };
-            queue.extend(self.app.update(event, self.now));
-        }
-        left
+    /// Has the effects done as the loop does it, and gives back what only a server could do.
+    fn drive(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        let mut double = Double { table: &self.table, node: &self.node, now: self.now, left: Vec::new() };
+        let ended = drive(&mut self.app, effects, &mut double).expect("the double never fails");
+        assert!(ended.is_continue(), "the double never ends the console");
+        double.left
     }
 
     /// Types a text, character by character.
@@ -302,7 +285,7 @@ impl Stage {
     }
 
     pub fn selected(&self) -> Option<String> {
-        self.app.selected.as_ref().map(|id| id.key.to_string())
+        self.app.list.selected.as_ref().map(|id| id.key.to_string())
     }
 
     pub fn notice(&self) -> &str {
@@ -312,7 +295,7 @@ impl Stage {
     /// The screen, as it would be drawn now.
     pub fn draw(&mut self) -> Buffer {
         self.compose();
-        let (width, height) = self.app.size;
+        let (width, height) = self.app.display.size;
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let draw = |frame: &mut ratatui::Frame<'_>| {
             views::draw(frame, &self.app);
@@ -323,6 +306,39 @@ impl Stage {
 
     pub fn screen(&mut self) -> String {
         text(&self.draw())
+    }
+}
+
+/// The world without a server: locks are handed in as they stand in the table, a closer look finds nothing.
+struct Double<'a> {
+    table: &'a Table,
+    node: &'a NodeStatus,
+    now: Time,
+    left: Vec<Effect>,
+}
+
+impl World for Double<'_> {
+    fn known(&self) -> Known<'_> {
+        Known { table: self.table, nodes: vec![self.node], now: self.now }
+    }
+
+    fn prove(&mut self, wish: Wish, locks: Vec<LockView>) -> Option<Event> {
+        Some(Event::Seen(wish, locks))
+    }
+
+    fn carry_out(&mut self, effect: Effect, app: &App) -> io::Result<ControlFlow<(), Option<Event>>> {
+        let found = match effect {
+            Effect::Inspect(id) if app.page.opened.is_none() => self.known().lock(&id).map(|lock| {
+                let subject = Subject::new(&lock, 0, &self.node.facts, self.now);
+                let found = Inspection::failed(&subject, self.now, "nobody was asked".into());
+                Event::Inspected(id, Box::new(found))
+            }),
+            other => {
+                self.left.push(other);
+                None
+            }
+        };
+        Ok(ControlFlow::Continue(found))
     }
 }
 

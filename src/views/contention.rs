@@ -20,6 +20,7 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::{App, Consent};
+use crate::base::server_text::ServerText;
 use crate::base::text::short_duration;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
@@ -84,7 +85,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, list: Rect, below: Rect) {
 
 /// Why the list is empty, and what to do about it.
 fn nothing(app: &App) -> Vec<String> {
-    if app.filter.is_some() {
+    if app.list.filter.is_some() {
         return vec![format!("No lock that is wanted matches the filter; {} clears it.", app.key_of(Command::Back))];
     }
     if app.is_ordering() {
@@ -154,8 +155,8 @@ fn holder(app: &App, lock: &LockView) -> String {
         [first, rest @ ..] => format!("{} +{}", part::holder(app, first), rest.len()),
     };
     match &lock.connection {
-        Some(connection) if !app.private => {
-            let name = connection.name.clone().unwrap_or_else(|| connection.address.to_string());
+        Some(connection) if !app.display.private => {
+            let name = connection.name.as_ref().map_or_else(|| connection.address.to_string(), ServerText::visible);
             format!("{token} {}", part::safe(&name, app.theme))
         }
         _ => token,
@@ -248,7 +249,7 @@ fn tried(app: &App, lock: &LockView) -> String {
 fn one(app: &App, contender: &Contender, width: usize) -> Line<'static> {
     let (theme, now) = (app.theme, app.scene.at);
     let who = match (&contender.address, &contender.token) {
-        _ if app.private => part::HIDDEN.to_string(),
+        _ if app.display.private => part::HIDDEN.to_string(),
         (Some(address), _) => address.to_string(),
         (None, Some(token)) => part::token(app, &token.to_string()),
         (None, None) => "somebody".into(),

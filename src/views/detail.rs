@@ -87,14 +87,15 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let body = Rect { y: area.y + head, height: area.height - head, ..area };
     frame.render_widget(Paragraph::new(layout.head), Rect { height: head, ..area });
     if most > 0 {
-        let place = match most.saturating_sub(app.scroll) {
+        let place = match most.saturating_sub(app.page.scroll) {
             0 => "the end ".into(),
             below => format!("{below} more lines below "),
         };
         let line = Rect { y: area.y + head.saturating_sub(1), height: 1, ..area };
         frame.render_widget(Line::styled(place, app.theme.dim()).right_aligned(), line);
     }
-    let column = |lines: Vec<Line<'static>>| Paragraph::new(lines.into_iter().skip(app.scroll).collect::<Vec<_>>());
+    let column =
+        |lines: Vec<Line<'static>>| Paragraph::new(lines.into_iter().skip(app.page.scroll).collect::<Vec<_>>());
     if layout.right.is_empty() {
         return frame.render_widget(column(layout.left), body);
     }

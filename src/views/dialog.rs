@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::{help, part, wrap};
 use crate::actions::Plan;
-use crate::app::{App, Dialog};
+use crate::app::{App, Dialog, Ended};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
 
@@ -152,7 +152,7 @@ fn say(app: &App, label: &str, text: &str, style: Style, width: usize, lines: &m
 
 /// Whole tokens: whoever frees a lock has to see whose it is.
 fn holders(app: &App, plan: &Plan) -> String {
-    if app.private {
+    if app.display.private {
         return part::HIDDEN.into();
     }
     let tokens: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
@@ -160,7 +160,7 @@ fn holders(app: &App, plan: &Plan) -> String {
 }
 
 fn hidden(app: &App, plan: &Plan, text: String) -> String {
-    if !app.private {
+    if !app.display.private {
         return text;
     }
     plan.holders.iter().fold(text, |text, token| text.replace(&token.to_string(), part::HIDDEN))
@@ -182,13 +182,13 @@ pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize)
     let width = area.width.min(WIDEST);
     let inner = usize::from(width.saturating_sub(BORDER + 2));
     let mut lines = Vec::new();
-    for result in &app.writing.results {
-        let style = match result.split(':').next() {
-            Some("done") => app.theme.good(),
-            Some("unknown") => app.theme.bad(),
-            _ => app.theme.warning(),
+    for came in &app.writing.results {
+        let style = match came.ended {
+            Ended::Done => app.theme.good(),
+            Ended::Unknown => app.theme.bad(),
+            Ended::NotDone => app.theme.warning(),
         };
-        let text = part::safe(result, app.theme);
+        let text = part::safe(&came.line, app.theme);
         lines.extend(wrap::wrap(&text, inner).into_iter().map(|line| Line::styled(line, style)));
     }
     let height = (lines.len() as u16 + BORDER).min(area.height.saturating_sub(1));

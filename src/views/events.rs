@@ -21,7 +21,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
         lines.push(Line::styled(format!(" {} changes came too fast to be kept", app.feed.dropped), theme.bad()));
     }
     let room = usize::from(area.height).saturating_sub(lines.len());
-    let shown = app.feed.changes.iter().rev().filter(|change| app.tells(change)).skip(app.scroll).take(room);
+    let shown = app.feed.changes.iter().rev().filter(|change| app.tells(change)).skip(app.page.scroll).take(room);
     let before = lines.len();
     lines.extend(shown.map(|change| line(app, change, key_width)));
     if lines.len() == before {
@@ -48,25 +48,28 @@ fn line(app: &App, change: &Transition, key_width: usize) -> Line<'static> {
     let style = match change.change {
         Change::Taken => theme.bad(),
         Change::Ended(Ending::Expired) => theme.warning(),
-        Change::Ended(Ending::Released | Ending::Forced) => Style::new(),
+        Change::Ended(Ending::Released) => Style::new(),
         Change::Ended(_) => theme.bad(),
-        Change::Acquired => theme.good(),
+        Change::Acquired | Change::PutBack => theme.good(),
         Change::Found | Change::Renewed => theme.dim(),
     };
     let token = |token: &crate::lock::Token| part::token(app, &token.to_string());
-    let who = match (&change.holder, &change.previous, change.change) {
+    let how = match change.change {
+        Change::Ended(Ending::Released | Ending::Expired | Ending::Forced) => None,
+        Change::Ended(ending) => Some(ending.name()),
+        _ => None,
+    };
+    let who = match (&change.holder, &change.previous, how) {
         (Some(holder), Some(previous), _) => format!("{} took it from {}", token(holder), token(previous)),
         (Some(holder), None, _) => token(holder),
-        (None, Some(previous), Change::Ended(ending)) if change.change.name() == "lost" => {
-            format!("was {}, {}", token(previous), ending.name())
-        }
-        (None, Some(previous), _) => format!("was {}", token(previous)),
-        (None, None, Change::Ended(ending)) if change.change.name() == "lost" => ending.name().into(),
-        (None, None, _) => "-".into(),
+        (None, Some(previous), Some(how)) => format!("was {}, {how}", token(previous)),
+        (None, Some(previous), None) => format!("was {}", token(previous)),
+        (None, None, Some(how)) => how.into(),
+        (None, None, None) => "-".into(),
     };
     Line::from(vec![
         Span::styled(format!(" {:<13}", part::clock(change.at)), theme.dim()),
-        Span::styled(format!("{:<10}", change.change.name()), style),
+        Span::styled(format!("{:<10}", change.change.word()), style),
         Span::raw(format!("{} ", fit_key(&change.key, key_width, theme))),
         Span::raw(if theme.ascii { crate::base::text::ascii(&who) } else { who }),
     ])

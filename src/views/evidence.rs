@@ -60,6 +60,10 @@ fn before(app: &App, hold: &Hold) -> Option<String> {
         Ending::Taken => Some(format!("taken over from {holder} without a release")),
         Ending::Expired => Some(format!("the hold before it, by {holder}, ran out instead of being released")),
         Ending::Evicted => Some(format!("the hold before it, by {holder}, was evicted")),
+        Ending::Forced => {
+            let by = hold.forced.as_ref().map(|write| format!(" {}", write.by_words())).unwrap_or_default();
+            Some(format!("the hold before it, by {holder}, was freed{by}"))
+        }
         _ => None,
     }
 }

@@ -71,7 +71,7 @@ fn place(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let mut parts = vec![part(" lockscope ", theme.title()).gives_way(2)];
     if let Some(environment) = app.title.environment {
-        parts.push(part(format!(" {} ", environment.to_uppercase()), theme.environment(environment)));
+        parts.push(part(format!(" {} ", environment.name().to_uppercase()), theme.environment(environment)));
     }
     parts.push(part(format!(" {} ", part::safe(&app.title.target, theme)), theme.accent()));
     // Of several nodes, each has its own on the servers screen.
@@ -136,7 +136,7 @@ fn truth(app: &App) -> Vec<Part> {
             parts.push(part(cost, Style::new()).gives_way(4));
         }
     }
-    if app.paused {
+    if app.display.paused {
         parts.push(part("  ", Style::new()));
         parts.push(part(" PAUSED ", theme.selected()));
     }
@@ -166,9 +166,9 @@ fn tab_parts(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let mut parts = vec![part(" ", Style::new())];
     for (index, (screen, command, name)) in Screen::TABS.into_iter().enumerate() {
-        let here = screen == app.screen && app.opened.is_none();
+        let here = screen == app.page.screen && app.page.opened.is_none();
         let style = if here { theme.heading() } else { theme.dim() };
-        let name = match app.keys.of(command).next() {
+        let name = match app.keys.of(command, app.place()).next() {
             None => part(name, style),
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));
@@ -187,8 +187,8 @@ fn tab_parts(app: &App) -> Vec<Part> {
     for (state, count) in scene.counts.iter().filter(|(state, count)| *count > 0 && *state != State::Held) {
         parts.push(part(format!("  {count} {}", state.name()), theme.state(*state)));
     }
-    if !app.marked.is_empty() {
-        parts.push(part(format!("  {} marked", app.marked.len()), theme.accent()));
+    if !app.list.marked.is_empty() {
+        parts.push(part(format!("  {} marked", app.list.marked.len()), theme.accent()));
     }
     if scene.nodes.iter().any(|node| node.scanned_ago.is_some()) && !scene.complete {
         parts.push(part("  partial", theme.bad()));
@@ -197,10 +197,10 @@ fn tab_parts(app: &App) -> Vec<Part> {
 }
 
 fn filter_parts(app: &App, width: u16) -> Vec<Part> {
-    if app.filter_text.is_empty() {
+    if app.list.filter_text.is_empty() {
         return Vec::new();
     }
-    let text = part::safe(&app.filter_text, app.theme);
+    let text = part::safe(&app.list.filter_text, app.theme);
     let shown = format!(" ({} shown) ", app.scene.listed);
     let room = (usize::from(width) / 2).saturating_sub(shown.width() + 3);
     let text = if text.width() > room { part::fit(&text, room, app.theme) } else { text };

@@ -1,4 +1,4 @@
-//! The help: every key and what it does, straight from the key table.
+//! The help: every key and what it does, straight from the key table. What works on another screen only names it.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 use crate::app::App;
 use crate::app::theme::Theme;
-use crate::settings::keys::BINDINGS;
+use crate::settings::keys::{BINDINGS, Where};
 
 /// The frame around it.
 const BORDER: u16 = 2;
@@ -47,11 +47,17 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
         .iter()
         .skip(scroll)
         .map(|binding| {
-            let keys: Vec<String> = app.keys.of(binding.command).map(|press| press.to_string()).collect();
+            let keys: Vec<String> = app.keys.of(binding.command, app.place()).map(|press| press.to_string()).collect();
+            let (key, about) = match binding.at {
+                Where::Only { name, .. } if !app.can(binding.command) => {
+                    (app.theme.dim(), Span::styled(format!("{name}: {}", binding.about), app.theme.dim()))
+                }
+                _ => (app.theme.accent(), Span::raw(binding.about)),
+            };
             Line::from(vec![
-                Span::styled(format!(" {:<16}", keys.join(" ")), app.theme.accent()),
+                Span::styled(format!(" {:<16}", keys.join(" ")), key),
                 Span::styled(format!(" {:<11}", binding.name), app.theme.dim()),
-                Span::raw(binding.about),
+                about,
             ])
         })
         .collect();

@@ -160,7 +160,7 @@ fn about(app: &App, width: usize) -> Vec<Line<'static>> {
     let mut say = |label: &str, text: String, style: Style| page.say(label, &safe(&text, theme), style);
     match &report.phase {
         // Whose it is may be in it.
-        Phase::Refused(_) | Phase::Lost(_) if app.private => say("why", part::HIDDEN.into(), style),
+        Phase::Refused(_) | Phase::Lost(_) if app.display.private => say("why", part::HIDDEN.into(), style),
         Phase::Refused(why) | Phase::Lost(why) | Phase::Unknown(why) => say("why", why.clone(), style),
         Phase::Taking | Phase::Held | Phase::Released => {}
     }

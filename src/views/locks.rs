@@ -86,7 +86,7 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
     let mut text = String::new();
     let mut title = |column: Column, width: usize, right: bool| {
-        let arrow = match (app.order.column == column, app.order.reversed) {
+        let arrow = match (app.list.order.column == column, app.list.order.reversed) {
             (false, _) => "",
             (true, false) => theme.sign("▾", "v"),
             (true, true) => theme.sign("▴", "^"),

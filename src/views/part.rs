@@ -71,7 +71,7 @@ pub fn cut_key(name: &Key, width: usize, theme: Theme) -> String {
 
 /// A token as it may be shown now.
 pub fn token(app: &App, text: &str) -> String {
-    match (app.private, app.reveal) {
+    match (app.display.private, app.display.reveal) {
         (true, _) => HIDDEN.into(),
         (false, true) => text.to_string(),
         (false, false) => text::short_token(text),
@@ -80,7 +80,7 @@ pub fn token(app: &App, text: &str) -> String {
 
 /// A text that may name the lock's holders, as it may be shown now.
 pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
-    if !app.private {
+    if !app.display.private {
         return text;
     }
     let mut names: Vec<String> = Vec::new();
@@ -108,7 +108,7 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
 
 /// Who holds it, as short as it helps: what a person calls it before what a machine does.
 pub fn holder(app: &App, holder: &Holder) -> String {
-    if app.private {
+    if app.display.private {
         return HIDDEN.into();
     }
     let mut parts = vec![token(app, &holder.token.to_string())];

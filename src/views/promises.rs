@@ -181,5 +181,5 @@ fn a_mark_is_a_sign_and_the_selection_too() {
     let screen = stage.screen();
     let row = |key: &str| screen.lines().find(|line| line.contains(key)).unwrap_or_default().to_string();
     assert!(row("lock:a").starts_with('●') && row("lock:b").starts_with('▌'), "{screen}");
-    assert_eq!(stage.app.selected.as_ref().map(|id| &id.key), Some(&Key::from("lock:b")));
+    assert_eq!(stage.app.list.selected.as_ref().map(|id| &id.key), Some(&Key::from("lock:b")));
 }

@@ -15,7 +15,7 @@ pub struct Row {
 impl Row {
     pub fn new(app: &App, lock: &LockView, selected: bool) -> Row {
         let theme = app.theme;
-        let marked = app.marked.contains(&LockId::of(lock));
+        let marked = app.list.marked.contains(&LockId::of(lock));
         let sign = match (selected, marked) {
             (_, true) => theme.sign("●", "*"),
             (true, false) => theme.sign("▌", ">"),

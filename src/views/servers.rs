@@ -17,7 +17,7 @@ use crate::server::Fact;
 use crate::server::health::{self, Status};
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
-    let lines: Vec<Line> = lines(app, area.width).into_iter().skip(app.scroll).collect();
+    let lines: Vec<Line> = lines(app, area.width).into_iter().skip(app.page.scroll).collect();
     frame.render_widget(Paragraph::new(lines), area);
 }
 

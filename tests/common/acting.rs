@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use lockscope::actions::{Context, Freeing, Gate, Journal, Kept, Performed, Plan, perform, plan};
 use lockscope::base::clock::Clock;
@@ -16,6 +17,7 @@ use lockscope::topology::{Endpoint, Topology};
 use redis::IntoConnectionInfo;
 
 use super::process::scratch;
+use super::samples::NOT_EXTENDED;
 use super::server::Server;
 
 pub struct Acting {
@@ -86,6 +88,14 @@ impl Acting {
     pub fn plan_free(&self, lock: &LockView, holder: Option<&[u8]>) -> Plan {
         let asked = Freeing { holder, dead_waiters: &[], force: true };
         plan::free(lock, asked, self.clock.now()).unwrap_or_else(|why| panic!("{}: {why}", lock.key))
+    }
+
+    /// A plan to extend a sample's lock by its name; `None` for kinds that can't be given a TTL, and for no others.
+    #[track_caller]
+    pub fn plan_extend(&self, name: &str, lock: &LockView, ttl: Duration) -> Option<Plan> {
+        let plan = plan::extend(lock, None, ttl, self.clock.now());
+        assert_eq!(plan.is_ok(), !NOT_EXTENDED.contains(&name), "{name}: {:?}", plan.as_ref().err());
+        plan.ok()
     }
 
     pub async fn perform(&mut self, plan: &Plan) -> Performed {

@@ -5,9 +5,6 @@ use serde_json::Value;
 use super::server::Server;
 use super::watching::Watching;
 
-/// Every class that a lock's life shows up in, letter by letter: `A` would leave out `n`.
-pub const EVENTS: &str = "Kg$lshzxen";
-
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Feed {
     Notifications,
@@ -32,15 +29,7 @@ impl Feed {
     }
 
     pub fn server(self) -> Server {
-        self.server_with(&[])
-    }
-
-    pub fn server_with(self, arguments: &[&str]) -> Server {
-        let mut all = arguments.to_vec();
-        if self != Feed::Tracking {
-            all.extend(["--notify-keyspace-events", EVENTS]);
-        }
-        let server = Server::with(&all);
+        let server = if self == Feed::Tracking { Server::start() } else { Server::notifying(&[]) };
         if self == Feed::Polling {
             let rule: Vec<&str> = ["ACL", "SETUSER", "poller"].into_iter().chain(POLLER.split_whitespace()).collect();
             server.cli(&rule);

@@ -5,32 +5,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::{Once, OnceLock, mpsc};
 
+use lockscope::base::process::end_with_us;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 /// Has the kernel kill the child when the thread that started it ends, in whatever way. Use [`spawn`] where the child
 /// must outlive that thread.
-#[cfg(target_os = "linux")]
 pub fn dies_with_us(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-    let parent = std::process::id() as libc::pid_t;
-    // SAFETY: only async-signal-safe calls between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // The parent may have died before the call above.
-            if libc::getppid() != parent {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-            Ok(())
-        });
-    }
+    end_with_us(command, Signal::KILL);
 }
-
-/// Elsewhere the children end with the values that own them.
-#[cfg(not(target_os = "linux"))]
-pub fn dies_with_us(_command: &mut Command) {}
 
 /// Starts a child that lives until it is killed or this process ends, whichever thread asks: the kernel ties a child to
 /// the thread that started it, so all of them are started by one thread that stays.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, ToRedisArgs, Value};
@@ -16,9 +17,6 @@ use super::process;
 use super::tls::Certificates;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Arguments of a server that takes a millisecond for each key it loads from its snapshot, and answers meanwhile.
-pub const LOADS_SLOWLY: &[&str] = &["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
 
 pub struct Server {
     settings: Settings,
@@ -59,6 +57,18 @@ impl Server {
     /// The same with more arguments: `Server::with(&["--notify-keyspace-events", "KEA"])`.
     pub fn with(arguments: &[&str]) -> Server {
         Server::launch(Listen::Port, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
+    }
+
+    /// A server that tells of every change in a lock's life.
+    pub fn notifying(arguments: &[&str]) -> Server {
+        Server::with(&[arguments, &["--notify-keyspace-events", events()]].concat())
+    }
+
+    /// A server that tells of every change, takes a millisecond for each key it loads from its snapshot, and answers
+    /// meanwhile; `None`, counted as left out, where the server can't.
+    pub fn loading_slowly() -> Option<Server> {
+        let slowly = ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
+        has((7, 0), "way to answer while it loads a few keys").then(|| Server::notifying(&slowly))
     }
 
     /// A server that listens on a Unix socket and on no port.
@@ -240,6 +250,17 @@ impl Server {
         answer.first().is_some_and(|first| !matches!(first, Value::Nil))
     }
 
+    /// What the server refused to anybody, as it keeps it on record. Before version 7 it takes subcommands that it does not
+    /// know for forbidden ones.
+    pub fn refused(&self) -> Vec<String> {
+        let log: Vec<BTreeMap<String, Value>> = self.ask(&["ACL", "LOG", "1000"]);
+        let unknown = |entry: &BTreeMap<String, Value>| {
+            let grown = ["acl", "client", "pubsub"].map(|command| Value::BulkString(command.into()));
+            program_version() < (7, 0) && grown.contains(&entry["object"])
+        };
+        log.iter().filter(|entry| !unknown(entry)).map(|entry| format!("{entry:?}")).collect()
+    }
+
     /// Kills the server, as a crash would. Its data is gone; `restart` brings an empty one back on the same port.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
@@ -332,6 +353,34 @@ pub fn program() -> PathBuf {
         .expect("no redis-server or valkey-server here: run scripts/ensure-server, which fetches one")
 }
 
+/// Major and minor version of the server program, by its own number: that of Valkey is not the one of Redis.
+pub fn program_version() -> (u32, u32) {
+    static VERSION: OnceLock<(u32, u32)> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        let output = Command::new(program()).arg("--version").output().expect("a server tells its version");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = text.split_once("v=").map(|(_, rest)| rest).unwrap_or_else(|| panic!("no version in {text:?}"));
+        let mut numbers = version.split(['.', ' ']).map(|number| number.parse().expect("a number of a version"));
+        let mut next = || numbers.next().expect("major and minor version");
+        (next(), next())
+    })
+}
+
+/// Whether the server program is new enough; counted as left out, with `what` the older one lacks, where it is not.
+#[track_caller]
+pub fn has(since: (u32, u32), what: &str) -> bool {
+    let (major, minor) = program_version();
+    if (major, minor) < since {
+        super::left_out(&format!("version {major}.{minor} of the server has no {what}"));
+    }
+    (major, minor) >= since
+}
+
+/// Every class of event that a lock's life shows up in, letter by letter: `A` would leave out `n`, which version 7 brought.
+pub fn events() -> &'static str {
+    if program_version() >= (7, 0) { "Kg$lshzxen" } else { "Kg$lshzxe" }
+}
+
 /// Cargo's target directory.
 pub fn target_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory above tmp").into()
@@ -343,8 +392,12 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("the address of a bound listener").port()
 }
 
+/// Of a server that has its data; one that still reads them from the disk is not ready.
 fn process_id(connection: &mut Connection) -> RedisResult<u32> {
-    let info: String = redis::cmd("INFO").arg("server").query(connection)?;
+    let info: String = redis::cmd("INFO").query(connection)?;
+    if field(&info, "loading") == Some("1") {
+        return Err(std::io::Error::from(std::io::ErrorKind::WouldBlock).into());
+    }
     Ok(field(&info, "process_id").and_then(|pid| pid.parse().ok()).unwrap_or(0))
 }
 

@@ -24,6 +24,7 @@ pub mod scored;
 pub mod sequence;
 pub mod snapshot;
 pub mod soak;
+pub mod stall;
 pub mod strings;
 pub mod subjects;
 pub mod tokens;

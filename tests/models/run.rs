@@ -9,6 +9,7 @@ use super::invariants::{self, Freed};
 use super::operator::Operator;
 use super::sequence::{Intent, Step};
 use super::snapshot::Snapshot;
+use super::stall::Stall;
 use super::{Held, Hold, Ledger, Library, Proof, Subject, Wake, Wire, Wish};
 use crate::common::Server;
 
@@ -53,6 +54,8 @@ impl Tally {
 pub struct Fault {
     pub what: String,
     pub transcript: Vec<String>,
+    /// Time passed where the models have none pass: it may be the cause.
+    pub stall: Option<Stall>,
 }
 
 struct Client {
@@ -86,6 +89,9 @@ struct Play<'a> {
     freed: Vec<Freed>,
     tally: Tally,
     transcript: Vec<String>,
+    /// When the last step ended, by the server's clock.
+    now: i64,
+    stall: Option<Stall>,
 }
 
 impl Stage {
@@ -113,15 +119,18 @@ impl Stage {
             freed: Vec::new(),
             tally: Tally { sequences: 1, ..Tally::default() },
             transcript: Vec::new(),
+            now: 0,
+            stall: None,
         };
         play.library.set_up(&mut play.stage.wire);
+        play.now = play.stage.wire.now();
         let mut result = steps.iter().try_for_each(|step| play.step(step));
         if result.is_ok() && play.library.knows_its_own() {
             result = (0..CLIENTS).try_for_each(|client| play.step(&Step::Release { client: client as u8 }));
         }
-        let Play { tally, transcript, .. } = play;
+        let Play { tally, transcript, stall, .. } = play;
         let books = self.operator.close_the_books();
-        result.and(books).map(|()| tally).map_err(|what| Fault { what, transcript })
+        result.and(books).map(|()| tally).map_err(|what| Fault { what, transcript, stall })
     }
 }
 
@@ -131,6 +140,24 @@ impl Play<'_> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), String> {
+        let from = self.now;
+        let freed = self.freed.iter().flat_map(|freed| &freed.holds);
+        let ends: Vec<i64> = self.ledger.holds.iter().chain(freed).filter_map(|hold| hold.until).collect();
+        let done = self.tally.freed;
+        let mut result = self.act(step);
+        self.now = self.stage.wire.now();
+        if *step != Step::Wait {
+            self.stall = self.stall.take().or_else(|| Stall::of(from, self.now, ends));
+        }
+        // It takes long where nobody is woken: that is the fault, and no stall.
+        if result.is_ok() && self.tally.freed > done {
+            result = self.library.wakes();
+            self.now = self.stage.wire.now();
+        }
+        result
+    }
+
+    fn act(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Preview { slot, key, intent } => self.preview(*slot as usize % 2, *key, intent),
             Step::Confirm { slot } => self.confirm(*slot as usize % 2),
@@ -472,7 +499,6 @@ impl Play<'_> {
                 self.stage.ears.heard(&wake, &after, &mut self.stage.wire)?;
                 let holds = preview.shown.iter().filter_map(|hold| scene.as_freed(hold)).collect();
                 self.freed.push(Freed { id: performed.id, holds, taken: None });
-                self.library.wakes()?;
             }
             Action::Extend(by) => {
                 scene.extended(&mut self.ledger, &preview.shown, &preview.around, *by)?;

@@ -31,9 +31,17 @@ impl Wire {
         self.run(&line)
     }
 
-    /// Everything at this moment.
+    /// The server's clock, in milliseconds of Unix time.
+    pub fn now(&mut self) -> i64 {
+        let (seconds, micros): (i64, i64) = self.run(&[b"TIME"]);
+        seconds * 1_000 + micros / 1_000
+    }
+
+    /// Everything at this moment. Where the clock moved on while it was read, ends would be off: it is read again.
     pub fn snapshot(&mut self) -> Snapshot {
-        let (now, keys): (i64, Vec<Row>) = self.run(&[b"EVAL", EVERYTHING.as_bytes(), b"0"]);
+        let mut read = || self.run::<(i64, Vec<Row>, i64)>(&[b"EVAL", EVERYTHING.as_bytes(), b"0"]);
+        let at_once = |(now, _, then): &(i64, Vec<Row>, i64)| then - now <= MOMENT_MS;
+        let (now, keys, _) = (1..READINGS).map(|_| read()).find(at_once).unwrap_or_else(&mut read);
         let keys = keys.into_iter().map(|(key, kind, value, left)| {
             let until = (left >= 0).then_some(now + left);
             (key, Entry { content: Content::read(&kind, value), until })
@@ -42,12 +50,19 @@ impl Wire {
     }
 }
 
+/// The longest that reading everything may take, and how often it is tried.
+const MOMENT_MS: i64 = 1;
+const READINGS: usize = 100;
+
 /// A key, its type, what it holds, and how long it lives.
 type Row = (Vec<u8>, String, Value, i64);
 
 const EVERYTHING: &str = "
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function clock()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local now = clock()
 local read = { string = { 'GET' }, hash = { 'HGETALL' }, set = { 'SMEMBERS' }, list = { 'LRANGE', 0, -1 },
   zset = { 'ZRANGE', 0, -1, 'WITHSCORES' } }
 local all = {}
@@ -58,7 +73,7 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
     all[#all + 1] = { key, kind, redis.call(how[1], key, unpack(how, 2)), redis.call('PTTL', key) }
   end
 end
-return { now, all }
+return { now, all, clock() }
 ";
 
 /// What is on the server.

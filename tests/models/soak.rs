@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::run::{Fault, Stage, Tally};
 use super::sequence::{Dice, Step, sequence, shrink};
+use super::stall::{self, Stall};
 use super::subjects::Subject;
 
 /// How many sequences, and from which seed.
@@ -57,27 +58,54 @@ pub fn steps(subject: &Subject, seed: u64) -> Vec<Step> {
     sequence(&mut Dice::new(name.wrapping_mul(1_000_003).wrapping_add(seed)))
 }
 
+/// A sequence that was played again, since real time passed where the models have none pass.
+pub struct Replayed {
+    pub subject: &'static str,
+    pub seed: u64,
+    /// Why each of the runs did not count.
+    pub stalls: Vec<Stall>,
+}
+
+impl std::fmt::Display for Replayed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let why: Vec<String> = self.stalls.iter().map(Stall::to_string).collect();
+        write!(f, "{} (seed {}: {})", self.subject, self.seed, why.join("; "))
+    }
+}
+
 /// Plays one sequence. A fault that is not `known` comes back with the shortest sequence that shows it.
 pub fn play(
     stage: &mut Stage,
     subject: &'static Subject,
     seed: u64,
     known: impl Fn(&str) -> bool,
-) -> Result<Tally, Option<Found>> {
+) -> (Result<Tally, Option<Found>>, Option<Replayed>) {
     let steps = steps(subject, seed);
-    stage.play(subject, &steps).map_err(|fault| {
+    let (played, stalls) = stall::settle(|| stage.play(subject, &steps));
+    let replayed = (!stalls.is_empty()).then_some(Replayed { subject: subject.name, seed, stalls });
+    let played = played.map_err(|fault| {
         let wanted = kind(&fault);
         if known(&wanted) {
             return None;
         }
-        let steps = shrink(steps, |steps| stage.play(subject, steps).is_err_and(|fault| kind(&fault) == wanted));
-        let fault = stage.play(subject, &steps).err().unwrap_or(fault);
+        let is_it = |fault: Fault| fault.stall.is_none() && kind(&fault) == wanted;
+        let steps = shrink(steps, |steps| stage.play(subject, steps).is_err_and(is_it));
+        let fault = stage.play(subject, &steps).err().filter(|fault| fault.stall.is_none()).unwrap_or(fault);
         Some(Found { subject: subject.name, seed, fault, steps })
-    })
+    });
+    (played, replayed)
+}
+
+/// What came of a run.
+#[derive(Default)]
+pub struct Report {
+    pub tallies: BTreeMap<&'static str, Tally>,
+    pub found: Vec<Found>,
+    pub replayed: Vec<Replayed>,
 }
 
 /// Runs the sequences of each subject; one fault of a kind for each subject is enough.
-pub fn run(subjects: &[&'static Subject], size: Size) -> (BTreeMap<&'static str, Tally>, Vec<Found>) {
+pub fn run(subjects: &[&'static Subject], size: Size) -> Report {
     const PORTION: u64 = 50;
     let kinds = |dialect: &str| subjects.iter().filter(|other| other.dialect == dialect).count() as u64;
     let jobs: Vec<(&'static Subject, std::ops::Range<u64>)> = subjects
@@ -88,7 +116,7 @@ pub fn run(subjects: &[&'static Subject], size: Size) -> (BTreeMap<&'static str,
         })
         .collect();
     let next = AtomicUsize::new(0);
-    let results = Mutex::new((BTreeMap::<&'static str, Tally>::new(), Vec::<Found>::new()));
+    let results = Mutex::new(Report::default());
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get()).min(4);
     std::thread::scope(|scope| {
         for number in 0..threads {
@@ -98,14 +126,15 @@ pub fn run(subjects: &[&'static Subject], size: Size) -> (BTreeMap<&'static str,
                 while let Some((subject, range)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let known = |kind: &str| {
                         let results = results.lock().expect("no panic");
-                        results.1.iter().any(|found| found.subject == subject.name && found.kind() == kind)
+                        results.found.iter().any(|found| found.subject == subject.name && found.kind() == kind)
                     };
                     for number in range.clone() {
-                        let played = play(&mut stage, subject, size.seed + number, known);
+                        let (played, replayed) = play(&mut stage, subject, size.seed + number, known);
                         let mut results = results.lock().expect("no panic");
+                        results.replayed.extend(replayed);
                         match played {
-                            Ok(tally) => results.0.entry(subject.name).or_default().add(&tally),
-                            Err(found) => results.1.extend(found),
+                            Ok(tally) => results.tallies.entry(subject.name).or_default().add(&tally),
+                            Err(found) => results.found.extend(found),
                         }
                     }
                 }

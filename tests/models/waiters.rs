@@ -44,7 +44,7 @@ impl Sleepers {
             |stream: &mut TcpStream| stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
         let start = Instant::now();
         // The answer to whoever woke it may come first.
-        while self.asleep.len() == before && start.elapsed() < Duration::from_millis(200) {
+        while self.asleep.len() == before && start.elapsed() < Duration::from_secs(1) {
             self.asleep.retain_mut(is_asleep);
         }
         before - self.asleep.len()

@@ -7,7 +7,7 @@ use crate::actions::comparisons;
 use crate::actions::gate::Refusal;
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
-use crate::actions::program::Write;
+use crate::actions::write::Write;
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{by_name, dialect};

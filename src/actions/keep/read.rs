@@ -6,7 +6,7 @@ use redis::{Cmd, RedisResult, Value, cmd};
 
 use super::{About, Barrier, Blob, Deed, Keep, Kept, What};
 use crate::actions::plan::{Action, Plan};
-use crate::actions::program::Write;
+use crate::actions::write::Write;
 use crate::base::text;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{Obstacle, Step, by_name, dialect, word};

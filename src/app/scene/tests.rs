@@ -101,7 +101,7 @@ fn marks_of_locks_that_are_gone_go_too() {
     stage.press("space space");
     stage.release("lock:a");
     wait(&mut stage);
-    let marked: Vec<String> = stage.app.marked.iter().map(|id| id.key.to_string()).collect();
+    let marked: Vec<String> = stage.app.list.marked.iter().map(|id| id.key.to_string()).collect();
     assert_eq!(marked, ["lock:b"]);
 }
 
@@ -221,7 +221,12 @@ fn an_order_in_slices_is_the_same_as_one_at_once() {
             settle(stage);
         }
         let scene = &sliced.app.scene;
-        assert_eq!((sliced.rows(), &scene.counts), (whole.rows(), &whole.app.scene.counts), "{:?}", sliced.app.order);
+        assert_eq!(
+            (sliced.rows(), &scene.counts),
+            (whole.rows(), &whole.app.scene.counts),
+            "{:?}",
+            sliced.app.list.order
+        );
         assert_eq!((sliced.rows().len(), scene.total), (40, 40));
         assert_eq!(sliced.selected(), whole.selected());
     }
@@ -423,7 +428,7 @@ proptest! {
             let scene = &stage.app.scene;
             let distinct: BTreeSet<_> = scene.rows.iter().map(|lock| &lock.key).collect();
             prop_assert_eq!(distinct.len(), scene.rows.len(), "a lock is shown twice after {:?}", deed);
-            match &stage.app.selected {
+            match &stage.app.list.selected {
                 None => prop_assert!(scene.rows.is_empty(), "rows without a selection after {deed:?}"),
                 Some(id) => {
                     let row = scene.cursor.and_then(|cursor| scene.rows.get(cursor.checked_sub(scene.first)?));

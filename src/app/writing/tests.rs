@@ -20,7 +20,7 @@ fn two() -> Stage {
 
 fn writing() -> Stage {
     let mut stage = two();
-    stage.app.title = Title { environment: Some("dev"), ..stage.app.title.clone() };
+    stage.app.title = Title { environment: Some(Environment::Dev), ..stage.app.title.clone() };
     stage.press("W");
     stage
 }
@@ -109,14 +109,14 @@ fn all_that_the_filter_lets_through_can_be_marked() {
     stage.filter("lock:");
     stage.press("*");
     stage.compose();
-    assert_eq!(stage.app.marked.len(), 2);
+    assert_eq!(stage.app.list.marked.len(), 2);
     stage.press("x");
     stage.write("y");
     let keys: Vec<String> = plans(&stage.press("enter")).iter().map(|plan| plan.key.to_string()).collect();
     assert_eq!(keys, ["lock:order", "lock:stock"]);
     stage.app.update(Event::AllPerformed, stage.now);
     stage.press("esc *");
-    assert!(stage.app.marked.is_empty(), "a second time takes the marks off");
+    assert!(stage.app.list.marked.is_empty(), "a second time takes the marks off");
 }
 
 #[test]
@@ -154,7 +154,8 @@ fn while_something_is_done_esc_stops_it_and_nothing_new_begins() {
     assert_eq!(stage.press("x"), []);
     assert_eq!(stage.press("esc"), [Effect::Stop]);
     stage.app.update(Event::AllPerformed, stage.now);
-    assert_eq!(stage.app.writing.results, ["stopped: 2 of 2 were not touched"]);
+    let results: Vec<&str> = stage.app.writing.results.iter().map(|came| came.line.as_str()).collect();
+    assert_eq!(results, ["stopped: 2 of 2 were not touched"]);
     assert!(matches!(stage.app.overlay, Overlay::Results { .. }));
 }
 

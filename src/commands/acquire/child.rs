@@ -2,18 +2,20 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use rustix::process::{Signal, getpgrp};
+use rustix::termios::tcgetpgrp;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use super::watcher::{Charge, Watcher};
 use crate::base::fault::shown;
+use crate::base::process::{Recipient, end_with_us};
 use crate::base::text;
 use crate::settings::cli::OnLost;
 
@@ -24,7 +26,7 @@ pub fn code_of(signal: i32) -> u8 {
 
 pub struct Child {
     process: tokio::process::Child,
-    pid: libc::pid_t,
+    pid: i32,
     place: Place,
     /// Ends what the command has started, should we be killed; it rests when it is dropped.
     _watcher: Option<Watcher>,
@@ -84,16 +86,16 @@ impl Child {
         }
         let mut watcher = None;
         if on_lost == OnLost::Kill {
-            ends_with_us(&mut command);
+            // Nobody renews its lock any more then. Elsewhere than on Linux it goes on, and its lock ends with the lease.
+            end_with_us(command.as_std_mut(), Signal::TERM);
             watcher = Some(Watcher::start()?);
         }
         let process = command.spawn()?;
-        let pid = process.id().and_then(|pid| libc::pid_t::try_from(pid).ok());
+        let pid = process.id().and_then(|pid| i32::try_from(pid).ok());
         let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
         let child = Child { process, pid, place, _watcher: None };
         if let Some(watcher) = &mut watcher {
-            // SAFETY: asks for a number and can't fail.
-            let ours = unsafe { libc::getpgrp() };
+            let ours = getpgrp().as_raw_pid();
             let (group, marker) = if place == Place::Apart { (pid, None) } else { (ours, Some(marker)) };
             let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
             // Where this fails, the command is dropped, which kills it.
@@ -108,9 +110,9 @@ impl Child {
     }
 
     /// Hands a signal on.
-    pub fn forward(&self, signal: i32) {
+    pub fn forward(&self, signal: Signal) {
         // What was typed at the terminal has reached the command already, and twice means something else to many.
-        let typed = matches!(signal, libc::SIGINT | libc::SIGQUIT);
+        let typed = matches!(signal, Signal::INT | Signal::QUIT);
         if self.place == Place::WithUs && typed && on_terminal() {
             return;
         }
@@ -120,33 +122,31 @@ impl Child {
     /// Ends it: asks, and after `grace` kills.
     pub async fn stop(&mut self, grace: Duration) {
         let until = Instant::now() + grace;
-        self.send(libc::SIGTERM);
+        self.send(Signal::TERM);
         if timeout(grace, self.process.wait()).await.is_err() {
-            self.send(libc::SIGKILL);
+            self.send(Signal::KILL);
             let _ = self.process.wait().await;
         }
         // What it started may take longer than itself.
-        while self.place == Place::Apart && send(-self.pid, 0) {
+        let group = Recipient::Group(self.pid);
+        while self.place == Place::Apart && group.is_there() {
             if Instant::now() >= until {
-                send(-self.pid, libc::SIGKILL);
+                group.send(Signal::KILL);
                 return;
             }
             sleep(Duration::from_millis(10)).await;
         }
     }
 
-    fn send(&self, signal: i32) {
+    fn send(&self, signal: Signal) {
         // Once it is reaped its number may be another's.
         if self.process.id().is_some() {
-            send(if self.place == Place::Apart { -self.pid } else { self.pid }, signal);
+            match self.place {
+                Place::Apart => Recipient::Group(self.pid).send(signal),
+                Place::WithUs => Recipient::Process(self.pid).send(signal),
+            }
         }
     }
-}
-
-/// Sends a signal to a process, or to a group where the number is negative; whether there is one.
-fn send(to: libc::pid_t, signal: i32) -> bool {
-    // SAFETY: no memory is touched.
-    unsafe { libc::kill(to, signal) == 0 }
 }
 
 fn code(status: io::Result<ExitStatus>) -> u8 {
@@ -163,29 +163,5 @@ fn code(status: io::Result<ExitStatus>) -> u8 {
 /// Whether a terminal sends what is typed to our process group.
 fn on_terminal() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
-    // SAFETY: both ask for a number; the file is open.
-    unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) == libc::getpgrp() }
+    tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp())
 }
-
-/// Has the kernel end the command when we are killed ourselves: nobody renews its lock any more.
-#[cfg(target_os = "linux")]
-fn ends_with_us(command: &mut Command) {
-    let parent = std::process::id() as libc::pid_t;
-    // SAFETY: only async-signal-safe calls between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // We may have died before the call above.
-            if libc::getppid() != parent {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
-            Ok(())
-        });
-    }
-}
-
-/// Elsewhere it goes on, and its lock ends with the lease.
-#[cfg(not(target_os = "linux"))]
-fn ends_with_us(_command: &mut Command) {}

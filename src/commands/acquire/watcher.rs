@@ -10,7 +10,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
+
+use crate::base::process::Recipient;
 
 /// What the program is started with to be a watcher. No command of users.
 pub const WORD: &str = "__watch-over";
@@ -21,9 +24,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Whom to end, and how.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Charge {
-    pub group: libc::pid_t,
+    pub group: i32,
     /// The command itself. The kernel tells it of our end, where it can.
-    pub command: libc::pid_t,
+    pub command: i32,
     /// What those of the group have in their environment that belong to the command, where others are in it too.
     pub marker: Option<Vec<u8>>,
     pub grace_ms: u64,
@@ -86,16 +89,16 @@ fn end(charge: &Charge) {
     let until = Instant::now() + Duration::from_millis(charge.grace_ms);
     let mut asked = BTreeSet::new();
     if cfg!(target_os = "linux") {
-        asked.insert(charge.command);
+        asked.insert(Recipient::Process(charge.command));
     }
     loop {
         let members = members(charge);
         let late = Instant::now() >= until;
         for member in &members {
             if late {
-                send(*member, libc::SIGKILL);
+                member.send(Signal::KILL);
             } else if asked.insert(*member) {
-                send(*member, libc::SIGTERM);
+                member.send(Signal::TERM);
             }
         }
         if late || members.is_empty() {
@@ -105,21 +108,17 @@ fn end(charge: &Charge) {
     }
 }
 
-fn send(to: libc::pid_t, signal: i32) {
-    // SAFETY: no memory is touched.
-    unsafe { libc::kill(to, signal) };
-}
-
 /// Those of the group that belong to the command and are alive.
 #[cfg(target_os = "linux")]
-fn members(charge: &Charge) -> Vec<libc::pid_t> {
+fn members(charge: &Charge) -> Vec<Recipient> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return whole_group(charge) };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok());
-    pids.filter(|pid| is_in_group(*pid, charge.group) && is_marked(*pid, charge.marker.as_deref())).collect()
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let ours = pids.filter(|pid| is_in_group(*pid, charge.group) && is_marked(*pid, charge.marker.as_deref()));
+    ours.map(Recipient::Process).collect()
 }
 
 #[cfg(target_os = "linux")]
-fn is_in_group(pid: libc::pid_t, group: libc::pid_t) -> bool {
+fn is_in_group(pid: i32, group: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The name in parentheses may have spaces, and parentheses too.
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -128,20 +127,19 @@ fn is_in_group(pid: libc::pid_t, group: libc::pid_t) -> bool {
 }
 
 #[cfg(target_os = "linux")]
-fn is_marked(pid: libc::pid_t, marker: Option<&[u8]>) -> bool {
+fn is_marked(pid: i32, marker: Option<&[u8]>) -> bool {
     let Some(marker) = marker else { return true };
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|variable| variable == marker)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn members(charge: &Charge) -> Vec<libc::pid_t> {
+fn members(charge: &Charge) -> Vec<Recipient> {
     whole_group(charge)
 }
 
 /// The group as one, where its members can't be told: only if it is the command's own.
-fn whole_group(charge: &Charge) -> Vec<libc::pid_t> {
-    // SAFETY: no memory is touched; signal 0 only asks.
-    let is_there = charge.marker.is_none() && unsafe { libc::kill(-charge.group, 0) } == 0;
-    if is_there { vec![-charge.group] } else { Vec::new() }
+fn whole_group(charge: &Charge) -> Vec<Recipient> {
+    let group = Recipient::Group(charge.group);
+    if charge.marker.is_none() && group.is_there() { vec![group] } else { Vec::new() }
 }

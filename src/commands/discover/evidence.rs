@@ -101,12 +101,12 @@ fn most_read(readings: &[Option<Best>]) -> Option<Reading> {
         match found.iter_mut().find(|reading| reading.dialect == best.dialect) {
             Some(reading) => {
                 reading.keys += 1;
-                reading.confidence += best.claim.confidence;
+                reading.confidence += best.claim.strength.number();
             }
             None => found.push(Reading {
                 dialect: best.dialect,
                 keys: 1,
-                confidence: best.claim.confidence,
+                confidence: best.claim.strength.number(),
                 kind: best.claim.kind,
             }),
         }

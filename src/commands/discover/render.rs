@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
+use super::super::shell::quoted;
 use super::judge::Verdict;
 use crate::base::text::{self, fit_marked, short_duration, wrap};
 use crate::dialects::Claim;
@@ -153,11 +154,6 @@ fn typed(pattern: &str, look: &Look) -> String {
         return pattern.into();
     }
     pattern.bytes().map(|byte| if byte.is_ascii() { char::from(byte) } else { '?' }).collect()
-}
-
-/// One word for a shell.
-pub fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Writes the JSON document.

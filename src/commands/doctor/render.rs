@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::base::json::write_pretty;
+use crate::base::server_text::ServerText;
 use crate::base::text::wrap;
 use crate::server::health::{Check, Report, Status};
 use crate::server::{Mode, Role};
@@ -100,7 +101,7 @@ struct ServerLine<'a> {
     version: Option<String>,
     mode: Option<&'static str>,
     role: Option<&'static str>,
-    user: Option<&'a String>,
+    user: Option<&'a ServerText>,
     keys: Option<u64>,
 }
 

@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_named_in_the_error() {
-        let error = program(Some(Path::new("/nowhere/redis-server"))).unwrap_err();
-        assert_eq!(error.to_string(), "--server names /nowhere/redis-server, and that is not a program");
+        let why = program(Some(Path::new("/nowhere/redis-server"))).unwrap_err();
+        assert_eq!(why.to_string(), "--server names /nowhere/redis-server, and that is not a program");
         assert!(NoServer::NotFound.to_string().contains("--server PATH"));
     }
 }

@@ -3,7 +3,7 @@
 //! Spin locks, fenced locks and fair locks store the same hash; a fair lock is known by its queue only (`fair.rs`).
 
 use super::{Fields, HOLDER_GOES_ON, fair, names};
-use crate::dialects::{Claim, Release, Step, shape};
+use crate::dialects::{Claim, Release, Step, Strength, shape};
 use crate::lock::{Holder, Mode};
 
 pub const UNLOCKED: &[u8] = b"0";
@@ -18,7 +18,7 @@ pub fn read(fields: Fields<'_>, told: bool) -> Option<Claim> {
             Some(Holder { count: Some(count), ..holder })
         })
         .collect();
-    Some(Claim::lock(0.9, Mode::Exclusive, holders?))
+    Some(Claim::lock(Strength::Sure, Mode::Exclusive, holders?))
 }
 
 pub fn release(name: &[u8]) -> Release {
@@ -53,7 +53,7 @@ mod tests {
     use super::super::Redisson;
     use super::super::tests::{A, A57};
     use crate::dialects::testing::{hash, recognised, sight, told};
-    use crate::dialects::{Claim, Dialect, Waiting};
+    use crate::dialects::{Dialect, Strength, Waiting};
     use crate::lock::{Mode, RawValue};
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
         for key in [&b"lock:a"[..], b"orders-block", b"{map}:aGk=:lock"] {
             let (dialect, claim) = recognised(key, &value).unwrap();
             assert_eq!(dialect, "redisson");
-            assert!(claim.confidence >= Claim::SURE);
+            assert!(claim.strength >= Strength::Sure);
             assert_eq!(claim.mode, Mode::Exclusive);
             let [holder] = claim.holders.as_slice() else { panic!("{:?}", claim.holders) };
             assert_eq!(holder.token.as_bytes(), A57.as_bytes());

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::lock::{UNLOCKED, count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
 use crate::base::time::Time;
-use crate::dialects::{Claim, Obstacle, Release, Step};
+use crate::dialects::{Claim, Obstacle, Release, Step, Strength};
 use crate::lock::{Holder, Mode, Token};
 
 const COUNT: &[u8] = b":lock_count";
@@ -36,7 +36,7 @@ pub fn read(fields: Fields<'_>) -> Option<Claim> {
         let until = values.get([item, b":", id, EXPIRY].concat().as_slice()).and_then(|at| count(at)).map(Time);
         holders.push(Holder { token: Token::from(&**field), count: count(value), until, ..holder(id)? });
     }
-    (!holders.is_empty()).then(|| Claim::lock(0.9, Mode::Exclusive, holders))
+    (!holders.is_empty()).then(|| Claim::lock(Strength::Sure, Mode::Exclusive, holders))
 }
 
 pub fn release(name: &[u8], tokens: impl IntoIterator<Item = Token>) -> Release {

@@ -5,7 +5,7 @@
 
 use super::names;
 use crate::base::time::Time;
-use crate::dialects::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Waiting};
+use crate::dialects::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting};
 use crate::lock::{Holder, Mode, RawValue};
 
 /// The score of a permit that never runs out.
@@ -37,7 +37,7 @@ impl Dialect for Permits {
             until: (*score < NEVER).then_some(Time(*score as i64)),
             ..Holder::new(id)
         });
-        Some(Claim::lock(0.9, Mode::Permit, holders.collect()))
+        Some(Claim::lock(Strength::Sure, Mode::Permit, holders.collect()))
     }
 
     /// The key never expires; each permit has a time of its own.
@@ -102,7 +102,7 @@ mod tests {
         let value = RawValue::zset([(ONE, 1_750_000_060_000.0), (TWO, NEVER)]);
         let (dialect, claim) = recognised(b"{downloads}:timeout", &value).unwrap();
         assert_eq!((dialect, claim.mode), ("redisson-permits", Mode::Permit));
-        assert!(claim.confidence >= Claim::SURE);
+        assert!(claim.strength >= Strength::Sure);
         let untils: Vec<_> = claim.holders.iter().map(|holder| holder.until).collect();
         assert_eq!(untils, [Some(Time(1_750_000_060_000)), None]);
         assert_eq!(claim.holders[1].client.as_deref(), Some("808182838485868788898a8b8c8d8e8f"));

@@ -5,7 +5,7 @@
 
 use super::lock::{count, holder};
 use super::{Fields, HOLDER_GOES_ON, names};
-use crate::dialects::{Claim, Obstacle, Premise, Release, Step};
+use crate::dialects::{Claim, Obstacle, Premise, Release, Step, Strength};
 use crate::lock::{Holder, Mode, Token};
 
 pub const MODE: &[u8] = b"mode";
@@ -46,7 +46,7 @@ pub fn read(fields: Fields<'_>, mode: Mode, told: bool) -> Option<Claim> {
     if holders.is_empty() && !told {
         return None;
     }
-    Some(Claim::lock(0.95, mode, one_per_thread(holders)))
+    Some(Claim::lock(Strength::Certain, mode, one_per_thread(holders)))
 }
 
 /// Adds the reads of a thread that also writes to its write.

@@ -4,7 +4,7 @@
 //! `--dialect redisson-semaphore=GLOB`.
 
 use super::permits;
-use crate::dialects::{Claim, Dialect, Release, Renewal, Sight, Step, Waiting};
+use crate::dialects::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting};
 use crate::lock::Mode;
 
 pub struct Semaphore;
@@ -17,7 +17,7 @@ impl Dialect for Semaphore {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let left = sight.value.as_string().filter(|_| sight.told)?;
         std::str::from_utf8(left).ok()?.parse::<i64>().ok()?;
-        Some(Claim::lock(1.0, Mode::Permit, Vec::new()))
+        Some(Claim::lock(Strength::Told, Mode::Permit, Vec::new()))
     }
 
     fn renewal(&self) -> Renewal {

@@ -64,6 +64,17 @@ pub fn judge(
     })
 }
 
+impl Cadence {
+    /// Of a lock that was put back then: while it was gone, no renewal could come.
+    pub fn resumed(self, at: Time, now: Time) -> Cadence {
+        let (period, due) = (Duration::from_millis(self.period_ms), at + Duration::from_millis(self.period_ms));
+        if at + period <= self.due {
+            return self;
+        }
+        Cadence { due, missed: Rhythm::at(self.period_ms, at, now).missed, ..self }
+    }
+}
+
 /// The period alone. It changes with each renewal and not with time, so that whoever asks often keeps it.
 pub fn period_ms(given: impl Iterator<Item = Time>, expected_ms: Option<u64>) -> Option<u64> {
     period(Gaps::between(given)?.all(), expected_ms).map(whole_ms)
@@ -77,6 +88,11 @@ impl Rhythm {
         let missed =
             if since > period && is_missed(period, since) { since.as_millis() as u64 / period_ms.max(1) } else { 0 };
         Rhythm { period_ms, missed, last }
+    }
+
+    /// Of a lock that was put back then: while it was gone, no renewal could come.
+    pub fn resumed(self, at: Time, now: Time) -> Rhythm {
+        if at <= self.last { self } else { Rhythm { last: self.last, ..Rhythm::at(self.period_ms, at, now) } }
     }
 }
 

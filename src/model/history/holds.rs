@@ -116,13 +116,21 @@ impl Holds {
         self.renewed = self.renewed.saturating_add(u32::from(hold.renewed));
         self.leased = self.leased.saturating_add(u32::from(hold.leased));
         // Of the others it is not known when they ended.
-        let timed = matches!(hold.ending, Ending::Released | Ending::Expired | Ending::Forced | Ending::Taken);
+        // Nor does it say how long holds are where an operator ended one.
+        let timed = matches!(hold.ending, Ending::Released | Ending::Expired | Ending::Taken);
         let Some(ms) = hold.lasted_ms.filter(|_| timed) else { return };
         self.times.add(ms);
         // Looking at all buckets with each hold would cost more than the hold is worth.
         if self.times.count() < 64 || self.times.count().is_multiple_of(32) {
             self.p99_ms = self.times.percentile(99.0);
         }
+    }
+
+    /// The hold goes on that we ended: it was put back.
+    fn resume(&mut self, hold: &Over) {
+        self.ends.forced = self.ends.forced.saturating_sub(1);
+        self.renewed = self.renewed.saturating_sub(u32::from(hold.renewed));
+        self.leased = self.leased.saturating_sub(u32::from(hold.leased));
     }
 
     fn hand_over(&mut self, ms: u64) {
@@ -195,6 +203,8 @@ impl Over {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Mark {
     Ended(Over),
+    /// It was ended by us, and goes on.
+    Resumed(Over),
     /// Taken at the second time, after the hold before it ended at the first.
     HandedOver(Time, Time),
 }
@@ -243,6 +253,7 @@ impl Groups {
         let holds = &mut self.groups[usize::from(id.0)];
         match mark {
             Mark::Ended(over) => holds.end(&over),
+            Mark::Resumed(over) => holds.resume(&over),
             Mark::HandedOver(ended, taken) => holds.hand_over(taken.since(ended).as_millis() as u64),
         }
     }
@@ -259,7 +270,7 @@ mod tests {
 
     fn over(ms: u64, ending: Ending) -> Mark {
         let (since, until) = (Time(0), Time(ms as i64));
-        let hold = Hold { holder: None, since, exact: true, until, ending, renewals: 0 };
+        let hold = Hold { holder: None, since, exact: true, until, ending, renewals: 0, forced: None };
         Mark::Ended(Over::of(&hold, true))
     }
 

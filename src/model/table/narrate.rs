@@ -4,6 +4,7 @@ use crate::base::time::Time;
 use crate::lock::{Holder, Token};
 use crate::model::history::Hold;
 use crate::model::history::holds::{Mark, Over};
+use crate::model::table::ours::{Freed, Ours};
 use crate::model::table::resolve::Step;
 use crate::model::{Change, Ending, Former, HeldIs, Lock, Source, Transition};
 
@@ -34,8 +35,7 @@ impl<'a> Narrator<'a> {
     /// Tells the steps in order. Only the last hold can be the one that was looked at; holds that came and went before
     /// it had holders nobody saw.
     pub fn tell(mut self, steps: &[Step]) -> Told {
-        let last_start =
-            steps.iter().rposition(|step| matches!(step, Step::Begin { .. } | Step::Take { .. } | Step::Find));
+        let last_start = steps.iter().rposition(|step| !matches!(step, Step::Renew { .. } | Step::End { .. }));
         for (index, step) in steps.iter().enumerate() {
             let looked_at = Some(index) == last_start;
             match *step {
@@ -46,6 +46,10 @@ impl<'a> Narrator<'a> {
                 Step::Begin { at, exact } => {
                     self.start(Some(at).filter(|_| exact), looked_at);
                     self.say(at, Change::Acquired, None);
+                }
+                Step::PutBack { at } => {
+                    self.resume(at, looked_at);
+                    self.say_ours(at, Change::PutBack, None);
                 }
                 Step::Take { at } => {
                     self.finish(at, Ending::Taken);
@@ -63,7 +67,10 @@ impl<'a> Narrator<'a> {
                 Step::End { at, ending } => {
                     self.finish(at, ending);
                     let previous = self.holding.take();
-                    self.say(at, Change::Ended(ending), previous);
+                    match ending {
+                        Ending::Forced => self.say_ours(at, Change::Ended(ending), previous),
+                        _ => self.say(at, Change::Ended(ending), previous),
+                    }
                 }
             }
         }
@@ -75,11 +82,18 @@ impl<'a> Narrator<'a> {
         let among = |holders: &[Holder], token: &Token| holders.iter().any(|holder| holder.token == *token);
         for holder in before.iter().filter(|holder| !among(after, &holder.token)) {
             self.holding = None;
-            self.say(at, Change::Ended(Ending::Released), Some(holder.token.clone()));
+            let previous = Some(holder.token.clone());
+            match self.lock.ours.as_mut().is_some_and(|ours| ours.took_out(&holder.token)) {
+                true => self.say_ours(at, Change::Ended(Ending::Forced), previous),
+                false => self.say(at, Change::Ended(Ending::Released), previous),
+            }
         }
         for holder in after.iter().filter(|holder| !among(before, &holder.token)) {
             self.holding = Some(holder.token.clone());
-            self.say(at, Change::Acquired, None);
+            match self.lock.ours.as_mut().is_some_and(|ours| ours.put_in(&holder.token, at)) {
+                true => self.say_ours(at, Change::PutBack, None),
+                false => self.say(at, Change::Acquired, None),
+            }
         }
         self.out
     }
@@ -87,6 +101,9 @@ impl<'a> Narrator<'a> {
     fn start(&mut self, at: Option<Time>, looked_at: bool) {
         self.holding = self.finally.clone().filter(|_| looked_at);
         self.lock.beats = None;
+        if let Some(ours) = &mut self.lock.ours {
+            ours.begin();
+        }
         if let Some(contention) = &mut self.lock.contention {
             (contention.client, contention.former, contention.bare_ms) = (None, None, None);
             if let Some(token) = &self.holding {
@@ -102,7 +119,27 @@ impl<'a> Narrator<'a> {
         self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };
     }
 
+    /// Goes on with the hold that we ended, where it is the one that was put back.
+    fn resume(&mut self, at: Time, looked_at: bool) {
+        self.holding = self.finally.clone().filter(|_| looked_at);
+        let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
+        let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
+        let (Some(freed), Some(_)) = (freed, hold) else {
+            // Freed before we watched: it is no new hold, and how old it is nobody here knows.
+            (self.lock.beats, self.lock.lease_ms) = (None, None);
+            (self.lock.since, self.lock.since_is) = (at, HeldIs::AtLeast);
+            return;
+        };
+        self.marks.push(Mark::Resumed(freed.counted));
+        (self.lock.since, self.lock.since_is) = (freed.since, freed.since_is);
+        (self.lock.beats, self.lock.lease_ms) = (freed.beats, freed.lease_ms);
+        if let Some(beats) = &mut self.lock.beats {
+            beats.resumed = Some(at);
+        }
+    }
+
     fn finish(&mut self, at: Time, ending: Ending) {
+        let forced = self.lock.ours.as_ref().filter(|_| ending == Ending::Forced).and_then(|ours| ours.forced.clone());
         let hold = Hold {
             holder: self.holding.clone(),
             since: self.lock.since,
@@ -110,9 +147,16 @@ impl<'a> Narrator<'a> {
             until: at,
             ending,
             renewals: self.lock.beats.as_ref().map_or(0, |beats| beats.count),
+            forced,
         };
         let leased = self.lock.lease_ms.is_some() || self.lock.expires.is_some();
-        self.marks.push(Mark::Ended(Over::of(&hold, leased)));
+        let counted = Over::of(&hold, leased);
+        if ending == Ending::Forced {
+            let (since, since_is, lease_ms) = (self.lock.since, self.lock.since_is, self.lock.lease_ms);
+            let (holder, beats) = (hold.holder.clone(), self.lock.beats.take());
+            self.ours().freed = Some(Freed { holder, since, since_is, beats, lease_ms, counted });
+        }
+        self.marks.push(Mark::Ended(counted));
         self.lock.past.get_or_insert_default().push(hold);
     }
 
@@ -121,6 +165,17 @@ impl<'a> Narrator<'a> {
         if until.is_none_or(|until| until > at) {
             self.lock.contention.get_or_insert_default().former = Some(Former { token, until });
         }
+    }
+
+    fn ours(&mut self) -> &mut Ours {
+        self.lock.ours.get_or_insert_default()
+    }
+
+    /// A change that we made ourselves.
+    fn say_ours(&mut self, at: Time, change: Change, previous: Option<Token>) {
+        let told_by = std::mem::replace(&mut self.source, Source::Action);
+        self.say(at, change, previous);
+        self.source = told_by;
     }
 
     fn say(&mut self, at: Time, change: Change, previous: Option<Token>) {

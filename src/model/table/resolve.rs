@@ -20,6 +20,10 @@ pub(in crate::model) enum Step {
     Renew {
         at: Time,
     },
+    /// Put back by us: the hold goes on that we ended.
+    PutBack {
+        at: Time,
+    },
     /// The holder changed with no end in between.
     Take {
         at: Time,
@@ -173,8 +177,15 @@ impl Walk {
         match event {
             KeyEvent::Del => self.end(at, Ending::Released),
             KeyEvent::Expired => self.end(at, Ending::Expired),
+            KeyEvent::Forced => self.end(at, Ending::Forced),
             KeyEvent::Evicted => self.end(at, Ending::Evicted),
             KeyEvent::RenamedFrom => self.end(at, Ending::Renamed),
+            KeyEvent::PutBack => {
+                if self.now == Now::Nobody {
+                    self.steps.push(Step::PutBack { at });
+                    self.now = Now::Somebody;
+                }
+            }
             KeyEvent::New | KeyEvent::RenamedTo => match self.now {
                 Now::Nobody => self.begin(at),
                 Now::Known => {

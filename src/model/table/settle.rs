@@ -57,6 +57,10 @@ impl Table {
         let Answer { asked, answered, seen, source, events_until } = answer;
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
+        if lock.ours.as_ref().is_some_and(|ours| ours.is_open(answered)) {
+            // What changed may be our own write: its outcome will tell.
+            return self.put_off(place, answered);
+        }
         let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
         lock.counts |= lock.was_counted(&seen, events_until);
         let decode_before = |lock: &Lock| {
@@ -86,8 +90,20 @@ impl Table {
         let test = self.is_test(&lock.key, &after);
         let Some(lock) = self.at(place) else { return };
         let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
-        let extended = matches!((lock.expires, expires), (Some(old), Some(new)) if new.0 > old.0 + JUMP_MS);
-        let events = lock.pending.as_ref().map_or(0, |pending| pending.until(events_until));
+        let is_lent = |expires| lock.ours.as_ref().is_some_and(|ours| ours.is_lent(expires));
+        let lent = is_lent(expires);
+        let extended = match (lock.expires, expires) {
+            // A holder that renews sets back the deadline that we gave it.
+            (Some(old), Some(new)) if is_lent(Some(old)) && !lent => (new.0 - old.0).abs() > JUMP_MS,
+            (Some(old), Some(new)) => !lent && new.0 > old.0 + JUMP_MS,
+            _ => false,
+        };
+        let surprised = lock.surprised.is_some_and(|since| asked >= since + GRACE);
+        let count = lock.pending.as_ref().map_or(0, |pending| pending.until(events_until));
+        let heard = lock.pending.as_ref().map_or(&[][..], |pending| &pending.events[..count]);
+        let unseen = lock.ours.as_ref().and_then(|ours| ours.unseen(asked, look, &before, &after));
+        let with_ours = unseen.map(|unseen| unseen.among(heard));
+        let wait_for_ours = eventful && !surprised && unseen.is_some_and(|unseen| !unseen.fits);
         let question = Question {
             held: was_held,
             known: lock.phase != Phase::Unread,
@@ -95,20 +111,23 @@ impl Table {
             expires: lock.expires,
             extended,
             begun: lock.begun(),
-            events: lock.pending.as_ref().map_or(&[], |pending| &pending.events[..events]),
+            events: with_ours.as_deref().unwrap_or(heard),
             look,
             eventful,
             missed,
-            surprised: lock.surprised.is_some_and(|since| asked >= since + GRACE),
+            surprised,
             flushed: lock.flushed,
             at: answered,
         };
-        let Some(steps) = resolve(&question) else {
+        let Some(steps) = resolve(&question).filter(|_| !wait_for_ours) else {
             lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
 
-        lock.pending.take_if(|pending| !pending.take(events));
+        lock.pending.take_if(|pending| !pending.take(count));
+        if let (Some(ours), Some(unseen)) = (&mut lock.ours, unseen) {
+            ours.tell(unseen);
+        }
         lock.surprised = None;
         lock.flushed = false;
         lock.asked = asked;
@@ -116,6 +135,9 @@ impl Table {
         let Told { transitions: mut told, marks } = Narrator::new(lock, source, &before, &after).tell(&steps);
         if look == Look::Same && was_held {
             told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
+        }
+        if let Some(ours) = &mut lock.ours {
+            ours.settled(asked);
         }
         if look == Look::Other
             && let Some(contention) = &mut lock.contention
@@ -125,9 +147,11 @@ impl Table {
         }
         if let Some(ttl) = found.ttl() {
             let first_ttl = was_held && lock.expires.is_none();
-            lock.learn_lease(ttl, answered, &steps, extended || first_ttl);
+            if !lent || first_ttl {
+                lock.learn_lease(ttl, answered, &steps, extended || first_ttl);
+            }
             lock.learn_age(&after);
-            lock.learn_bare(first_ttl && ttl != Ttl::Never, answered);
+            lock.learn_bare(first_ttl && !lent && ttl != Ttl::Never, answered);
             lock.expires = expires;
             lock.phase = Phase::Held;
         }
@@ -244,8 +268,8 @@ impl Reading {
             dialect: best.dialect,
             kind: best.claim.kind,
             mode: best.claim.mode,
-            confidence: best.claim.confidence,
-            second: best.second,
+            confidence: best.claim.strength.number(),
+            second: best.second.map(|(id, strength)| (id, strength.number())),
             stays: dialects::dialect(best.dialect).stays(key.as_bytes()),
         }
     }

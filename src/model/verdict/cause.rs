@@ -202,7 +202,8 @@ fn free(last: &Hold, now: Time) -> String {
     let ago = short_duration(now.since(last.until).as_millis() as u64);
     let held = short_duration(last.until.since(last.since).as_millis() as u64);
     let least = if last.exact { "" } else { "at least " };
-    format!("{} {ago} ago, after {least}{held}", last.ending.name())
+    let by = last.forced.as_ref().map(|write| format!(" {}", write.by_words())).unwrap_or_default();
+    format!("{} {ago} ago{by}, after {least}{held}", last.ending.name())
 }
 
 /// A client in a sentence: its token shortened, its address beside it.

@@ -1,5 +1,7 @@
 //! What of a server's settings can cost a lock, as far as a verdict needs it.
 
+use crate::base::server_text::ServerText;
+
 /// What happens to keys when the server's memory is full.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Eviction {
@@ -7,7 +9,7 @@ pub enum Eviction {
     #[default]
     None,
     /// Keys are dropped by this policy; so much of the memory that there may be is used, 0 to 1.
-    By { policy: String, full: f64 },
+    By { policy: ServerText, full: f64 },
 }
 
 /// The hazards of one node.
@@ -18,9 +20,9 @@ pub struct Hazards {
 
 impl Hazards {
     /// Of a server with this policy, so many bytes in use, and so many that there may be; nought: no limit.
-    pub fn of_memory(policy: &str, used: u64, max: u64) -> Hazards {
-        let drops = max > 0 && policy != "noeviction";
+    pub fn of_memory(policy: &ServerText, used: u64, max: u64) -> Hazards {
+        let drops = max > 0 && *policy != "noeviction";
         let full = used as f64 / max.max(1) as f64;
-        Hazards { eviction: if drops { Eviction::By { policy: policy.into(), full } } else { Eviction::None } }
+        Hazards { eviction: if drops { Eviction::By { policy: policy.clone(), full } } else { Eviction::None } }
     }
 }

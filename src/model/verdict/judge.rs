@@ -30,6 +30,8 @@ impl Table {
         // Where attempts are counted, they say more.
         let wanted = lock.wanted(now).filter(|_| lock.is_held() && lock.tries(now).is_none());
         evidence.extend(wanted.map(|wanted| touched::sentence(wanted, now)));
+        let ours = lock.own_write().filter(|_| lock.is_held());
+        evidence.extend(ours.map(|(at, write)| write.sentence(now.since(*at).as_millis() as u64)));
         Verdict { state, evidence, confidence: cause.confidence() }
     }
 

@@ -7,19 +7,21 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-use crate::base::text::{short_duration, visible};
+use crate::base::server_text::ServerText;
+use crate::base::text::{is_plain, short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::NodeId;
 
 /// The other end of a client's connection as the server writes it: `10.0.3.7:51322`. Clients of a socket file share
-/// one, so that it names nobody, and is not kept.
+/// one, so that it names nobody, and is not kept. It contains only printable characters.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(Box<str>);
 
 impl Address {
     /// `None` where the text names no single client.
     pub fn parse(text: &str) -> Option<Address> {
-        let named = text.len() <= 64 && !text.starts_with("unix:") && !text.starts_with('/');
+        let named =
+            text.len() <= 64 && is_plain(text.as_bytes()) && !text.starts_with("unix:") && !text.starts_with('/');
         let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).filter(|port| *port > 0);
         (named && port.is_some()).then(|| Address(text.into()))
     }
@@ -51,16 +53,16 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A connection, as the server's list of clients tells of it. Texts are as clients gave them: show them escaped.
+/// A connection, as the server's list of clients tells of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Connection {
     pub address: Address,
     /// The server's number for it, which no other connection ever gets; `None` until it was listed.
     pub id: Option<u64>,
-    pub name: Option<String>,
+    pub name: Option<ServerText>,
     /// The client library and its version.
-    pub library: Option<String>,
-    pub user: Option<String>,
+    pub library: Option<ServerText>,
+    pub user: Option<ServerText>,
     /// When it was opened.
     pub since: Option<Time>,
     /// When it was last seen, in a burst or in the list.
@@ -76,9 +78,8 @@ impl Connection {
 
     /// In one clause, as it was at `now`: who it is, and whether it is still there.
     pub fn describe(&self, now: Time) -> String {
-        let shown = |text: &String| visible(text.as_bytes());
-        let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(shown).collect();
-        who.extend(self.user.as_ref().map(|user| format!("user {}", shown(user))));
+        let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(ServerText::visible).collect();
+        who.extend(self.user.as_ref().map(|user| format!("user {}", user.visible())));
         let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
         let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
         let there = match (self.closed, self.since) {

@@ -41,7 +41,7 @@ pub struct Tries {
     /// So much of the span was looked at; all of it where each attempt is counted.
     pub looked: Duration,
     pub span: Duration,
-    /// By so much the failures a second may be off, either way, nineteen times in twenty. Nought where each is counted.
+    /// Half-width of the 95 % confidence interval of the failures a second. Zero where each failure is counted.
     pub margin_per_s: f64,
     pub from: TriesFrom,
     pub at: Time,

@@ -1,4 +1,4 @@
-//! One check: what was looked at, how it stands, and what to do about it.
+//! One check: its subject, its result, and what to do about it.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Ok,
-    /// Could not be looked at.
+    /// Could not be checked.
     Unknown,
     Warn,
     /// Locks can be lost, or lockscope can't do its work.

@@ -1,7 +1,7 @@
-//! What can go wrong with locks on this server, whoever looks at them: eviction, restarts, failovers, clocks. Pure.
+//! What can go wrong with locks on this server: eviction, restarts, failovers, clocks. Pure.
 
 use super::check::{Check, bytes, count, percent};
-use crate::base::text::{harmless, short_duration};
+use crate::base::text::short_duration;
 use crate::server::{
     Fact, Flavor, Memory, Mode, Persistence, Product, Readiness, Replica, Role, ServerFacts, Upstream,
 };
@@ -73,16 +73,19 @@ pub fn eviction(facts: &ServerFacts) -> Check {
     const NAME: &str = "eviction";
     let memory = known!(facts.memory, NAME, "what happens when memory runs out");
     let Memory { used, max, policy, evicted } = memory;
-    // The server keeps one clock for a key, and here it counts uses.
-    let untold =
-        if policy.ends_with("lfu") { " With an LFU policy, those who poll for a lock can't be seen." } else { "" };
+    // With an LFU policy the server counts a key's uses instead of its idle time.
+    let untold = if policy.as_bytes().ends_with(b"lfu") {
+        " With an LFU policy, those who poll for a lock can't be seen."
+    } else {
+        ""
+    };
     if *max == 0 {
         let finding = format!("no memory limit is set, so nothing is evicted; {} in use.{untold}", bytes(*used));
         return Check::ok(NAME, finding);
     }
     let full = percent(*used, *max);
     let room = format!("{} of {} in use ({full} %)", bytes(*used), bytes(*max));
-    if policy == "noeviction" {
+    if *policy == "noeviction" {
         let finding = format!("locks are never evicted (noeviction); {room}.");
         if full < 90 {
             return Check::ok(NAME, finding);
@@ -93,9 +96,9 @@ pub fn eviction(facts: &ServerFacts) -> Check {
         )
         .fix("Raise maxmemory, or take other data off this server.");
     }
-    let which = match policy.as_str() {
-        "volatile-ttl" => "the keys that expire soonest, which is what locks are,",
-        policy if policy.starts_with("volatile") => "keys with a TTL, which nearly all locks have,",
+    let which = match policy.as_bytes() {
+        b"volatile-ttl" => "the keys that expire soonest, which is what locks are,",
+        policy if policy.starts_with(b"volatile") => "keys with a TTL, which nearly all locks have,",
         _ => "any key, locks too,",
     };
     let so_far = match evicted {
@@ -104,8 +107,9 @@ pub fn eviction(facts: &ServerFacts) -> Check {
         None => "how many keys were evicted is not known".to_string(),
     };
     let finding = format!(
-        "{which} may be dropped when memory is full ({policy}): a dropped lock is free while its holder still works; \
-         {room}, {so_far}.{untold}"
+        "{which} may be dropped when memory is full ({}): a dropped lock is free while its holder still works; \
+         {room}, {so_far}.{untold}",
+        policy.visible()
     );
     let fix = "CONFIG SET maxmemory-policy noeviction (on a cache: keep locks on a server of their own).";
     if evicted.is_some_and(|evicted| evicted > 0) || full >= 80 {
@@ -133,10 +137,10 @@ pub fn persistence(facts: &ServerFacts) -> Check {
     }
     if *aof {
         return match &facts.settings.appendfsync {
-            Fact::Known(policy) if policy == "always" => {
+            Fact::Known(policy) if *policy == "always" => {
                 Check::ok(NAME, "every write is on disk before it is answered.")
             }
-            Fact::Known(policy) if policy == "no" => Check::warn(
+            Fact::Known(policy) if *policy == "no" => Check::warn(
                 NAME,
                 "the append-only file is flushed when the system pleases: a crash may forget many locks.",
             )
@@ -180,7 +184,7 @@ pub fn replication(facts: &ServerFacts) -> Check {
 }
 
 fn replica(name: &'static str, Upstream { master, link_up, silent_s, syncing }: &Upstream) -> Check {
-    let master = harmless(master);
+    let master = master.visible();
     let fix = format!("Connect to the master: --url redis://{master}");
     if !link_up {
         let doing = if *syncing { "is still copying it" } else { "has lost it" };
@@ -239,7 +243,7 @@ pub fn clock(facts: &ServerFacts) -> Check {
 
 pub fn subscribers(facts: &ServerFacts) -> Check {
     const NAME: &str = "subscribers";
-    /// What an unread keyspace event takes in a subscriber's buffer, about.
+    /// About how many bytes an unread keyspace event takes in a subscriber's buffer.
     const EVENT: u64 = 84;
     const SMALL: u64 = 8 << 20;
     let limit = known!(facts.settings.pubsub_buffer, NAME, "when the server cuts off a slow subscriber");
@@ -263,12 +267,12 @@ pub fn subscribers(facts: &ServerFacts) -> Check {
 
 pub fn connections(facts: &ServerFacts) -> Check {
     const NAME: &str = "connections";
-    /// The console's: events and their guard, looks, a closer look, waiters, clients, facts; two while it walks, two while
-    /// it samples, one while it writes. A test lock in the lab takes one more.
+    /// The console's connections: events and their guard, reads, one opened lock, waiters, clients, facts; two more while it
+    /// scans, two while it samples, one while it writes. A test lock in the lab takes one more.
     const OURS: u64 = 12;
     let clients = known!(facts.clients, NAME, "how many clients are connected");
     let Some(max) = clients.max else {
-        return Check::ok(NAME, format!("{} clients connected; the limit is not told.", clients.connected));
+        return Check::ok(NAME, format!("{} clients connected; the limit is not known.", clients.connected));
     };
     let full = percent(clients.connected, max);
     let finding =

@@ -1,6 +1,7 @@
 //! Can we see locks, follow them live, and act on them? Notifications and permissions. Pure.
 
 use super::check::{Check, Status};
+use crate::base::server_text::ServerText;
 use crate::base::text::visible;
 use crate::server::permissions::{Denial, Granted, Party, Permission, Permissions, Scope};
 use crate::server::{Coverage, EventFlags, Fact, Gap, Product, ServerFacts};
@@ -24,12 +25,12 @@ impl Feed {
     }
 }
 
-/// The feed that works on this server: notifications if they tell enough, else tracking, else polling. What is not known
-/// to be refused is taken to work.
+/// The feed that works on this server: notifications if they report enough, else tracking, else polling. What is not
+/// known to be refused is taken to work.
 pub fn feed(facts: &ServerFacts, permissions: &Permissions) -> Feed {
-    let refused = |command: &str| matches!(permissions.of(command), Some(Permission::Denied { .. }));
-    let told = |flags: &EventFlags| flags.covers_locks(facts.product.known()).is_enough();
-    if facts.settings.events.known().is_some_and(told) && !refused("psubscribe") {
+    let refused = |command: &str| matches!(permissions.permission(command), Some(Permission::Denied { .. }));
+    let is_enough = |flags: &EventFlags| flags.covers_locks(facts.product.known()).is_enough();
+    if facts.settings.events.known().is_some_and(is_enough) && !refused("psubscribe") {
         return Feed::Notifications;
     }
     let tracks = facts.product.known().is_none_or(|product| product.compatible >= Product::OLDEST_USABLE);
@@ -51,7 +52,7 @@ fn followed(feed: Feed, scope: &Scope) -> &'static str {
     }
 }
 
-/// What turning notifications on costs, measured with nothing but writes to locks.
+/// The cost of turning notifications on, measured with a load of nothing but writes to locks.
 const COST: &str = "turning them on makes writes 1.2 to 1.7 times as dear for the server at worst, reads not at all";
 
 pub fn notifications(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) -> Check {
@@ -62,7 +63,8 @@ pub fn notifications(facts: &ServerFacts, permissions: &Permissions, scope: &Sco
         Fact::Known(flags) => flags,
         Fact::Unknown(why) => {
             let check = Check::unknown(NAME, "notify-keyspace-events", &format!("{why}; {feed}"));
-            let absent = permissions.of("config|get").is_some_and(|config| is_denied_as(config, Denial::Absent));
+            let absent =
+                permissions.permission("config|get").is_some_and(|config| is_denied_as(config, Denial::Absent));
             return Check { fix: setuser(permissions, "+config|get").filter(|_| !absent), ..check };
         }
     };
@@ -89,7 +91,7 @@ pub fn notifications(facts: &ServerFacts, permissions: &Permissions, scope: &Sco
             Check::warn(NAME, finding).fix(turn_on)
         }
     };
-    match permissions.of("psubscribe") {
+    match permissions.permission("psubscribe") {
         Some(Permission::Denied { reason, .. }) if check.status == Status::Ok => {
             let finding = format!("{} But we may not subscribe: {reason}.", check.finding);
             let rules = format!("+psubscribe {}", scope.channel_rules(Party::Observer).join(" "));
@@ -109,7 +111,7 @@ fn capital(text: &str) -> String {
     chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
 }
 
-/// What looking at locks takes.
+/// Whether this user may watch locks.
 pub fn looking(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) -> Check {
     const NAME: &str = "permissions";
     if let Some(why) = all_unknown(&permissions.observer) {
@@ -133,8 +135,8 @@ pub fn looking(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) ->
     if !denied.is_empty() {
         sentences.push(format!("user {user} may not run {}", listed(denied.iter().map(|granted| missing(granted)))));
     }
-    let refused_keys =
-        !unreadable.is_empty() && permissions.of("getrange").is_some_and(|read| !is_denied_as(read, Denial::Command));
+    let refused_keys = !unreadable.is_empty()
+        && permissions.permission("getrange").is_some_and(|read| !is_denied_as(read, Denial::Command));
     if refused_keys {
         sentences.push(format!(
             "keys under {} may not be read",
@@ -163,7 +165,7 @@ fn grant(facts: &ServerFacts, denied: &[&Granted], keys: bool, scope: &Scope) ->
     (!rules.is_empty()).then(|| rules.join(" "))
 }
 
-/// What sampling attempts adds. Nobody needs it, so that nothing is wrong without it.
+/// Whether this user may sample attempts. It is optional, so the check is never worse than ok.
 pub fn sampling(permissions: &Permissions) -> Check {
     const NAME: &str = "sampling";
     let user = name(permissions);
@@ -184,7 +186,7 @@ pub fn sampling(permissions: &Permissions) -> Check {
     }
 }
 
-/// What freeing, extending and taking locks adds.
+/// Whether this user may free, extend and take locks.
 pub fn writing(permissions: &Permissions) -> Check {
     const NAME: &str = "writing";
     if let Some(why) = all_unknown(&permissions.operator) {
@@ -215,9 +217,9 @@ pub fn writing(permissions: &Permissions) -> Check {
     Check::warn(NAME, format!("{}. {hint}", sentences.join("; ")))
 }
 
-/// The user's name, safe to look at: servers allow any bytes but spaces in it.
+/// The user's name, safe to show: servers allow any bytes but spaces in it.
 fn name(permissions: &Permissions) -> String {
-    permissions.user.known().map_or_else(|| "(unknown)".into(), |user| visible(user.as_bytes()))
+    permissions.user.known().map_or_else(|| "(unknown)".into(), ServerText::visible)
 }
 
 /// The command that gives our user more rules, where we know who that is.

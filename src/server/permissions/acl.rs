@@ -1,7 +1,7 @@
 //! The ACL lines to paste: the least an observer and an operator need, for the patterns in use, and what sampling adds.
 //! Pure.
 //!
-//! PSUBSCRIBE patterns are compared with channel rules letter by letter, so the rules are exactly the subscriptions.
+//! The server compares PSUBSCRIBE patterns with channel rules as text, so the rules are exactly the subscriptions.
 
 use super::needs::{Party, SAMPLING, SAMPLING_ENDS_WITH, WAKE_CHANNELS};
 use super::pattern::{acl_safe, sample_key};
@@ -20,7 +20,7 @@ pub struct Scope {
 
 const OBSERVER: &str = "lockscope-observer";
 
-/// What lets the observer sample attempts as well.
+/// The line that lets the observer sample attempts as well.
 pub fn sampling_line() -> String {
     format!("ACL SETUSER {OBSERVER} +{} +{SAMPLING_ENDS_WITH}", SAMPLING.command)
 }
@@ -77,7 +77,7 @@ impl Scope {
 
     /// The channel rules of a party.
     pub fn channel_rules(&self, party: Party) -> Vec<String> {
-        // A subscription that a rule can't carry letter by letter passes only where all channels do.
+        // A rule can't contain every subscription as it is; such a subscription needs all channels.
         if self.subscriptions.iter().any(|pattern| acl_safe(pattern) != *pattern) {
             return vec!["allchannels".into()];
         }
@@ -90,7 +90,7 @@ impl Scope {
 
     /// The whole line, with the word `PASSWORD` in place of one.
     pub fn acl_line(&self, party: Party, product: Option<&Product>) -> String {
-        // Of an unknown server take the least: what 6.2 has, all later ones have.
+        // For an unknown server take what 6.2 has: all later ones have that too.
         let compatible = product.map_or(Version(6, 2, 0), |product| product.compatible);
         let (name, parties): (&str, &[Party]) = match party {
             Party::Observer => (OBSERVER, &[Party::Observer]),

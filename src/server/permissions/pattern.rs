@@ -1,9 +1,9 @@
-//! Key patterns as ACL rules can carry them, and a key that stands for all keys under a pattern.
+//! Key patterns in the form that ACL rules allow, and a sample key for a pattern.
 
 use crate::base::glob::Glob;
 
-/// The pattern as one word for an ACL rule, at most a little wider: what a rule or a prompt can't carry (spaces, quotes,
-/// anything outside printable ASCII) becomes `?`, byte by byte.
+/// The pattern as one word for an ACL rule. Each byte that a rule or a prompt can't contain (spaces, quotes, anything
+/// outside printable ASCII) becomes `?`, so the result may be a little wider.
 pub fn acl_safe(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.as_bytes();

@@ -28,6 +28,9 @@ pub struct Release {
     /// Say what would be done, and do nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
+    /// With --dry-run: print the guarded 'redis-cli EVAL' that does the same, for a runbook
+    #[arg(long, requires = "dry_run", conflicts_with_all = ["json", "plan"])]
+    pub eval: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
@@ -67,6 +70,9 @@ pub struct Extend {
     /// Say what would be done, and do nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
+    /// With --dry-run: print the guarded 'redis-cli EVAL' that does the same, for a runbook
+    #[arg(long, requires = "dry_run", conflicts_with = "json")]
+    pub eval: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,

@@ -1,25 +1,25 @@
-//! Reads what a write will be compared with, once an operator has asked for one: long values whole, the end of each
-//! lease by the server's clock, and who may wait where the library is a guess.
+//! Reads what a write will be compared with, after an operator asked for one: long values whole, the end of each lease by
+//! the server's clock, and possible waiters where the library is a guess.
 //!
-//! Nothing is judged here, and nothing written. Every answer is bounded: no more of a value is fetched than is compared.
+//! It judges nothing and writes nothing. Every reply is bounded: we fetch no more of a value than we compare.
 
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
-use super::ask::{Answers, ask_listeners};
-use super::blocked::Clients;
-use super::{Count, Listeners};
-use crate::base::time::{Time, Ttl};
+use crate::base::text;
+use crate::base::time::Ttl;
 use crate::dialects::counter;
 use crate::lock::RawValue;
 use crate::model::guesses;
 use crate::model::proof::LARGEST;
 use crate::model::{End, LockView, Whole};
+use crate::sources::replies::Replies;
+use crate::sources::waiters::{ClientCounts, Count, Listeners};
 use crate::topology::Topology;
 
-/// As many locks as are asked about at once.
+/// Ask about at most this many locks at once.
 const BATCH: usize = 100;
-/// Two readings of one end may differ by so much: clocks have a grain, and move on inside a script.
+/// Two readings of the same end may differ by this much: clocks have a resolution, and advance inside a script.
 const GRAIN_MS: i64 = 10;
 
 /// Fills in the proofs, each at the node of its lock. An error means that a connection is lost; the locks without a proof
@@ -48,12 +48,12 @@ async fn prove_here(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> R
     Ok(())
 }
 
-/// In whatever command: only where there is nobody at all can nobody wait. What is not told may be so.
+/// Whether any client is blocked, in any command. Yes where that is not known.
 async fn any_blocked(conn: &mut impl ConnectionLike) -> RedisResult<bool> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").arg("clients");
-    let info = Answers::to(conn, pipe).await?.read::<String>();
-    Ok(info.ok().and_then(|info| Clients::parse(&info)).is_none_or(Clients::any_blocked))
+    let info = Replies::to(conn, pipe).await?.read::<String>();
+    Ok(info.ok().and_then(|info| ClientCounts::parse(&info)).is_none_or(ClientCounts::any_blocked))
 }
 
 async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
@@ -63,13 +63,12 @@ async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> Re
         pipe.cmd("PTTL").arg(lock.key.as_bytes());
     }
     pipe.cmd("TIME");
-    let mut answers = Answers::to(conn, pipe).await?;
-    let time = |answer: RedisResult<(i64, i64)>| answer.ok().and_then(|(s, micros)| Time::of_server(s, micros));
-    let before = time(answers.read());
-    let left: Vec<RedisResult<i64>> = locks.iter().map(|_| answers.read()).collect();
-    let (Some(before), Some(after)) = (before, time(answers.read())) else { return Ok(()) };
+    let mut replies = Replies::to(conn, pipe).await?;
+    let before = replies.time();
+    let left: Vec<RedisResult<i64>> = locks.iter().map(|_| replies.read()).collect();
+    let (Some(before), Some(after)) = (before, replies.time()) else { return Ok(()) };
     for (lock, left) in locks.iter_mut().zip(left) {
-        // What is shown is what is compared.
+        // Show what will be compared.
         (lock.proof.end, lock.ttl) = match left.ok().and_then(Ttl::of_pttl) {
             Some(Ttl::Never) => (Some(End::Never), Ttl::Never),
             Some(Ttl::In(left)) => {
@@ -82,7 +81,7 @@ async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> Re
     Ok(())
 }
 
-/// Whether somebody listens for permits where the value may be a count of them.
+/// Counts the listeners for permits of locks whose value may be a count of permits.
 async fn read_listeners(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
     let numbers: Vec<&mut LockView> = locks.iter_mut().filter(|lock| counter::number(&lock.value).is_some()).collect();
     if numbers.is_empty() {
@@ -90,8 +89,8 @@ async fn read_listeners(conn: &mut impl ConnectionLike, locks: &mut [LockView]) 
     }
     let channels: Vec<Vec<u8>> = numbers.iter().map(|lock| counter::channel(lock.key.as_bytes())).collect();
     let mut pipe = redis::pipe();
-    ask_listeners(&mut pipe, &channels.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let listeners: Listeners = Answers::to(conn, pipe).await?.listeners(false);
+    Listeners::ask(&mut pipe, channels.iter().map(Vec::as_slice));
+    let listeners = Listeners::take(&mut Replies::to(conn, pipe).await?, false);
     for (place, lock) in numbers.into_iter().enumerate() {
         lock.proof.counted_on = match listeners.on(place).0 {
             Count::Exactly(count) | Count::AtLeast(count) | Count::AtMost(count) => count,
@@ -108,11 +107,11 @@ async fn read_whole(conn: &mut impl ConnectionLike, lock: &LockView) -> RedisRes
     }
     let mut pipe = redis::pipe();
     pipe.cmd("GETRANGE").arg(lock.key.as_bytes()).arg(0).arg(LARGEST);
-    Ok(match Answers::to(conn, pipe).await?.value() {
+    Ok(match Replies::to(conn, pipe).await?.value() {
         Ok(Value::BulkString(value)) if value.len() as u64 == *len && value.starts_with(head) => {
             Whole::Sha1(sha1_smol::Sha1::from(&value).digest().to_string())
         }
-        Ok(_) => Whole::Unknown("it changed while we looked; look again".into()),
-        Err(error) => Whole::Unknown(format!("it could not be read: {error}")),
+        Ok(_) => Whole::Unknown("it changed while we read it; read it again".into()),
+        Err(error) => Whole::Unknown(format!("it could not be read: {}", text::said(&error))),
     })
 }

@@ -126,7 +126,7 @@ async fn permitted<T: FromRedisValue>(conn: &mut ServerConnection, question: &Cm
 
 fn flushes(commandstats: &str) -> u64 {
     let info = InfoText::parse(commandstats);
-    let calls = |name: &str| info.part(name, "calls").and_then(|calls| calls.parse::<u64>().ok()).unwrap_or(0);
+    let calls = |name: &str| info.part_number::<u64>(name, "calls").unwrap_or(0);
     ["cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb"].into_iter().map(calls).sum()
 }
 

@@ -4,6 +4,9 @@
 //! several changes in one turn of the server come as one. Patterns that begin with a wildcard have no prefix of their
 //! own: the prefixes of locks found so far stand in, and new ones are added as scans find them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use redis::aio::SendError;
 use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::sync::mpsc;
@@ -14,20 +17,74 @@ use crate::lock::Key;
 use crate::model::{Observation, Source};
 use crate::topology::{Node, ServerConnection};
 
-/// Pushes that wait to be taken; more are lost, which is told.
+/// Pushes that wait to be taken, by their number and their bytes; more are lost, which is told.
 const PUSHES: usize = 65_536;
+const BYTES: usize = 8 << 20;
 
 /// A connection on which tracking is on.
 pub(super) struct Tracker {
     conn: ServerConnection,
-    pushes: mpsc::Receiver<PushInfo>,
+    pushes: Pushes,
     armed: Prefixes,
 }
 
+/// The pushes that wait.
+struct Pushes {
+    queue: mpsc::Receiver<PushInfo>,
+    waiting: Arc<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    lost: AtomicBool,
+}
+
+impl Pushes {
+    async fn recv(&mut self) -> Option<PushInfo> {
+        let push = self.queue.recv().await;
+        push.inspect(|push| self.took(push))
+    }
+
+    fn try_recv(&mut self) -> Option<PushInfo> {
+        let push = self.queue.try_recv().ok();
+        push.inspect(|push| self.took(push))
+    }
+
+    fn took(&self, push: &PushInfo) {
+        self.waiting.bytes.fetch_sub(weight(push), Ordering::Relaxed);
+    }
+}
+
+/// The bytes of the names in a push.
+fn weight(push: &PushInfo) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::BulkString(name) => name.len(),
+            Value::Array(values) => values.iter().map(of).sum(),
+            _ => 0,
+        }
+    }
+    push.data.iter().map(of).sum()
+}
+
 pub(super) async fn start(node: &Node, prefixes: &Prefixes) -> RedisResult<Tracker> {
-    let (sender, pushes) = mpsc::channel(PUSHES);
-    let lost = move |push: PushInfo| sender.try_send(push).map_err(|_| SendError);
-    let conn = node.connect_with_pushes(lost).await?;
+    let (sender, queue) = mpsc::channel(PUSHES);
+    let waiting = Arc::<Waiting>::default();
+    let pushes = Pushes { queue, waiting: waiting.clone() };
+    let keep = move |push: PushInfo| {
+        let weight = weight(&push);
+        let before = waiting.bytes.fetch_add(weight, Ordering::Relaxed);
+        // One alone is always taken: the loss of one is told when another is taken.
+        let fits = before == 0 || before + weight <= BYTES;
+        if fits && sender.try_send(push).is_ok() {
+            return Ok(());
+        }
+        waiting.bytes.fetch_sub(weight, Ordering::Relaxed);
+        waiting.lost.store(true, Ordering::Relaxed);
+        Err(SendError)
+    };
+    let conn = node.connect_with_pushes(keep).await?;
     let mut tracker = Tracker { conn, pushes, armed: Prefixes::default() };
     tracker.arm(prefixes).await?;
     Ok(tracker)
@@ -91,11 +148,11 @@ impl<M: Hears> Follower<M> {
     }
 
     /// Hands on what came; whether anybody listens.
-    async fn take(&self, first: PushInfo, more: &mut mpsc::Receiver<PushInfo>) -> bool {
+    async fn take(&self, first: PushInfo, more: &mut Pushes) -> bool {
         let (node, at) = (self.node.id, self.clock.now());
         let mut keys = Vec::new();
         let mut flushed = false;
-        let mut lost = more.len() + 1 >= PUSHES;
+        let mut lost = more.waiting.lost.swap(false, Ordering::Relaxed);
         let mut next = Some(first);
         while let Some(push) = next {
             match push.kind {
@@ -103,8 +160,10 @@ impl<M: Hears> Follower<M> {
                 PushKind::Disconnection => lost = true,
                 _ => {}
             }
-            next = more.try_recv().ok();
+            next = more.try_recv();
         }
+        keys.sort_unstable();
+        keys.dedup();
         (keys.is_empty() || self.tell(Observation::Touched { node, keys, at }).await)
             && (!flushed || self.tell(Observation::Flushed { node, at }).await)
             && (!lost || self.tell(Standing::Overflow { at, lost: 0 }).await)

@@ -1,9 +1,8 @@
-//! One burst: a short look at every command of a server, by MONITOR, to see who tries to take which lock.
+//! One burst of MONITOR: for a short time we read every command of a server, to see who tries to take which lock.
 //!
-//! MONITOR costs a busy server much, so a burst is bounded in time and in lines, and runs only by consent. Whatever ends
-//! it, the server has no monitor afterwards: the connection is closed, and when we are stopped in the middle, the server
-//! cuts it off, since a subscriber that does not read is not let grow. Of other commands than those on locks nothing is
-//! kept.
+//! MONITOR is expensive for a busy server, so a burst is limited in time and in lines, and runs only by consent. However it
+//! ends, the server has no monitor afterwards: we close the connection, and if our process is stopped in the middle, the
+//! server closes it, since it limits the buffer of a subscriber that does not read. Only commands on locks are kept.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,11 +13,11 @@ use redis::{RedisResult, cmd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
+use super::frames::{Frame, FrameReader};
 use super::gather::{Gather, Gathered};
 use super::habits::Scripts;
-use super::judge::Judge;
 use super::line::Line;
-use super::wire::{Frame, Wire};
+use super::outcomes::Judge;
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::Time;
@@ -28,13 +27,13 @@ use crate::server::EventFlags;
 use crate::server::channels::{channels, wider_channels};
 use crate::topology::{Node, Stream};
 
-/// How long an answer may take.
+/// How long a reply may take.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How long the lines that are on their way when the time is up may take.
+/// How long we wait for the lines that are still on their way at the end.
 const LAST_LINES: Duration = Duration::from_secs(2);
 const CHUNK: usize = 128 * 1024;
 
-/// What ends a burst by itself.
+/// The limits of a burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     pub time: Duration,
@@ -56,13 +55,13 @@ impl Default for Bounds {
 pub struct Burst {
     pub began: Time,
     pub ended: Time,
-    /// For so long every command was seen.
+    /// The time during which every command was seen.
     pub looked: Duration,
     /// Commands seen, on locks or not.
     pub lines: u64,
     pub cut: Option<Cut>,
-    /// Which writes took effect is told by the server's notifications; where it is not, attempts are not judged.
-    pub told: bool,
+    /// Notifications show which writes took effect. `false`: they are off, and attempts have no outcome.
+    pub judged: bool,
     pub locks: HashMap<Key, Gathered>,
     /// Acts on more locks than are kept.
     pub left_out: u64,
@@ -71,11 +70,11 @@ pub struct Burst {
 /// Why a burst ended before its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
-    /// It saw as many commands as it may.
+    /// It reached its limit of commands.
     Lines,
     /// The server closed the connection: we did not read fast enough, or it went away.
     Closed,
-    /// The last lines did not come.
+    /// The last lines did not come in time.
     Late,
 }
 
@@ -83,7 +82,7 @@ impl Cut {
     /// As a clause.
     pub fn why(self) -> &'static str {
         match self {
-            Cut::Lines => "the server is too busy to be looked at for longer",
+            Cut::Lines => "the server is too busy for a longer burst",
             Cut::Closed => "the server closed the connection",
             Cut::Late => "the server did not answer in time",
         }
@@ -93,14 +92,14 @@ impl Cut {
 /// Why there is no burst.
 #[derive(Debug, thiserror::Error)]
 pub enum NoBurst {
-    /// Trying again is of no use. With the sentence for the person.
+    /// Trying again is useless. A sentence for the person.
     #[error("{0}")]
     Refused(String),
     #[error("{0}")]
     Lost(#[from] io::Error),
 }
 
-/// Looks at every command of the node until the bounds are met.
+/// Reads every command of the node until a limit is reached.
 pub async fn run(
     node: &Node,
     recogniser: &Recogniser,
@@ -111,7 +110,7 @@ pub async fn run(
     run_until(node, recogniser, scripts, bounds, clock, std::future::pending()).await
 }
 
-/// The same, or until `stop` is over: everything that happened before that is in it.
+/// The same, but ends when `stop` does. It includes everything that happened before that.
 pub async fn run_until(
     node: &Node,
     recogniser: &Recogniser,
@@ -120,14 +119,14 @@ pub async fn run_until(
     clock: Clock,
     stop: impl Future<Output = ()>,
 ) -> Result<Burst, NoBurst> {
-    let told = is_told(node).await.unwrap_or(false);
-    let mut link = Link { stream: node.stream().await?, wire: Wire::default(), chunk: vec![0; CHUNK] };
+    let judged = sends_events(node).await.unwrap_or(false);
+    let mut link = Link { stream: node.stream().await?, reader: FrameReader::default(), chunk: vec![0; CHUNK] };
     link.log_in(node).await?;
     link.subscribe(node, recogniser).await?;
     let early = link.monitor().await?;
     let (began, start) = (clock.now(), Instant::now());
     let mut watch = Watch {
-        judge: Judge::new(recogniser, scripts, node.db, told, began),
+        judge: Judge::new(recogniser, scripts, node.db, judged, began),
         gather: Gather::default(),
         left: bounds.lines,
         over: false,
@@ -135,11 +134,11 @@ pub async fn run_until(
         last: 0,
         lines: 0,
     };
-    let broken = |error: super::wire::Broken| io::Error::other(error);
-    link.wire.feed(&early, &mut |frame| watch.take(frame, began)).map_err(broken)?;
+    let broken = |error: super::frames::Broken| io::Error::other(error);
+    link.reader.feed(&early, &mut |frame| watch.take(frame, began)).map_err(broken)?;
     let time_is_up = tokio::time::sleep(bounds.time);
     let (mut time_is_up, mut stop) = (pin!(time_is_up), pin!(stop));
-    // When the question was asked after which nothing more counts.
+    // When PING was sent: what comes after its reply does not count.
     let mut asked: Option<Instant> = None;
     let cut = loop {
         if watch.over {
@@ -157,7 +156,7 @@ pub async fn run_until(
             read = link.stream.read(&mut link.chunk) => Some(read),
         };
         match read {
-            // Its answer comes after all that happened before.
+            // Its reply comes after everything that happened before it.
             None => {
                 asked = Some(Instant::now());
                 if link.stream.write_all(&command(&[b"PING"])).await.is_err() {
@@ -167,8 +166,8 @@ pub async fn run_until(
             Some(Ok(0) | Err(_)) => break Some(Cut::Closed),
             Some(Ok(read)) => {
                 let at = clock.now();
-                link.wire.feed(&link.chunk[..read], &mut |frame| watch.take(frame, at)).map_err(broken)?;
-                // More may be there at once, and somebody else may wait for our thread.
+                link.reader.feed(&link.chunk[..read], &mut |frame| watch.take(frame, at)).map_err(broken)?;
+                // Let other tasks of this thread run, even if more bytes are ready.
                 tokio::task::yield_now().await;
             }
         }
@@ -176,17 +175,17 @@ pub async fn run_until(
     drop(link);
     let looked = match (cut, asked) {
         (None, Some(asked)) => asked - start,
-        // What was on its way is lost: only what the lines themselves cover was seen.
+        // The last lines are lost, so only the time between the first and the last line counts.
         _ => Duration::from_micros(watch.last.saturating_sub(watch.first.unwrap_or(watch.last))),
     };
     let Watch { judge, mut gather, lines, .. } = watch;
     judge.end(cut.is_none(), &mut |act| gather.take(act));
     let Gather { locks, left_out } = gather;
-    Ok(Burst { began, ended: clock.now(), looked, lines, cut, told, locks, left_out })
+    Ok(Burst { began, ended: clock.now(), looked, lines, cut, judged, locks, left_out })
 }
 
-/// Whether the server is set to tell of what changes a lock.
-async fn is_told(node: &Node) -> RedisResult<bool> {
+/// Whether the server sends an event for every change of a lock.
+async fn sends_events(node: &Node) -> RedisResult<bool> {
     let mut conn = node.connect().await?;
     let answer: HashMap<String, String> =
         cmd("CONFIG").arg("GET").arg("notify-keyspace-events").query_async(&mut conn).await?;
@@ -194,14 +193,14 @@ async fn is_told(node: &Node) -> RedisResult<bool> {
     Ok(flags.is_some_and(|flags| flags.covers_locks(None).is_enough()))
 }
 
-/// What is seen, on its way to the judge.
+/// What was read so far.
 struct Watch<'a> {
     judge: Judge<'a>,
     gather: Gather,
     lines: u64,
-    /// So many more may be looked at.
+    /// How many more lines may be read.
     left: u64,
-    /// Everything up to the end was seen.
+    /// The reply to PING has come.
     over: bool,
     /// The times of the first and the last line, by the server's clock.
     first: Option<u64>,
@@ -233,14 +232,14 @@ impl Watch<'_> {
 /// The connection of a burst.
 struct Link {
     stream: Box<dyn Stream>,
-    wire: Wire,
+    reader: FrameReader,
     chunk: Vec<u8>,
 }
 
-/// An answer, as far as it matters.
-enum Answer {
-    Fine,
-    /// The code, and the rest of the error.
+/// A reply to a command of ours.
+enum Reply {
+    Accepted,
+    /// The code and the text of the error, both visible.
     Refused(String, String),
 }
 
@@ -253,39 +252,39 @@ impl Link {
             hello.extend([&b"AUTH"[..], user.as_bytes(), password.as_bytes()]);
         }
         match self.ask(&hello, 1).await? {
-            Answer::Fine => {}
-            Answer::Refused(code, why) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),
-            Answer::Refused(code, _) if code == "WRONGPASS" || code == "NOAUTH" => {
+            Reply::Accepted => {}
+            Reply::Refused(code, why) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),
+            Reply::Refused(code, _) if code == "WRONGPASS" || code == "NOAUTH" => {
                 return Err(NoBurst::Refused("the server refused the user or password".into()));
             }
-            Answer::Refused(..) => {
+            Reply::Refused(..) => {
                 return Err(NoBurst::Refused(
                     "MONITOR is read over RESP3, which this server or user does not have".into(),
                 ));
             }
         }
-        // Who may not is no worse for it.
+        // Naming is optional; ignore a refusal.
         self.ask(&[b"CLIENT", b"SETNAME", b"lockscope"], 1).await?;
         Ok(())
     }
 
-    /// As narrow as the patterns and the ACL allow. Without any subscription the server would let a monitor that does
-    /// not read grow without end.
+    /// Subscribes as narrowly as the patterns and the ACL allow. A burst needs a subscription: without one, the server does
+    /// not limit the buffer of a monitor that does not read.
     async fn subscribe(&mut self, node: &Node, recogniser: &Recogniser) -> Result<(), NoBurst> {
         let wider = wider_channels(node.db).map(|channel| vec![channel]);
         for attempt in std::iter::once(channels(node.db, recogniser.patterns())).chain(wider) {
             let mut words: Vec<&[u8]> = vec![b"PSUBSCRIBE"];
             words.extend(attempt.iter().map(|channel| channel.as_bytes()));
             match self.ask(&words, attempt.len()).await? {
-                Answer::Fine => return Ok(()),
-                Answer::Refused(code, why) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),
-                Answer::Refused(..) => {}
+                Reply::Accepted => return Ok(()),
+                Reply::Refused(code, why) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),
+                Reply::Refused(..) => {}
             }
         }
         Err(NoBurst::Refused("sampling needs PSUBSCRIBE on the keyspace channels, which this user may not".into()))
     }
 
-    /// From here on every command is told; what has come of them already comes back.
+    /// Starts MONITOR, and returns what already came after its reply.
     async fn monitor(&mut self) -> Result<Vec<u8>, NoBurst> {
         self.stream.write_all(&command(&[b"MONITOR"])).await?;
         let until = Instant::now() + ANSWER;
@@ -294,24 +293,24 @@ impl Link {
             if read == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
-            // Byte by byte: what follows the answer is not for this reader.
+            // Byte by byte: what follows the reply belongs to the burst.
             for (index, byte) in self.chunk[..read].iter().enumerate() {
                 let mut answer = None;
                 let each = &mut |frame: Frame<'_>| match frame {
-                    Frame::Line(_) => answer = Some(Answer::Fine),
+                    Frame::Line(_) => answer = Some(Reply::Accepted),
                     Frame::Error(text) => answer = Some(refused(text.bytes)),
                     _ => {}
                 };
-                self.wire.feed(std::slice::from_ref(byte), each).map_err(io::Error::other)?;
+                self.reader.feed(std::slice::from_ref(byte), each).map_err(io::Error::other)?;
                 match answer {
-                    Some(Answer::Fine) => return Ok(self.chunk[index + 1..read].to_vec()),
-                    Some(Answer::Refused(code, _)) if code == "NOPERM" => {
+                    Some(Reply::Accepted) => return Ok(self.chunk[index + 1..read].to_vec()),
+                    Some(Reply::Refused(code, _)) if code == "NOPERM" => {
                         return Err(NoBurst::Refused(
                             "this user may not run MONITOR; ACL SETUSER … +monitor permits it".into(),
                         ));
                     }
-                    Some(Answer::Refused(code, why)) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),
-                    Some(Answer::Refused(code, why)) => {
+                    Some(Reply::Refused(code, why)) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),
+                    Some(Reply::Refused(code, why)) => {
                         return Err(NoBurst::Refused(format!("MONITOR was answered with {code} {why}")));
                     }
                     None => {}
@@ -320,8 +319,8 @@ impl Link {
         }
     }
 
-    /// Sends a command, and waits for its answers.
-    async fn ask(&mut self, words: &[&[u8]], answers: usize) -> Result<Answer, NoBurst> {
+    /// Sends a command, and waits for its replies.
+    async fn ask(&mut self, words: &[&[u8]], answers: usize) -> Result<Reply, NoBurst> {
         self.stream.write_all(&command(words)).await?;
         let until = Instant::now() + ANSWER;
         let (mut left, mut refusal) = (answers, None);
@@ -332,23 +331,23 @@ impl Link {
             }
             let each = &mut |frame: Frame<'_>| match frame {
                 Frame::Error(text) => refusal = Some(refused(text.bytes)),
-                // Events of a subscription that stands already.
+                // Events of a subscription that is already active.
                 Frame::Message { .. } => {}
                 Frame::Line(_) | Frame::Other => left = left.saturating_sub(1),
             };
-            self.wire.feed(&self.chunk[..read], each).map_err(io::Error::other)?;
+            self.reader.feed(&self.chunk[..read], each).map_err(io::Error::other)?;
         }
-        Ok(refusal.unwrap_or(Answer::Fine))
+        Ok(refusal.unwrap_or(Reply::Accepted))
     }
 }
 
-fn refused(error: &[u8]) -> Answer {
+fn refused(error: &[u8]) -> Reply {
     let error = text::visible(&error[..error.len().min(200)]);
     let (code, rest) = error.split_once(' ').unwrap_or((error.as_str(), ""));
-    Answer::Refused(code.into(), rest.into())
+    Reply::Refused(code.into(), rest.into())
 }
 
-/// The next burst may be let in.
+/// A temporary refusal: the next burst may succeed.
 fn is_for_now(code: &str, why: &str) -> bool {
     matches!(code, "BUSY" | "LOADING" | "MASTERDOWN") || why.starts_with("max number of clients")
 }

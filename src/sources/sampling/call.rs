@@ -2,7 +2,7 @@
 
 use super::line::Line;
 
-/// What a command does, as far as locks are concerned. Those that are not here do nothing to a lock that we judge by.
+/// The commands that matter to locks, by what they do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
     /// SET in one of its many forms.
@@ -11,17 +11,17 @@ pub enum Verb {
     WriteIfFree,
     /// MSETNX: the same with several keys, all or none.
     WriteAllIfFree,
-    /// Makes the key what the caller says: HSET, ZADD, SADD, MSET and the like.
+    /// Writes unconditionally: HSET, ZADD, SADD, MSET and the like.
     Write,
-    /// HINCRBY: enters or leaves, by its sign.
+    /// HINCRBY: enters or leaves, depending on its sign.
     Count,
-    /// EXPIRE and its kin.
+    /// EXPIRE and its variants.
     Renew,
-    /// Takes one holder out: HDEL, ZREM, SREM.
+    /// Removes one holder: HDEL, ZREM, SREM.
     Leave,
     /// DEL, UNLINK, GETDEL.
     Delete,
-    /// DELEX, DELIFEQ: deletes what has a certain value.
+    /// DELEX, DELIFEQ: deletes a key that has a certain value.
     DeleteIfEqual,
     /// EXISTS.
     Exists,
@@ -35,13 +35,13 @@ pub enum Verb {
     Size,
     /// EVAL, with the script's text as the first argument.
     Eval,
-    /// EVALSHA or FCALL, with its name there.
+    /// EVALSHA or FCALL, with the script's name as the first argument.
     Run,
     Watch,
 }
 
 impl Verb {
-    pub fn of(command: &[u8]) -> Option<Verb> {
+    pub fn parse(command: &[u8]) -> Option<Verb> {
         let mut upper = [0u8; 16];
         let upper = upper.get_mut(..command.len())?;
         upper.copy_from_slice(command);
@@ -69,13 +69,13 @@ impl Verb {
         })
     }
 
-    /// It can change a lock, or try to, when a client sends it by itself.
+    /// Whether a client can change a lock with it, or try to, outside of a script.
     pub fn acts(self) -> bool {
         use Verb::*;
         matches!(self, Set | WriteIfFree | WriteAllIfFree | Delete | DeleteIfEqual | Eval | Run | Watch)
     }
 
-    /// The distance between its keys, where it takes any number of them; `None` where the first argument is the key.
+    /// The distance between its keys, where it takes several; `None` where only the first argument is a key.
     pub fn keys_every(self, command: &[u8]) -> Option<usize> {
         match self {
             Verb::WriteAllIfFree => Some(2),
@@ -100,7 +100,7 @@ pub struct Call {
 pub enum Does {
     TakeIfFree,
     Write,
-    /// One more entry of a holder.
+    /// A holder enters once more.
     Enter,
     Renew,
     /// Only if its value is the token.
@@ -113,8 +113,8 @@ pub enum Does {
 
 impl Call {
     /// The call about the key that is the argument at `index`.
-    pub fn of(verb: Verb, line: &Line<'_>, index: usize) -> Call {
-        // Few commands name a holder, and never far from the key.
+    pub fn parse(verb: Verb, line: &Line<'_>, index: usize) -> Call {
+        // Few commands name a holder, and it follows the key closely.
         let mut after = line.args().skip(index + 1);
         let mut next = || after.next().map(|arg| arg.into_owned());
         let (does, token) = match verb {
@@ -150,11 +150,11 @@ impl Call {
             Verb::Member => (Does::Look(verb), next()),
             _ => (Does::Look(verb), None),
         };
-        // A read-write lock of Redisson says how it is held in a field that is no holder.
+        // Redisson's read-write lock stores its mode in a field; that field is not a holder.
         Call { does, token: token.filter(|token| token.len() <= Call::TOKEN && **token != *b"mode") }
     }
 
-    /// Longer values are no holder's name.
+    /// Longer values are not tokens.
     const TOKEN: usize = 1024;
 
     fn set(value: Option<Vec<u8>>, line: &Line<'_>) -> Call {
@@ -178,8 +178,8 @@ impl Call {
         Call { does, token: token.filter(|token| token.len() <= Call::TOKEN) }
     }
 
-    /// The event by which the server tells that the call has changed the key.
-    pub fn is_told_by(&self, verb: Verb, event: &[u8]) -> bool {
+    /// Whether this event shows that the call changed the key.
+    pub fn is_shown_by(&self, verb: Verb, event: &[u8]) -> bool {
         match self.does {
             Does::TakeIfFree => event == b"set" || event == b"hset",
             Does::RenewIfEqual => event == b"set",
@@ -195,13 +195,13 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::Text;
+    use super::super::frames::Text;
     use super::*;
 
     fn call(text: &str) -> (Does, String) {
         let text = format!("1.000001 [0 a:1] {text}");
         let line = Line::parse(Text { bytes: text.as_bytes(), whole: true }).unwrap();
-        let call = Call::of(Verb::of(line.command).unwrap(), &line, 0);
+        let call = Call::parse(Verb::parse(line.command).unwrap(), &line, 0);
         (call.does, String::from_utf8(call.token.unwrap_or_default()).unwrap())
     }
 
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_is_about_no_lock_is_none() {
         for command in [&b"PING"[..], b"LPUSH", b"", b"a-command-that-is-far-too-long"] {
-            assert_eq!(Verb::of(command), None);
+            assert_eq!(Verb::parse(command), None);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Adds up what a burst saw of each lock. Pure and bounded.
+//! Adds up what a burst saw for each lock. Pure and bounded.
 
 use std::collections::HashMap;
 
-use super::judge::{Act, Outcome, What};
+use super::outcomes::{Act, Outcome, What};
 use crate::base::time::Time;
 use crate::lock::{Key, Token};
 use crate::model::{Address, Contender, Notice};
@@ -18,7 +18,7 @@ const NOTICES: usize = 8;
 pub struct Gathered {
     pub attempts: u64,
     pub failures: u64,
-    /// Attempts of which nobody knows how they ended.
+    /// Attempts whose outcome is not known.
     pub unjudged: u64,
     pub contenders: Vec<Contender>,
     pub spoke: Option<(Token, Address, Time)>,
@@ -38,7 +38,7 @@ impl Gather {
             self.left_out += 1;
             return;
         }
-        // Most acts are on locks that are there already: their key is not kept a second time.
+        // Clone the key only for a new lock; most acts are on known ones.
         match self.locks.get_mut(&act.key) {
             Some(lock) => lock.take(act),
             None => self.locks.entry(act.key.clone()).or_default().take(act),
@@ -82,7 +82,7 @@ impl Gathered {
         }
         let Some(contender) = place.map(|index| &mut self.contenders[index]) else { return };
         if token.is_some() && contender.token.is_some() && contender.token != *token {
-            // Another token is another wish, and a new wait.
+            // Another token is another request, and a new wait.
             (contender.first, contender.passed_over) = (at, 0);
         }
         contender.attempts += 1;
@@ -97,7 +97,7 @@ impl Gathered {
         }
     }
 
-    /// Where the contender is kept; `None` for one that has no name at all.
+    /// The contender's index; `None` for one that has neither token nor address.
     fn place_of(&mut self, token: &Option<Token>, address: &Option<Address>, at: Time) -> Option<usize> {
         let known = self.contenders.iter().position(|known| match (&known.address, address) {
             (Some(known), Some(address)) => known == address,

@@ -1,8 +1,8 @@
 //! What scripts are for, learnt from what they do.
 //!
-//! A script that only looked at a lock has lost an attempt, or came too late to renew or release it: the same inner
-//! calls, told apart only by what the script does when it succeeds. Known by the hash of its text, so that EVAL and
-//! EVALSHA are one. Pure and bounded.
+//! A script that only read a lock lost an attempt, or came too late to renew or release it. Its inner calls are the same
+//! in both cases; only what it does when it succeeds distinguishes them. A script is known by the hash of its text, so
+//! that EVAL and EVALSHA are the same. Pure and bounded.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -16,12 +16,10 @@ pub struct Habits {
     pub takes: bool,
     pub renews: bool,
     pub leaves: bool,
-    /// It is the operator's: what it does to a lock is no attempt and no mishap.
-    pub operates: bool,
 }
 
 impl Habits {
-    /// Whether anything is known of what it is for.
+    /// Whether we know anything about its purpose.
     pub fn is_known(self) -> bool {
         self != Habits::default()
     }
@@ -34,7 +32,7 @@ pub struct ScriptId(u64);
 #[derive(Debug)]
 pub struct Scripts {
     known: HashMap<ScriptId, Habits>,
-    /// The names of texts met before: their hash is costly, and some clients send the text each time.
+    /// Ids of texts seen before: SHA1 is costly, and some clients send the text each time.
     texts: HashMap<u64, ScriptId>,
 }
 
@@ -44,7 +42,6 @@ impl Default for Scripts {
             takes: name.ends_with("acquire"),
             renews: name.ends_with("renew"),
             leaves: name.ends_with("release"),
-            operates: name == scripts::CHANGE.name,
         };
         let ours = scripts::ALL.iter().map(|script| (ScriptId::of_name(script.sha1().as_bytes()), habits(script.name)));
         Scripts { known: ours.collect(), texts: HashMap::new() }

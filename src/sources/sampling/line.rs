@@ -1,13 +1,13 @@
 //! Reads one line of MONITOR: `1794845705.479645 [0 127.0.0.1:46688] "SET" "lock:a" "t1" "NX"`.
 //!
-//! Nothing is copied but arguments with escapes in them, and nothing is looked at before it is asked for: most lines are
-//! about no lock and cost only the look at their command. Pure.
+//! Only arguments with escapes are copied, and arguments are parsed only when somebody asks for them: most lines are about
+//! no lock, and cost only the parsing of their command. Pure.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-use super::wire::Text;
+use super::frames::Text;
 
 /// One command that the server has run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -20,21 +20,21 @@ pub struct Line<'a> {
     pub command: &'a [u8],
     /// The arguments after the command, quoted.
     rest: &'a [u8],
-    /// Nothing of the line is missing.
+    /// The line is complete.
     pub whole: bool,
 }
 
 /// Who ran a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By<'a> {
-    /// A client, by its address; those of a socket file share one.
+    /// A client, by its address; all clients of a socket file share one.
     Client(&'a [u8]),
     /// A script, whose own line came before.
     Script,
 }
 
 impl<'a> Line<'a> {
-    /// `None` where it is no line of MONITOR, or its command is not whole.
+    /// `None` where it is not a line of MONITOR, or its command is cut.
     pub fn parse(text: Text<'a>) -> Option<Line<'a>> {
         let line = text.bytes;
         let space = memchr(b' ', line)?;
@@ -59,7 +59,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The arguments after the command, without their quotes, up to the first that is not whole.
+/// The arguments after the command, unquoted, up to the first that is cut.
 #[derive(Clone, Debug)]
 pub struct Args<'a> {
     rest: &'a [u8],
@@ -111,7 +111,7 @@ fn digit(byte: u8) -> Option<u8> {
     (byte as char).to_digit(16).map(|digit| digit as u8)
 }
 
-/// The path of a socket file may have a bracket in it, but not this.
+/// The path of a socket file may contain a bracket, but not this.
 fn end_of_address(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

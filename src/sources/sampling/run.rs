@@ -5,68 +5,71 @@ use super::habits::{Habits, ScriptId, Scripts};
 use super::line::Line;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
+use crate::dialects::scripts::{MARK, OPENING};
 use crate::lock::{Key, Token};
 use crate::model::Address;
 
-/// Locks of one run, inner calls for each of them, and arguments that are kept.
+/// Limits of one run: locks, inner calls for each lock, and arguments that we keep.
 const KEYS: usize = 32;
-const STEPS: usize = 32;
+const CALLS: usize = 32;
 const ARGS: usize = 16;
-/// Longer arguments are no holder's name.
+/// Longer arguments are not tokens.
 const ARG: usize = 1024;
 
-/// A script under way.
+/// A script that is running.
 #[derive(Debug)]
 pub struct Run {
     /// `None` where its name is cut off.
     pub script: Option<ScriptId>,
     pub address: Option<Address>,
     pub at: Time,
-    /// What it was given beside its keys, where one of those can be a lock.
+    /// An operator runs it, by lockscope: what it does to a lock is neither an attempt nor a mistake.
+    pub operates: bool,
+    /// Its arguments after the keys, where one of the keys may be a lock.
     args: Vec<Vec<u8>>,
-    keys: Vec<(Key, Vec<Step>)>,
+    keys: Vec<(Key, Vec<InnerCall>)>,
 }
 
 /// One inner call about one lock.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Step {
+pub struct InnerCall {
     pub does: Does,
     pub token: Option<Vec<u8>>,
-    /// Whether it took effect; `None` where nobody tells.
+    /// Whether it took effect; `None` where that is not known.
     pub wrote: Option<bool>,
-    /// Whether the key was not there before; `None` where nobody tells.
+    /// Whether it created the key; `None` where that is not known.
     pub fresh: Option<bool>,
 }
 
 /// What a run did to a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
-    /// It tried to take it; with or without success, where that is told.
+    /// It tried to take it, and whether it succeeded where that is known.
     Tried(Option<bool>),
     Renewed,
     Left,
-    /// Deleted it without a look at who holds it.
+    /// Deleted it without comparing the holder.
     Freed,
     Late {
         renewal: bool,
     },
-    /// What it means shows only when it is known what the script is for.
+    /// Its meaning depends on what the script is for.
     Unclear(Unclear),
     Nothing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unclear {
-    /// It only looked: an attempt that was lost, or a renewal or release that was late.
+    /// It only read: a lost attempt, or a late renewal or release.
     Looked,
-    /// It wrote: an attempt that was won, or a renewal that sets again.
+    /// It wrote: a won attempt, or a renewal that sets the key again.
     Wrote,
-    /// It gave the lock more time: a renewal, or one more entry of the holder.
+    /// It extended the lease: a renewal, or the holder entered once more.
     Extended,
 }
 
 impl Deed {
-    /// What it says of the script.
+    /// What we learn about the script from it.
     pub fn habit(self) -> Option<fn(&mut Habits)> {
         match self {
             Deed::Tried(_) => Some(|habits| habits.takes = true),
@@ -87,7 +90,9 @@ impl Run {
         recogniser: &Recogniser,
     ) -> Run {
         let mut words = line.args();
-        let script = words.next().map(|name| match verb {
+        let name = words.next();
+        let opens = name.as_ref().is_some_and(|text| text.starts_with(OPENING.as_bytes()));
+        let script = name.map(|name| match verb {
             Verb::Eval => scripts.of_text(&name),
             _ => ScriptId::of_name(&name),
         });
@@ -97,51 +102,52 @@ impl Run {
             concerned |= recogniser.may_be_lock(&key);
         }
         let args = words.take(if concerned { ARGS } else { 0 });
-        let args = args.map(|arg| if arg.len() <= ARG { arg.into_owned() } else { Vec::new() }).collect();
-        Run { script, address, at, args, keys: Vec::new() }
+        let args: Vec<Vec<u8>> = args.map(|arg| if arg.len() <= ARG { arg.into_owned() } else { Vec::new() }).collect();
+        let operates = opens || args.first().is_some_and(|arg| arg == MARK);
+        Run { script, address, at, operates, args, keys: Vec::new() }
     }
 
-    pub fn add(&mut self, key: &[u8], step: Step) {
-        if let Some((_, steps)) = self.keys.iter_mut().find(|(known, _)| known.as_bytes() == key) {
-            if steps.len() < STEPS {
-                steps.push(step);
+    pub fn add(&mut self, key: &[u8], call: InnerCall) {
+        if let Some((_, calls)) = self.keys.iter_mut().find(|(known, _)| known.as_bytes() == key) {
+            if calls.len() < CALLS {
+                calls.push(call);
             }
         } else if self.keys.len() < KEYS {
-            self.keys.push((Key::from(key), vec![step]));
+            self.keys.push((Key::from(key), vec![call]));
         }
     }
 
-    pub fn keys(&self) -> impl Iterator<Item = (&Key, &[Step])> {
-        self.keys.iter().map(|(key, steps)| (key, steps.as_slice()))
+    pub fn keys(&self) -> impl Iterator<Item = (&Key, &[InnerCall])> {
+        self.keys.iter().map(|(key, calls)| (key, calls.as_slice()))
     }
 
     /// What the inner calls about one lock mean. `holders`: who is known to hold it.
     pub fn judge<'t, I: Iterator<Item = &'t Token>>(
         &self,
-        steps: &[Step],
+        calls: &[InnerCall],
         habits: Habits,
         holders: impl Fn() -> I,
     ) -> Deed {
-        let find = |does: &[Does]| steps.iter().position(|step| does.contains(&step.does));
-        let looked_before = |index: usize| steps[..index].iter().any(|step| matches!(step.does, Does::Look(_)));
-        let took_effect = |index: usize| steps[index].wrote != Some(false);
+        let find = |does: &[Does]| calls.iter().position(|call| does.contains(&call.does));
+        let looked_before = |index: usize| calls[..index].iter().any(|call| matches!(call.does, Does::Look(_)));
+        let took_effect = |index: usize| calls[index].wrote != Some(false);
         let holds = |index: usize| {
-            let token = steps[index].token.as_deref();
+            let token = calls[index].token.as_deref();
             holders().any(|holder| Some(holder.as_bytes()) == token)
         };
         let write = find(&[Does::Write]).filter(|index| took_effect(*index));
         if let Some(taken) = find(&[Does::TakeIfFree]) {
-            // Who holds it already may be let in by a write after the refusal.
+            // A script may let the current holder in again by a write after the refused one.
             let later = write.is_some_and(|write| write > taken);
-            return Deed::Tried(if later { Some(true) } else { steps[taken].wrote });
+            return Deed::Tried(if later { Some(true) } else { calls[taken].wrote });
         }
         if find(&[Does::Leave]).is_some_and(took_effect) {
             return Deed::Left;
         }
         if let Some(deleted) = find(&[Does::Delete, Does::DeleteIfEqual]) {
-            return match steps[deleted] {
-                Step { wrote: Some(false), .. } => Deed::Nothing,
-                Step { does: Does::DeleteIfEqual, .. } => Deed::Left,
+            return match calls[deleted] {
+                InnerCall { wrote: Some(false), .. } => Deed::Nothing,
+                InnerCall { does: Does::DeleteIfEqual, .. } => Deed::Left,
                 _ if looked_before(deleted) => Deed::Left,
                 _ => Deed::Freed,
             };
@@ -150,13 +156,13 @@ impl Run {
             return Deed::Tried(Some(true));
         }
         if let Some(write) = write {
-            let before = |verb: Verb| steps[..write].iter().any(|step| step.does == Does::Look(verb));
-            return match steps[write].fresh {
+            let before = |verb: Verb| calls[..write].iter().any(|call| call.does == Does::Look(verb));
+            return match calls[write].fresh {
                 Some(true) => Deed::Tried(Some(true)),
                 _ if holds(write) => Deed::Renewed,
                 Some(false) if before(Verb::Member) || before(Verb::Size) => Deed::Tried(Some(true)),
                 Some(false) => Deed::Renewed,
-                // A script that asked only whether the key is there, and then wrote it, did not find it.
+                // A script that checked only EXISTS, and then wrote, did not find the key.
                 None if before(Verb::Exists) && !before(Verb::Read) => Deed::Tried(Some(true)),
                 None => Deed::Unclear(Unclear::Wrote),
             };
@@ -168,12 +174,12 @@ impl Run {
                 _ => Deed::Unclear(Unclear::Extended),
             };
         }
-        self.looked(steps, habits)
+        self.looked(calls, habits)
     }
 
     /// Nothing was written.
-    fn looked(&self, steps: &[Step], habits: Habits) -> Deed {
-        let has = |verb: Verb| steps.iter().any(|step| step.does == Does::Look(verb));
+    fn looked(&self, calls: &[InnerCall], habits: Habits) -> Deed {
+        let has = |verb: Verb| calls.iter().any(|call| call.does == Does::Look(verb));
         if habits.takes {
             return Deed::Tried(Some(false));
         }
@@ -187,15 +193,15 @@ impl Run {
         Deed::Unclear(Unclear::Looked)
     }
 
-    /// The name under which the run spoke of the lock.
+    /// The token that the run used for the lock.
     pub fn token<'t, I: Iterator<Item = &'t Token>>(
         &self,
         key: &Key,
-        steps: &[Step],
+        calls: &[InnerCall],
         holders: impl Fn() -> I,
     ) -> Option<Token> {
-        let written = steps.iter().filter(|step| !matches!(step.does, Does::Look(_)));
-        let named = written.chain(steps).find_map(|step| step.token.as_deref());
+        let written = calls.iter().filter(|call| !matches!(call.does, Does::Look(_)));
+        let named = written.chain(calls).find_map(|call| call.token.as_deref());
         let known = || self.args.iter().find(|arg| holders().any(|holder| holder.as_bytes() == arg.as_slice()));
         let likely = || {
             let is_name = |arg: &&Vec<u8>| {

@@ -11,7 +11,8 @@ use crate::dialects::{self};
 use crate::lock::{Holder, Kind, RawValue};
 use crate::model::{Hold, LockView, State};
 use crate::settings::keys::Command;
-use crate::sources::inspect::{Belonging, Count, Health};
+use crate::sources::inspect::Belonging;
+use crate::sources::waiters::{Count, Health};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
@@ -66,14 +67,14 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
     }
     if let Some(known) = &lock.connection {
         let style = if known.closed.is_some() { app.theme.bad() } else { Style::new() };
-        let line = if app.private { HIDDEN.to_string() } else { known.describe(app.scene.at) };
+        let line = if app.display.private { HIDDEN.to_string() } else { known.describe(app.scene.at) };
         page.say("connection", &line, style);
     }
 }
 
 fn holder_line(app: &App, holder: &Holder) -> String {
     let mut parts = vec![part::token(app, &holder.token.to_string())];
-    if !app.private {
+    if !app.display.private {
         let named = |name: &str, text: &Option<String>| {
             text.as_ref().map(|text| format!("{name} {}", part::token(app, &harmless(text))))
         };
@@ -109,8 +110,8 @@ pub fn findings(app: &App, lock: &LockView, page: &mut Labelled) {
 
 pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
     let theme = app.theme;
-    let Some(found) = &app.closer.found else {
-        let why = if app.paused { "not asked while paused" } else { "asking the server" };
+    let Some(found) = &app.page.closer.found else {
+        let why = if app.display.paused { "not asked while paused" } else { "asking the server" };
         return page.say("waiting", why, theme.dim());
     };
     let passed = app.scene.at.since(found.at).as_millis() as u64;
@@ -177,7 +178,7 @@ fn past_line(app: &App, hold: &Hold) -> String {
 }
 
 pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
-    let Some(found) = &app.closer.found else { return };
+    let Some(found) = &app.page.closer.found else { return };
     if let Some(why) = &found.failed {
         return page.say("keys", &format!("unknown: {why}"), app.theme.dim());
     }
@@ -205,7 +206,7 @@ fn key_line(key: &Belonging, ttl: Option<Ttl>, passed: Duration) -> String {
         Some(Ttl::In(left)) => format!(", TTL {}", short_duration(left.saturating_sub(passed).as_millis() as u64)),
         None => String::new(),
     };
-    format!("{} {}, {}{ttl}", key.key, harmless(key.value.type_name()), key.describe_length())
+    format!("{} {}, {}{ttl}", key.key, key.value.type_name(), key.describe_length())
 }
 
 /// A short string beside a lock is a counter or a name.
@@ -218,7 +219,7 @@ fn counter(app: &App, key: &Belonging) -> String {
 
 pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
     let theme = app.theme;
-    if app.private {
+    if app.display.private {
         return page.say("value", HIDDEN, theme.dim());
     }
     let texts = texts(&lock.value);
@@ -230,7 +231,7 @@ pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
     if let Some(rest) = rest(&lock.value, texts.len().min(ITEMS)) {
         page.say("value", &rest, theme.dim());
     }
-    if shortened && let Some(key) = app.keys.of(Command::Reveal).next() {
+    if shortened && let Some(key) = app.keys.of(Command::Reveal, app.place()).next() {
         page.say("value", &format!("{key} shows it whole"), theme.dim());
     }
 }
@@ -261,7 +262,7 @@ fn rest(value: &RawValue, shown: usize) -> Option<String> {
             (*len > shown as u64).then(|| format!("and {} more", len - shown as u64))
         }
         RawValue::List { len } => Some(format!("a list of {len} elements")),
-        RawValue::Other(name) => Some(format!("a {}", harmless(name))),
+        RawValue::Other(name) => Some(format!("a {}", name.visible())),
         RawValue::Unread { why, .. } => Some(format!("not read: {}", harmless(why))),
     }
 }

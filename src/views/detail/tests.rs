@@ -36,9 +36,9 @@ fn stalled() -> LockView {
 
 /// A console in which this lock is opened and was looked at closer.
 fn opened(lock: LockView, theme: Theme) -> App {
-    let mut app = App::new(Title::default(), Keys::default(), theme, None);
+    let mut app = App::new(Title::default(), Keys::default(), theme);
     let id = LockId { space: lock.space, key: lock.key.clone() };
-    app.opened = Some(id.clone());
+    app.page.opened = Some(id.clone());
     app.scene.at = NOW;
     app.scene.lock = Some(lock);
     assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(id.clone())]);
@@ -49,7 +49,7 @@ fn opened(lock: LockView, theme: Theme) -> App {
 fn screen(app: &mut App, width: u16, height: u16) -> Vec<String> {
     app.update(Event::Resize(width, height), NOW);
     app.scene.scroll_most = views::scroll_most(app);
-    app.scroll = app.scroll.min(app.scene.scroll_most);
+    app.page.scroll = app.page.scroll.min(app.scene.scroll_most);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal
         .draw(|frame| {
@@ -148,7 +148,7 @@ fn the_last_line_can_be_scrolled_to_and_no_further() {
     let mut app = opened(stalled(), Theme::default());
     let all = whole(&mut app, 80);
     let last = all.iter().rfind(|line| line.contains("confirmed")).unwrap().clone();
-    app.scroll = usize::MAX;
+    app.page.scroll = usize::MAX;
     let lines = screen(&mut app, 80, 24);
     assert_eq!(lines[22], last, "the last line of the body\n{}", lines.join("\n"));
     assert!(lines[2].starts_with(" lock:order:8841"), "its name stays in sight");
@@ -161,7 +161,7 @@ fn a_page_down_leaves_no_line_out() {
     let before = screen(&mut app, 80, 24);
     let last = before[22].clone();
     assert!(!last.is_empty());
-    app.scroll = views::list_rows(&app);
+    app.page.scroll = views::list_rows(&app);
     let after = screen(&mut app, 80, 24);
     let first = after.iter().position(|line| *line == last);
     assert_eq!(first, Some(6), "the last line is the first now\n{}", after.join("\n"));
@@ -188,8 +188,8 @@ fn a_lock_that_was_freed_is_not_to_be_freed() {
 #[test]
 fn a_picture_to_send_names_nobody() {
     let mut app = opened(stalled(), Theme::default());
-    app.private = true;
-    app.reveal = true;
+    app.display.private = true;
+    app.display.reveal = true;
     let lines = whole(&mut app, 100);
     for name in ["3f2a8c00", "9b8d0c11", "older:1", "= 2"] {
         assert!(!lines.iter().any(|line| line.contains(name)), "{name} in\n{}", lines.join("\n"));
@@ -200,7 +200,7 @@ fn a_picture_to_send_names_nobody() {
 #[test]
 fn what_is_not_known_is_called_so() {
     let mut app = opened(sample::forever(), Theme::default());
-    app.closer.found = None;
+    app.page.closer.found = None;
     shows(
         &whole(&mut app, 80),
         &["never expires", "no chart: nothing runs out", "asking the server", "no earlier hold"],
@@ -238,28 +238,28 @@ fn no_size_panics() {
 #[test]
 fn the_closer_look_is_taken_again_while_the_lock_stays_open() {
     let mut app = opened(stalled(), Theme::default());
-    let id = app.opened.clone().unwrap();
+    let id = app.page.opened.clone().unwrap();
     let tick = |app: &mut App, ms: u64| app.update(Event::Changes(Vec::new(), 0), NOW + Duration::from_millis(ms));
     assert_eq!(tick(&mut app, 1_900), []);
     assert_eq!(tick(&mut app, 2_000), [Effect::Inspect(id.clone())]);
-    app.paused = true;
+    app.display.paused = true;
     assert_eq!(tick(&mut app, 9_000), [], "a paused screen asks for nothing");
-    app.paused = false;
+    app.display.paused = false;
     assert_eq!(tick(&mut app, 9_100), [Effect::Inspect(id)]);
-    app.opened = None;
+    app.page.opened = None;
     assert_eq!(tick(&mut app, 20_000), []);
-    assert!(app.closer.found.is_none());
+    assert!(app.page.closer.found.is_none());
 }
 
 #[test]
 fn a_late_answer_about_another_lock_is_dropped() {
     let mut app = opened(stalled(), Theme::default());
-    let first = app.opened.clone().unwrap();
+    let first = app.page.opened.clone().unwrap();
     let other = LockId { space: first.space, key: crate::lock::Key::from("lock:other") };
-    app.opened = Some(other.clone());
+    app.page.opened = Some(other.clone());
     assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(other)], "at once");
     app.update(Event::Inspected(first, Box::new(sample::inspection())), NOW);
-    assert!(app.closer.found.is_none());
+    assert!(app.page.closer.found.is_none());
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn findings_are_told_and_name_nobody_in_private() {
     let told =
         ["findings", "outlived: 11112222…88:9 at 10.0.3.7:51322", "to settle it: a burst would show it", "SPLIT"];
     shows(&whole(&mut app, 140), &told);
-    app.private = true;
+    app.display.private = true;
     for width in [80, 140] {
         let lines = whole(&mut app, width);
         shows(&lines, &["outlived: (hidden) at (hidden) tried"]);

@@ -83,6 +83,22 @@ impl ExpectedHolder {
 /// Creates a lock and describes it.
 pub type Create = fn(&mut Connection) -> Sample;
 
+/// Those that a TTL would destroy: their holders have leases of their own, or share a key with others.
+pub const NOT_EXTENDED: &[&str] = &[
+    "redisson group lock",
+    "redisson semaphore",
+    "redisson permits",
+    "medallion semaphore",
+    "redis-semaphore of npm, semaphore",
+    "symfony",
+    "symfony readers",
+    "sidekiq-unique-jobs",
+    "sidekiq-unique-jobs while executing",
+    "sidekiq-unique-jobs 9",
+    "huey",
+    "redis-semaphore of ruby",
+];
+
 /// All of them, each with a name to speak of it.
 pub const ALL: &[(&str, Create)] = &[
     ("redisson lock", redisson::lock),

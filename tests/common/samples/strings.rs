@@ -119,10 +119,7 @@ pub fn activejob_uniqueness(connection: &mut Connection) -> Sample {
 }
 
 pub fn spring(connection: &mut Connection) -> Sample {
-    // A UUID says nothing about its library; that all locks of a process have the same one does not show on one key.
-    let (key, token) = ("order-service:payment-lock-9", uuid4("spring"));
-    run!(connection, "SET", key, &token, "PX", 60_000);
-    Sample::exclusive("spring", key, token).told()
+    set(connection, "spring", "order-service:payment-lock-9", uuid4("spring"), 60_000)
 }
 
 fn shed(connection: &mut Connection, key: &str, uuid: &str) -> Sample {

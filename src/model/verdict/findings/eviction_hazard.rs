@@ -1,7 +1,6 @@
 //! The server may drop the lock to make room while somebody works under it.
 
 use super::{Case, Lint};
-use crate::base::text::harmless;
 use crate::model::{Eviction, Finding};
 
 pub const LINT: Lint = Lint {
@@ -14,7 +13,7 @@ pub const LINT: Lint = Lint {
 
 fn check(case: &Case<'_>) -> Option<Finding> {
     let Eviction::By { policy, full } = &case.hazards?.eviction else { return None };
-    let can = !policy.starts_with("volatile") || case.lock.expires().is_some();
+    let can = !policy.as_bytes().starts_with(b"volatile") || case.lock.expires().is_some();
     if !can || *full < case.tuning.eviction_full {
         return None;
     }
@@ -22,6 +21,6 @@ fn check(case: &Case<'_>) -> Option<Finding> {
         0 => String::new(),
         count => format!("; {count} holds of {} ended so", case.kind_words()),
     };
-    let (policy, full) = (harmless(policy), full * 100.0);
+    let (policy, full) = (policy.visible(), full * 100.0);
     Some(LINT.finding(format!("the server may drop it ({policy}, memory {full:.0} % full){evicted}"), 0.8))
 }

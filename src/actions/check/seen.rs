@@ -1,0 +1,64 @@
+//! The comparisons of what the operator saw: pure.
+
+use super::Check;
+use crate::actions::lease::comes_again;
+use crate::lock::RawValue;
+use crate::model::{LockView, Whole};
+
+/// That nobody but the holders that were seen has the key.
+pub fn whole(lock: &LockView) -> Vec<Check> {
+    let key = || lock.key.as_bytes().to_vec();
+    match &lock.value {
+        RawValue::Str { head, .. } if lock.value.is_whole() => {
+            vec![Check::Value { key: key(), value: head.to_vec() }]
+        }
+        RawValue::Str { len, .. } => match &lock.proof.value {
+            Whole::Sha1(sha1) => vec![Check::Digest { key: key(), len: *len, sha1: sha1.clone() }],
+            Whole::NotAsked | Whole::Unknown(_) => Vec::new(),
+        },
+        RawValue::Hash { fields, len } => {
+            let each = fields.iter().map(|(field, _)| hash_field(lock, field));
+            each.chain([Check::Fields { key: key(), count: *len }]).collect()
+        }
+        RawValue::Zset { members, len } => {
+            let each = members.iter().map(|(member, _)| scored(lock, member));
+            each.chain([Check::Members { key: key(), count: *len }]).collect()
+        }
+        RawValue::Set { members, len } => {
+            let each = members.iter().map(|member| Check::Element { key: key(), member: member.to_vec() });
+            each.chain([Check::Elements { key: key(), count: *len }]).collect()
+        }
+        RawValue::List { .. } | RawValue::Other(_) | RawValue::Unread { .. } => Vec::new(),
+    }
+}
+
+/// That the field is as it was seen. A count goes up and down while the same holder has the lock.
+pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
+    let key = lock.key.as_bytes().to_vec();
+    let counts = lock.holders.iter().any(|holder| holder.token.as_bytes() == field && holder.count.is_some());
+    let is_number = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let seen = match &lock.value {
+        RawValue::Hash { fields, .. } => fields.iter().find(|(name, _)| **name == *field),
+        _ => None,
+    };
+    let is_holder = lock.holders.iter().any(|holder| holder.token.as_bytes() == field);
+    match seen {
+        Some((_, value)) if !counts && (is_holder || !is_number(value)) => {
+            Check::FieldValue { key, field: field.to_vec(), value: value.to_vec() }
+        }
+        _ => Check::Field { key, field: field.to_vec() },
+    }
+}
+
+/// That the member is there; with the same lease, where its name does not tell one hold from the next.
+pub fn scored(lock: &LockView, member: &[u8]) -> Check {
+    let (key, holds) = (lock.key.as_bytes().to_vec(), lock.holders.iter().any(|held| held.token.as_bytes() == member));
+    let score = match &lock.value {
+        RawValue::Zset { members, .. } => members.iter().find(|(name, _)| **name == *member).map(|(_, score)| *score),
+        _ => None,
+    };
+    match score {
+        Some(score) if holds && comes_again(lock, member) => Check::Score { key, member: member.to_vec(), score },
+        _ => Check::Member { key, member: member.to_vec() },
+    }
+}

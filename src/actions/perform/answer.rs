@@ -1,0 +1,63 @@
+//! What the script answered, read.
+
+use redis::Value;
+
+use crate::actions::check::Check;
+use crate::actions::program::Program;
+use crate::base::text;
+
+/// What the script answered.
+pub enum Answer<'a> {
+    Done {
+        woken: u64,
+        emptied: bool,
+        silent: Option<String>,
+        ended: Option<i64>,
+    },
+    Moved(&'a Check, Value),
+    /// A write would fail, so that nothing was written, and why.
+    Unfit(String),
+    /// This user may not run the command on this key or channel, so that nothing was written.
+    Denied {
+        command: String,
+        on: String,
+    },
+    /// Some of it was written, and then an error came.
+    Half(String),
+    Strange,
+}
+
+impl Answer<'_> {
+    pub fn of<'a>(answer: &Value, program: &'a Program) -> Answer<'a> {
+        let Value::Array(parts) = answer else { return Answer::Strange };
+        let number = |index: usize| match parts.get(index) {
+            Some(Value::Int(number)) => u64::try_from(*number).ok(),
+            _ => None,
+        };
+        let text = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(text)) => Some(text::harmless(&String::from_utf8_lossy(text))),
+            _ => None,
+        };
+        let name = |index: usize| match parts.get(index) {
+            Some(Value::BulkString(name)) => Some(text::visible(name)),
+            _ => None,
+        };
+        match (number(0), number(1)) {
+            (Some(4), _) => Answer::Denied { command: text(1).unwrap_or_default(), on: name(2).unwrap_or_default() },
+            (Some(3), _) => Answer::Unfit(format!("{}{}", name(1).unwrap_or_default(), text(2).unwrap_or_default())),
+            (Some(2), _) => Answer::Half(text(1).unwrap_or_default()),
+            (Some(1), Some(woken)) => {
+                let ended = match parts.get(4) {
+                    Some(Value::Int(ended)) => Some(*ended),
+                    _ => None,
+                };
+                Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3), ended }
+            }
+            (Some(0), Some(which)) => match number(2).and_then(|nth| program.check(which, nth)) {
+                Some(check) => Answer::Moved(check, parts.get(3).cloned().unwrap_or(Value::Nil)),
+                None => Answer::Strange,
+            },
+            _ => Answer::Strange,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One attempt at a plan: what will be taken away is read, the script is run, and its answer becomes an outcome.
+
+use redis::{ErrorKind, RedisError, ServerErrorKind, cmd};
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::{ANSWER, Outcome};
+use crate::actions::audit;
+use crate::actions::check::Check;
+use crate::actions::comparisons;
+use crate::actions::gate::{Admission, Refusal};
+use crate::actions::journal::{Context, Journal};
+use crate::actions::keep::{self, About, Deed, Kept, State};
+use crate::actions::keyspace::Keyspace;
+use crate::actions::plan::{Action, Plan};
+use crate::actions::program::Program;
+use crate::actions::write::Write;
+use crate::base::clock::Clock;
+use crate::base::text;
+use crate::dialects::Step;
+use crate::lock::RawValue;
+use crate::model::Seen;
+use crate::sources::look::{Wanted, look};
+use crate::topology::{Node, ServerConnection};
+
+/// How often what is kept is read again, when it has changed before it was taken.
+const TRIES: usize = 5;
+const ADVICE: &str = "'lockscope doctor' prints the ACL line of an operator";
+
+fn moved(what: String) -> Outcome {
+    Outcome::Refused(Refusal::Moved(what))
+}
+
+fn unreachable(why: String) -> Outcome {
+    Outcome::Refused(Refusal::Unreachable(why))
+}
+
+fn not_permitted(why: &str) -> Outcome {
+    Outcome::Refused(Refusal::NotPermitted(why.into()))
+}
+
+/// One attempt at a plan.
+pub(super) struct Attempt<'a> {
+    pub plan: &'a Plan,
+    pub admission: Admission,
+    pub node: &'a Node,
+    /// What can be put back, or why nothing can.
+    pub kept: Result<Kept, String>,
+    /// The record of an action that leaves nothing to put back.
+    pub trace: Option<Kept>,
+    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
+    pub ended: Option<i64>,
+}
+
+impl Attempt<'_> {
+    /// Connects, and reads what will be taken away.
+    pub async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<ServerConnection, Refusal> {
+        let lost =
+            |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
+        let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
+        let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(lost)?;
+        let here = timeout(ANSWER, Keyspace::read(&mut conn)).await.map_err(late)?.map_err(lost)?;
+        if let Some(then) = self.plan.keyspace.as_ref().filter(|_| comparisons::is_made("keyspace")) {
+            here.as_ref().map_err(String::clone).and_then(|here| here.continues(then)).map_err(Refusal::Moved)?;
+        }
+        let about = About {
+            id: id.to_string(),
+            target: context.target.clone(),
+            db: context.db,
+            keyspace: here.ok(),
+            by: audit::user(),
+            reason: context.reason.clone(),
+            at: clock.now().0,
+        };
+        match self.plan.action {
+            Action::Free => {
+                let kept = timeout(ANSWER, keep::read(&mut conn, self.plan, about)).await.map_err(late)?;
+                self.kept = kept.map_err(lost)?;
+            }
+            Action::Extend(_) => self.trace = Some(Kept::nothing(about, self.plan, Deed::Extended)),
+            Action::Undo(_) => self.trace = Some(Kept::nothing(about, self.plan, Deed::Undone)),
+        }
+        Ok(conn)
+    }
+
+    /// What is known of it by now, on record.
+    pub fn settle(&mut self, outcome: &Outcome, id: &str, journal: &mut Journal) {
+        match outcome {
+            Outcome::Refused(_) => journal.forget(id),
+            Outcome::Done { .. } | Outcome::Unknown(_) => {
+                let state = if matches!(outcome, Outcome::Done { .. }) { State::Confirmed } else { State::Unknown };
+                if let Ok(kept) = &mut self.kept {
+                    kept.state = state;
+                    if let Err(why) = journal.keep(kept) {
+                        self.kept = Err(why.to_string());
+                    }
+                }
+                if let Some(trace) = &mut self.trace {
+                    trace.state = state;
+                    // It only says what came last; the audit has it all the same.
+                    let _ = journal.keep(trace);
+                }
+            }
+        }
+    }
+
+    pub async fn write(&mut self, conn: &mut ServerConnection, clock: &Clock) -> Outcome {
+        if let Some(write) = self.plan.writes.iter().find(|write| !self.admission.covers(write)) {
+            let why = format!("{} was not let through; nothing was changed", write.describe());
+            return Outcome::Refused(Refusal::NotSo(why));
+        }
+        for _ in 0..TRIES {
+            let kept = self.kept.as_ref().map(Kept::checks).unwrap_or_default();
+            let checks = [self.plan.checks.clone(), kept].concat();
+            let program = Program::new(self.plan.key.as_bytes(), &checks, &self.plan.writes);
+            let running = self.admission.run(&program.text, conn, &program.keys, &program.args);
+            let answer = match timeout(ANSWER, running).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error)) if is_denied(&error) => return self.without_scripts(conn).await,
+                Ok(Err(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => {
+                    return not_permitted(&format!("{}; {ADVICE}", text::said(&error)));
+                }
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
+                Ok(Err(error)) => return unreachable(format!("the server refused it: {}", text::said(&error))),
+                Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
+            };
+            match Answer::of(&answer, &program) {
+                Answer::Done { woken, emptied, silent, ended } => {
+                    self.ended = ended;
+                    if let Ok(kept) = &mut self.kept {
+                        kept.settle(emptied);
+                    }
+                    return Outcome::Done { woken, silent };
+                }
+                // The holder is the same, but what it holds has changed: keep that instead.
+                Answer::Moved(Check::Dump { .. }, _) => {
+                    let Ok(before) = &self.kept else { break };
+                    let about = About { at: clock.now().0, ..before.about.clone() };
+                    match keep::read(conn, self.plan, about).await {
+                        Ok(kept) => self.kept = kept,
+                        Err(error) => {
+                            return unreachable(format!("the server could not be asked: {}", text::said(&error)));
+                        }
+                    }
+                }
+                Answer::Moved(check, now) => return moved(check.moved(&now)),
+                Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
+                Answer::Denied { command, on } => {
+                    return not_permitted(&format!("this user may not run {command} on {on}; {ADVICE}"));
+                }
+                Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
+                Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
+            }
+        }
+        moved("the lock changes too fast to be kept for undoing; nothing was changed".into())
+    }
+
+    /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
+    async fn without_scripts(&mut self, conn: &mut ServerConnection) -> Outcome {
+        let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
+        let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
+            ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
+                if key == deleted && self.admission.covers(write) =>
+            {
+                (key, value)
+            }
+            _ => {
+                return not_permitted(
+                    "this user may not run scripts (EVAL), and without one the holder can't be compared and the lock \
+                     freed in one step; nothing was changed",
+                );
+            }
+        };
+        for command in [cmd("DELEX").arg(key).arg("IFEQ").arg(value), cmd("DELIFEQ").arg(key).arg(value)] {
+            match timeout(ANSWER, command.query_async::<i64>(conn)).await {
+                Ok(Ok(0)) => return moved(self.there_now().await),
+                Ok(Ok(_)) => return Outcome::Done { woken: 0, silent: None },
+                Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
+                // Not known to this server, or not permitted.
+                Ok(Err(_)) => {}
+                Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
+            }
+        }
+        not_permitted(
+            "this user may not run scripts (EVAL), and the server has no compare-and-delete of its own (DELEX, DELIFEQ) \
+             that it may run; nothing was changed",
+        )
+    }
+
+    /// The server may have done it or not, or may do it yet.
+    async fn unknown(&self, why: &str) -> Outcome {
+        Outcome::Unknown(format!("{why}; {}", self.there_now().await))
+    }
+
+    /// What is there now, in a clause.
+    async fn there_now(&self) -> String {
+        let silent = "the server does not answer: look again before you do anything else".to_string();
+        let looked = timeout(ANSWER, async {
+            let mut conn = self.node.connect().await?;
+            look(&mut conn, &[Wanted { key: self.plan.key.as_bytes(), hint: None }]).await
+        });
+        match looked.await {
+            Ok(Ok(seen)) => match seen.into_iter().next().flatten() {
+                Some(Seen::Absent) => "the lock is gone now".into(),
+                Some(Seen::Present { value: RawValue::Str { head, .. }, .. }) => {
+                    format!("it is held by {} now", text::visible(&head))
+                }
+                Some(Seen::Present { .. }) => "the lock is still there".into(),
+                None => "the lock changed while we looked".into(),
+            },
+            Ok(Err(_)) | Err(_) => silent,
+        }
+    }
+}
+
+/// The script itself was not permitted: nothing of it ran.
+fn is_denied(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
+        && error.detail().is_some_and(|detail| detail.contains("run the 'eval"))
+}
+
+fn is_lost(error: &RedisError) -> bool {
+    error.is_io_error() || error.is_timeout() || error.is_connection_dropped()
+}

@@ -1,0 +1,102 @@
+//! Where a key goes: to what lies over the screen if anything does, else to the command that it means here.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::dialog::Answer;
+use super::{App, Effect, Overlay, command_bar};
+use crate::base::time::Time;
+use crate::filter::Filter;
+use crate::lab::Wanted;
+use crate::settings::keys::{Command, Press};
+
+impl App {
+    pub(super) fn take_key(&mut self, key: KeyEvent, now: Time) -> Vec<Effect> {
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return vec![Effect::Quit];
+        }
+        let here = self.place();
+        match &mut self.overlay {
+            Overlay::None => {}
+            Overlay::Leave => {
+                self.overlay = Overlay::None;
+                return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
+            }
+            Overlay::Dialog(dialog) => {
+                return match dialog.press(key) {
+                    Answer::Open => Vec::new(),
+                    Answer::Leave => {
+                        self.overlay = Overlay::None;
+                        Vec::new()
+                    }
+                    Answer::Do { plans, reason } => self.confirmed(plans, reason),
+                };
+            }
+            Overlay::Help { .. } | Overlay::Results { .. } => {
+                match self.keys.command(key, here) {
+                    Some(command) if command.moves() => return self.obey(command, now),
+                    _ => self.overlay = Overlay::None,
+                }
+                return Vec::new();
+            }
+            Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => {
+                return match key.code {
+                    KeyCode::Esc => {
+                        self.overlay = Overlay::None;
+                        Vec::new()
+                    }
+                    KeyCode::Enter => self.enter(now),
+                    _ => {
+                        prompt.press(key);
+                        Vec::new()
+                    }
+                };
+            }
+        }
+        match self.keys.command(key, here).or_else(|| self.keys.elsewhere(key)) {
+            Some(command) => self.obey(command, now),
+            None => {
+                let help = self.key_of(Command::Help);
+                self.say(format!("{} does nothing here; {help} lists the keys", Press::from(key)), now);
+                Vec::new()
+            }
+        }
+    }
+
+    /// What was typed into a prompt is done, or refused with the place of the mistake.
+    fn enter(&mut self, now: Time) -> Vec<Effect> {
+        match std::mem::replace(&mut self.overlay, Overlay::None) {
+            Overlay::Filter(mut prompt) => match prompt.text().parse::<Filter>() {
+                Ok(filter) => self.filter_by(prompt.text(), filter),
+                Err(bad) => {
+                    // The old filter stays, and the prompt too, with what is wrong.
+                    prompt.refuse(bad.to_string(), bad.column);
+                    self.overlay = Overlay::Filter(prompt);
+                }
+            },
+            Overlay::Command(mut prompt) => match command_bar::parse(prompt.text()) {
+                Ok(deed) => return deed(self, now),
+                Err(why) => {
+                    prompt.refuse(why, 1);
+                    self.overlay = Overlay::Command(prompt);
+                }
+            },
+            Overlay::Acquire(mut prompt) => match Wanted::parse(prompt.text()) {
+                Ok(wanted) => return self.acquire(prompt.text(), wanted, now),
+                Err(bad) => {
+                    prompt.refuse(bad.why, bad.column);
+                    self.overlay = Overlay::Acquire(prompt);
+                }
+            },
+            Overlay::None | Overlay::Help { .. } | Overlay::Dialog(_) | Overlay::Results { .. } | Overlay::Leave => {}
+        }
+        Vec::new()
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        match &mut self.overlay {
+            Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => prompt.paste(text),
+            Overlay::Dialog(dialog) => dialog.prompt.paste(text),
+            Overlay::None | Overlay::Help { .. } | Overlay::Results { .. } | Overlay::Leave => {}
+        }
+    }
+}

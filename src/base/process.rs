@@ -1,0 +1,56 @@
+//! Other processes: signals sent to them, and children that end when we do.
+
+use std::io;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process, test_kill_process_group};
+
+/// Who gets a signal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Recipient {
+    Process(i32),
+    Group(i32),
+}
+
+impl Recipient {
+    /// Whoever is gone by now needs none.
+    pub fn send(self, signal: Signal) {
+        let _ = match self {
+            Recipient::Process(id) => pid(id).and_then(|pid| Ok(kill_process(pid, signal)?)),
+            Recipient::Group(id) => pid(id).and_then(|pid| Ok(kill_process_group(pid, signal)?)),
+        };
+    }
+
+    pub fn is_there(self) -> bool {
+        match self {
+            Recipient::Process(id) => pid(id).is_ok_and(|pid| test_kill_process(pid).is_ok()),
+            Recipient::Group(id) => pid(id).is_ok_and(|pid| test_kill_process_group(pid).is_ok()),
+        }
+    }
+}
+
+/// Nought and what is below it mean several processes to the kernel, never one.
+fn pid(id: i32) -> io::Result<Pid> {
+    Pid::from_raw(id).filter(|_| id > 0).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+/// Has the kernel send the signal to the child when the thread that starts it ends, in whatever way, SIGKILL included.
+#[cfg(target_os = "linux")]
+pub fn end_with_us(command: &mut Command, signal: Signal) {
+    use std::os::unix::process::CommandExt;
+
+    use rustix::process::{getpid, getppid, set_parent_process_death_signal};
+
+    let parent = getpid();
+    let tie = move || {
+        set_parent_process_death_signal(Some(signal))?;
+        // We may have died before the call above.
+        if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe { command.pre_exec(tie) };
+}
+
+/// Elsewhere a child ends with the value that owns it, or goes on.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_us(_command: &mut Command, _signal: Signal) {}

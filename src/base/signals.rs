@@ -1,0 +1,46 @@
+//! Signals that ask us to end: caught, so that what was taken is given back first, or handed on to who runs under it.
+
+use std::io;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind, signal};
+
+/// Those that ask a process to end.
+pub struct Signals {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+    hangup: unix::Signal,
+    quit: unix::Signal,
+}
+
+impl Signals {
+    pub fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::TERM,
+            _ = self.interrupt.recv() => Signal::INT,
+            _ = self.hangup.recv() => Signal::HUP,
+            _ = self.quit.recv() => Signal::QUIT,
+        }
+    }
+}
+
+/// Its name, as people know it.
+pub fn name_of(signal: Signal) -> &'static str {
+    match signal {
+        Signal::TERM => "SIGTERM",
+        Signal::INT => "SIGINT",
+        Signal::HUP => "SIGHUP",
+        Signal::QUIT => "SIGQUIT",
+        _ => "a signal",
+    }
+}

@@ -1,0 +1,278 @@
+//! Tells our own writes to a lock from what others do to it.
+//!
+//! A write is announced before it is sent and reported when its outcome is known. In between, nothing is concluded about
+//! the lock, because the notification of our write may arrive before the server's answer does. After that, an event is
+//! ours only if a confirmed write explains it: of the right kind, not from before the write was sent, and once only.
+//! Everything else is somebody else's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::time::Time;
+use crate::lock::{Holder, Key, NodeId, Token};
+use crate::model::history::holds::Over;
+use crate::model::table::Table;
+use crate::model::table::resolve::Look;
+use crate::model::{Act, Beats, HeldIs, KeyEvent, OwnWrite};
+
+/// How long the outcome of an announced write is waited for.
+const OUTCOME: Duration = Duration::from_secs(15);
+/// How long after the answer a notification can still be that of the write.
+const LATE: Duration = Duration::from_secs(5);
+/// Writes of which notifications may still come: more are not kept.
+const KEPT: usize = 8;
+/// Two readings of one deadline are no further apart.
+const GRAIN: Duration = Duration::from_millis(250);
+
+/// What we did to one lock.
+#[derive(Debug, Default)]
+pub(in crate::model) struct Ours {
+    /// A write was announced then, and its outcome is not known yet.
+    announced: Option<Time>,
+    done: Vec<Done>,
+    /// The hold that we ended, in case it is put back.
+    pub freed: Option<Freed>,
+    /// The earliest and the latest that the deadline can be which we set.
+    lent: Option<(Time, Time)>,
+    /// The last release.
+    pub forced: Option<Arc<OwnWrite>>,
+    /// The last other write to the present hold.
+    pub last: Option<(Time, Arc<OwnWrite>)>,
+}
+
+/// A hold that we ended.
+#[derive(Debug)]
+pub(in crate::model) struct Freed {
+    pub holder: Option<Token>,
+    pub since: Time,
+    pub since_is: HeldIs,
+    pub beats: Option<Box<Beats>>,
+    pub lease_ms: Option<u32>,
+    /// What it added to the statistics of its name pattern.
+    pub counted: Over,
+}
+
+/// A confirmed write.
+#[derive(Debug)]
+struct Done {
+    write: Arc<OwnWrite>,
+    sent: Time,
+    answered: Time,
+    /// The change is part of the lock's history already.
+    told: bool,
+    /// Holders of a shared lock whose part of it is not told yet.
+    left: Vec<Token>,
+    /// Events of it that have not come yet.
+    due: Vec<KeyEvent>,
+    /// The last event of the key was one of these.
+    running: bool,
+}
+
+/// A write that no event has shown yet, as the event it stands for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(in crate::model) struct Unseen {
+    pub event: KeyEvent,
+    pub at: Time,
+    /// The look bears it out. Where not, events that are on their way tell better what happened.
+    pub fits: bool,
+}
+
+impl Unseen {
+    /// In its place among the events that were heard.
+    pub fn among(self, heard: &[(KeyEvent, Time)]) -> Vec<(KeyEvent, Time)> {
+        let mut events = heard.to_vec();
+        events.insert(heard.partition_point(|(_, at)| *at <= self.at), (self.event, self.at));
+        events
+    }
+}
+
+impl Ours {
+    /// Whether the outcome of a write is still waited for.
+    pub fn is_open(&self, now: Time) -> bool {
+        self.announced.is_some_and(|at| now < at + OUTCOME)
+    }
+
+    fn report(&mut self, write: OwnWrite, sent: Time, answered: Time) {
+        if let Act::Extend(by) = write.act {
+            self.lent = Some((sent + by, answered + by));
+            self.note(answered, Arc::new(write.clone()));
+        }
+        if self.done.len() == KEPT {
+            self.done.remove(0);
+        }
+        let due = match write.act {
+            Act::Free { whole: true } => vec![KeyEvent::Del],
+            Act::Free { whole: false } => vec![KeyEvent::Removed],
+            Act::Extend(_) => vec![KeyEvent::Expire],
+            Act::PutBack { .. } => vec![KeyEvent::New, KeyEvent::Set],
+        };
+        let whole = matches!(write.act, Act::Free { whole: true } | Act::PutBack { whole: true });
+        let left = if whole { Vec::new() } else { write.holders.clone() };
+        let told = matches!(write.act, Act::Extend(_));
+        self.done.push(Done { write: Arc::new(write), sent, answered, told, left, due, running: false });
+    }
+
+    /// The event as it counts: ours, where a write of ours explains it.
+    pub fn claim(&mut self, event: KeyEvent, at: Time) -> KeyEvent {
+        self.done.retain(|done| at <= done.answered + LATE);
+        let mut claimed = None;
+        for done in &mut self.done {
+            if claimed.is_none() && at >= done.sent {
+                claimed = done.claim(event).map(|own| (own, at, done.write.clone()));
+                done.running = claimed.is_some();
+            } else {
+                done.running = false;
+            }
+        }
+        let Some((own, at, write)) = claimed else {
+            if event.ends() {
+                // That hold is over: what comes next belongs to another one.
+                self.done.iter_mut().filter(|done| !matches!(done.write.act, Act::Free { .. })).for_each(Done::close);
+            }
+            return event;
+        };
+        if own != KeyEvent::Other {
+            self.note(at, write);
+        }
+        own
+    }
+
+    /// A confirmed write that no event has shown yet.
+    pub fn unseen(&self, asked: Time, look: Look, before: &[Holder], after: &[Holder]) -> Option<Unseen> {
+        let done = self.done.iter().find(|done| !done.told && asked >= done.answered)?;
+        let named = |holder: &Holder| done.write.holders.contains(&holder.token);
+        let (event, fits) = match done.write.act {
+            Act::Free { whole: true } => (KeyEvent::Forced, look == Look::Absent),
+            // Whoever else was in it may have left by themselves.
+            Act::Free { whole: false } if !before.iter().all(named) => return None,
+            Act::Free { whole: false } => (KeyEvent::Forced, look == Look::Absent),
+            Act::PutBack { .. } => (KeyEvent::PutBack, after.iter().any(named)),
+            Act::Extend(_) => return None,
+        };
+        Some(Unseen { event, at: done.answered, fits })
+    }
+
+    /// The write is part of the lock's history now; its events say nothing new.
+    pub fn tell(&mut self, unseen: Unseen) {
+        if let Some(done) = self.done.iter_mut().find(|done| !done.told && done.answered == unseen.at) {
+            done.told = true;
+            let write = done.write.clone();
+            self.note(unseen.at, write);
+        }
+    }
+
+    /// A look from after these writes is understood: nothing of them is left to be told.
+    pub fn settled(&mut self, asked: Time) {
+        for done in self.done.iter_mut().filter(|done| done.answered <= asked) {
+            done.told = true;
+            done.left.clear();
+        }
+    }
+
+    fn note(&mut self, at: Time, write: Arc<OwnWrite>) {
+        match write.act {
+            Act::Free { .. } => self.forced = Some(write),
+            Act::Extend(_) | Act::PutBack { .. } => self.last = Some((at, write)),
+        }
+    }
+
+    /// Whether it was we who took this holder out of a shared lock.
+    pub fn took_out(&mut self, token: &Token) -> bool {
+        self.take_part(token, |act| matches!(act, Act::Free { .. })).is_some()
+    }
+
+    /// Whether it was we who put this holder back into a shared lock.
+    pub fn put_in(&mut self, token: &Token, at: Time) -> bool {
+        let write = self.take_part(token, |act| matches!(act, Act::PutBack { .. }));
+        let ours = write.is_some();
+        self.last = write.map(|write| (at, write)).or(self.last.take());
+        ours
+    }
+
+    fn take_part(&mut self, token: &Token, is_it: impl Fn(Act) -> bool) -> Option<Arc<OwnWrite>> {
+        let mut fitting = self.done.iter_mut().filter(|done| is_it(done.write.act));
+        fitting.find_map(|done| {
+            let place = done.left.iter().position(|left| left == token)?;
+            done.left.remove(place);
+            done.told = true;
+            Some(done.write.clone())
+        })
+    }
+
+    /// Whether it is we who set this deadline.
+    pub fn is_lent(&self, expires: Option<Time>) -> bool {
+        let ours = |at: Time, (earliest, latest): (Time, Time)| at + GRAIN >= earliest && at <= latest + GRAIN;
+        expires.zip(self.lent).is_some_and(|(at, lent)| ours(at, lent))
+    }
+
+    /// Another hold begins.
+    pub fn begin(&mut self) {
+        (self.freed, self.forced, self.lent, self.last) = (None, None, None, None);
+    }
+}
+
+impl Done {
+    fn claim(&mut self, event: KeyEvent) -> Option<KeyEvent> {
+        // Libraries write different types; both are one write of the hold.
+        let kind = if event == KeyEvent::Written { KeyEvent::Set } else { event };
+        let place = self.due.iter().position(|due| *due == kind)?;
+        if event == KeyEvent::Del && self.write.act == (Act::Free { whole: false }) && !self.running {
+            // A key that loses its last member is deleted at once, or by somebody else.
+            self.due.clear();
+            return None;
+        }
+        self.due.remove(place);
+        match (self.write.act, event) {
+            (Act::Free { whole: false }, KeyEvent::Removed) => self.due.push(KeyEvent::Del),
+            (Act::PutBack { whole: false }, KeyEvent::New) => self.due.push(KeyEvent::Expire),
+            _ => {}
+        }
+        let own = match self.write.act {
+            Act::Free { .. } if event == KeyEvent::Del => KeyEvent::Forced,
+            Act::PutBack { .. } => KeyEvent::PutBack,
+            _ => return Some(KeyEvent::Other),
+        };
+        Some(if std::mem::replace(&mut self.told, true) { KeyEvent::Other } else { own })
+    }
+
+    fn close(&mut self) {
+        self.due.clear();
+        self.told = true;
+    }
+}
+
+impl Table {
+    /// A write of ours is about to be sent.
+    pub(super) fn announce_write(&mut self, node: NodeId, key: Key, at: Time) {
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key.as_bytes());
+        let place = self.slots.find(hash, space, key.as_bytes()).or_else(|| self.insert(hash, (space, node), key, at));
+        if let Some(lock) = place.and_then(|place| self.at(place)) {
+            lock.ours.get_or_insert_default().announced = Some(at);
+        }
+    }
+
+    /// The write is over. `None`: nothing was written, or nobody knows, so that no change is claimed.
+    pub(super) fn report_write(
+        &mut self,
+        node: NodeId,
+        key: &Key,
+        write: Option<OwnWrite>,
+        sent: Time,
+        answered: Time,
+    ) {
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
+        let Some(lock) = self.at(place) else { return };
+        let ours = lock.ours.get_or_insert_default();
+        ours.announced = None;
+        if let Some(write) = write {
+            ours.report(write, sent, answered);
+            if let Some(pending) = &mut lock.pending {
+                for (event, at) in &mut pending.events {
+                    *event = ours.claim(*event, *at);
+                }
+            }
+        }
+        self.enqueue(place);
+    }
+}

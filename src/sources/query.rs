@@ -1,0 +1,59 @@
+//! One lock, and how to find out who wants it: where its waiters can be counted, and whether its library publishes
+//! attempts. Pure. `waiters` and `attempts` take batches of these.
+
+use super::waiters::Queue;
+use crate::base::time::Time;
+use crate::dialects::{self, Claim, DialectId, Sight, Waiting};
+use crate::lock::{Key, Kind};
+use crate::model::{Lock, LockView};
+
+/// Ask about at most this many locks at once: all other clients wait while a call runs.
+pub const BATCH: usize = 200;
+
+/// One lock, and how to find out who wants it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LockQuery {
+    pub key: Key,
+    /// `None` where waiters can't be counted.
+    pub(super) waits: Option<Place>,
+    /// Its library publishes attempts in a changelog.
+    pub(super) publishes: bool,
+}
+
+/// Where waiters can be counted.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Place {
+    pub channel: Vec<u8>,
+    pub queue: Option<Queue>,
+}
+
+impl LockQuery {
+    /// `None` where nobody can want it: a marker, or a lock that nobody holds.
+    pub fn new(lock: &Lock, now: Time) -> Option<LockQuery> {
+        let reading = lock.reading().filter(|reading| reading.kind == Kind::Lock && !reading.vacant)?;
+        let waits = place(reading.dialect, reading.confidence, &lock.sight(now));
+        let publishes = dialects::dialect(reading.dialect).publishes_attempts();
+        Some(LockQuery { key: lock.key.clone(), waits, publishes })
+    }
+
+    /// Only where waiters can be counted.
+    pub fn from_view(lock: &LockView, now: Time) -> Option<LockQuery> {
+        let waits = place(dialects::by_name(lock.dialect)?, lock.dialect_confidence, &lock.sight(now))?;
+        Some(LockQuery { key: lock.key.clone(), waits: Some(waits), publishes: false })
+    }
+}
+
+/// `None` where nothing on the server shows who waits, or the library is a guess.
+fn place(id: DialectId, confidence: f32, sight: &Sight<'_>) -> Option<Place> {
+    let dialect = dialects::dialect(id);
+    if confidence < Claim::SURE || !dialect.shows_waiters() {
+        return None;
+    }
+    match dialect.waiting(sight) {
+        Waiting::Channel(channel) => Some(Place { channel, queue: None }),
+        Waiting::Queue { channel, list, deadlines, channel_prefix } => {
+            Some(Place { channel, queue: Some(Queue { list, deadlines, channel_prefix }) })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! An upper bound of the clients blocked on lists, from INFO and CLIENT LIST. Pure.
+//!
+//! The server says that a client is blocked and in which command, but not on which key. So the number is an upper bound for
+//! each list.
+
+use crate::server::client_list::{self, ClientLine, LISTED};
+use crate::server::{Fact, InfoText};
+
+use super::Count;
+
+/// Commands in which waiters of known libraries, and others, block on lists.
+const ON_LISTS: [&str; 5] = ["blpop", "brpop", "blmove", "brpoplpush", "blmpop"];
+
+/// The client counts of INFO.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClientCounts {
+    connected: u64,
+    /// In any command.
+    blocked: u64,
+}
+
+impl ClientCounts {
+    pub fn parse(info: &str) -> Option<ClientCounts> {
+        let info = InfoText::parse(info);
+        Some(ClientCounts { connected: info.number("connected_clients")?, blocked: info.number("blocked_clients")? })
+    }
+
+    pub fn any_blocked(self) -> bool {
+        self.blocked > 0
+    }
+
+    /// Whether it is worth asking for the list of clients.
+    pub fn worth_listing(self) -> bool {
+        self.blocked > 0 && self.connected <= LISTED
+    }
+}
+
+/// The upper bound. `listed` is `None` where CLIENT LIST was not asked.
+pub fn bound(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64) -> Count {
+    let by_list = listed.map(|listed| listed.map(|list| on_lists(&list, db)));
+    let at_most = match (by_list, clients) {
+        (Some(Fact::Known(count)), _) => count,
+        (_, Fact::Known(clients)) => clients.blocked,
+        (Some(Fact::Unknown(why)), Fact::Unknown(_)) => return Count::Unknown(why),
+        (None, Fact::Unknown(why)) => return Count::Unknown(why.clone()),
+    };
+    if at_most == 0 { Count::Exactly(0) } else { Count::AtMost(at_most) }
+}
+
+/// ClientCounts of one database blocked in a list pop.
+fn on_lists(list: &str, db: i64) -> u64 {
+    let pops = |client: &ClientLine<'_>| client.command().is_some_and(|command| ON_LISTS.contains(&command));
+    let waits = |client: &ClientLine<'_>| client.is_blocked() && client.db() == Some(db) && pops(client);
+    client_list::lines(list).filter(waits).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "\
+id=3 addr=127.0.0.1:1 laddr=127.0.0.1:6379 fd=8 name= age=9 idle=9 flags=b db=0 sub=0 psub=0 cmd=blpop user=default
+id=4 addr=127.0.0.1:2 laddr=127.0.0.1:6379 fd=9 name= age=9 idle=9 flags=b db=1 sub=0 psub=0 cmd=blpop user=default
+id=5 addr=127.0.0.1:3 laddr=127.0.0.1:6379 fd=10 name= age=9 idle=9 flags=b db=0 sub=0 psub=0 cmd=xread user=default
+id=6 addr=127.0.0.1:4 laddr=127.0.0.1:6379 fd=11 name= age=9 idle=9 flags=N db=0 sub=0 psub=0 cmd=blpop user=default
+id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=12 name= age=9 idle=9 flags=b db=0 sub=0 psub=0 cmd=blmove user=default
+";
+
+    fn clients(connected: u64, blocked: u64) -> Fact<ClientCounts> {
+        Fact::Known(ClientCounts { connected, blocked })
+    }
+
+    fn refused(what: &str) -> String {
+        format!("this user may not run {what}")
+    }
+
+    #[test]
+    fn only_clients_blocked_on_lists_of_this_database_can_wait_for_the_lock() {
+        assert_eq!(bound(&clients(5, 4), Some(Fact::Known(LIST.into())), 0), Count::AtMost(2));
+        assert_eq!(bound(&clients(5, 4), Some(Fact::Known(LIST.into())), 7), Count::Exactly(0));
+    }
+
+    #[test]
+    fn where_nobody_is_blocked_nobody_waits() {
+        let none = ClientCounts::parse("# ClientCounts\r\nconnected_clients:12\r\nblocked_clients:0\r\n").unwrap();
+        assert!(!none.worth_listing());
+        assert_eq!(bound(&Fact::Known(none), None, 0), Count::Exactly(0));
+    }
+
+    #[test]
+    fn a_server_with_very_many_clients_is_not_asked_for_their_list() {
+        let crowd = ClientCounts::parse("connected_clients:30000\nblocked_clients:40\n").unwrap();
+        assert!(!crowd.worth_listing());
+        assert_eq!(bound(&Fact::Known(crowd), None, 0), Count::AtMost(40));
+    }
+
+    #[test]
+    fn what_may_not_be_asked_is_unknown() {
+        let (info, list) = (refused("INFO"), refused("CLIENT LIST"));
+        let told = bound(&Fact::Unknown(info.clone()), Some(Fact::Unknown(list.clone())), 0);
+        assert_eq!(told, Count::Unknown(list.clone()));
+        assert_eq!(bound(&Fact::Unknown(info), None, 0), Count::Unknown(refused("INFO")));
+        assert_eq!(bound(&clients(5, 4), Some(Fact::Unknown(list)), 0), Count::AtMost(4));
+    }
+}
