@@ -20,11 +20,10 @@ mod semaphore;
 mod tally;
 mod write;
 
-pub use check::Check;
-pub use dry_run::{DryRun, DryRuns};
+pub use dry_run::DryRuns;
 pub use gate::{Admission, Gate, Refusal};
 pub use journal::{Context, Journal, last_done};
-pub use keep::{About, Deed, Happened, Kept, State};
+pub use keep::{Deed, Happened, Kept};
 pub use keyspace::Keyspace;
 pub use perform::{Outcome, Performed, foresee, perform};
 pub use plan::{Action, Freeing, Plan};

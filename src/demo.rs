@@ -9,20 +9,18 @@ mod summary;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisError;
 use tokio::time::{Instant, MissedTickBehavior};
 
-pub use fleet::{Fleet, SITUATIONS, Situation, Tally, Tempo};
+pub use fleet::{Fleet, SITUATIONS, Tally, Tempo};
 pub use server::{NoServer, PrivateServer};
-pub use summary::{Sighting, Summary, Told};
+pub use summary::Summary;
 
 use crate::base::signals::{self, Signals};
 use crate::dialects::Recogniser;
-use crate::engine::{self, Duty, Engine, Inventory};
-use crate::model::Limits;
+use crate::engine::{self, Duty, Engine};
 use crate::sources::pace::Pace;
 use crate::sources::sampling::burst::Bounds;
 use crate::topology::Topology;
@@ -83,14 +81,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     let mut signals = Signals::listen()?;
     let demo = Demo::open(options).await?;
     let topology = Topology::open(&demo.server.endpoint()).await?;
-    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
-    let watch = engine::Options {
-        recogniser,
-        pace: Pace::POLITE,
-        limits: Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
+    let watch = engine::Options::following(Recogniser::default(), Pace::POLITE);
     let mut engine = Engine::start(&topology, watch).await?;
     engine.sample_by(Some(DUTY));
     let mut reader = engine.reader();

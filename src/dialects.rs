@@ -49,7 +49,7 @@ mod testing;
 mod trial;
 pub mod unique;
 
-pub use recogniser::{BadMapping, Best, Mapping, Recogniser, Standing, by_name, default_patterns, dialect};
+pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 

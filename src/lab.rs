@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub use contenders::{Counts, MOST as MOST_CONTENDERS};
 pub use rate::WINDOW;
-pub use wanted::{BadLine, USUAL, Wanted};
+pub use wanted::{USUAL, Wanted};
 
 use crate::actions::{Gate, Refusal};
 use crate::base::text::short_duration;

@@ -11,10 +11,18 @@
 //!             ┌──────────────┼───────────────┐
 //!           output         app ─► views    demo      readers
 //!             │              ▲
-//!         commands        console ◄─ keys            effects go to the operator beside the loop
+//!         commands        console ◄─ keys            its driver has the effects done, by the operator beside the loop
 //!             └──────┬───────┘
 //!                 actions ─► one gate ─► Lua ─► Redis
 //! ```
+//!
+//! # The way of one notification
+//!
+//! Socket, `topology::bounded`, the client crate's subscriber; `sources::notify::keyspace` packs what has come into one
+//! `Observation::Events` and puts it into its driver's inbox; `Engine::next` hands it to `Driver::take`, which applies it
+//! to the `Table`. The table asks for a look: a ticket goes to `engine::looker`, the answer comes back by the same inbox,
+//! `Table::answer` settles it and tells the transition to the `readers`. The console composes the rows in sight from the
+//! table (`App::compose`), and `views` writes the cell.
 //!
 //! # Layers
 //!
@@ -22,7 +30,7 @@
 //!
 //! | layer | what it owns |
 //! |---|---|
-//! | `base` | text made safe, JSON, globs, time, faults: nothing of locks |
+//! | `base` | text made safe, JSON, globs, time, faults, processes and signals: nothing of locks |
 //! | `lock` | the nouns: key, holder, value |
 //! | `dialects` | how each library stores its locks: pure |
 //! | `model` | the table, histories, who wants what, verdicts and findings: pure, the time is an argument |
@@ -36,11 +44,11 @@
 //! | `test_lock` | locks of our own |
 //! | `lab` | test locks and contenders beside the console |
 //! | `watchdog_probe` | the canary lock of `probe` |
-//! | `settings` | command line, config and environment in one, and the key table |
+//! | `settings` | command line, config and environment in one, and the key table with the screens |
 //! | `output` | tables, pages, JSON, CSV |
 //! | `app` | what the console's keys do: pure |
 //! | `views` | what the console shows |
-//! | `console` | the loop, and the operator who writes |
+//! | `console` | the loop, the driver between app and world, and the operator who writes |
 //! | `demo` | a private server with a simulated fleet |
 //! | `commands` | one command per file |
 //! | `testkit` | what unit tests share |
@@ -56,19 +64,19 @@ pub mod console;
 pub mod demo;
 pub mod dialects;
 pub mod engine;
-pub mod filter;
+mod filter;
 pub mod lab;
 pub mod lock;
 pub mod model;
-pub mod output;
-pub mod scan;
+mod output;
+mod scan;
 pub mod server;
 pub mod settings;
 pub mod sources;
 pub mod test_lock;
 pub mod topology;
 pub mod views;
-pub mod watchdog_probe;
+mod watchdog_probe;
 
 #[cfg(test)]
 mod testkit;

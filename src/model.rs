@@ -39,7 +39,7 @@ pub use verdict::hazards::{Eviction, Hazards};
 pub use verdict::tuning::{KNOBS, Knob, Tuning};
 pub use verdict::{State, Verdict};
 pub use view::{HeldIs, LockView, RenewalView, Snapshot};
-pub use wants::blocking::{Blocking, Link};
+pub use wants::blocking::Blocking;
 pub use wants::client::{Address, Asked, ClientRef, Connection};
 pub use wants::contention::{Contender, Contention, Former, Notice, Sample};
 pub use wants::strain::Strain;

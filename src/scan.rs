@@ -47,7 +47,6 @@ const READS: usize = 4;
 /// One walk of a node's keyspace, as far as it has come.
 #[derive(Debug)]
 pub struct Pass {
-    pub started: Time,
     ranges: Vec<Range>,
     progress: Arc<Progress>,
     limit: Limit,
@@ -105,14 +104,9 @@ pub struct Walk<'a, M> {
 }
 
 impl Pass {
-    pub fn new(started: Time, progress: Arc<Progress>) -> Pass {
+    pub fn new(progress: Arc<Progress>) -> Pass {
         progress.reset();
-        Pass { started, ranges: Vec::new(), progress, limit: Limit::default(), unseen: Mutex::default() }
-    }
-
-    /// The whole keyspace was walked and read, or given up.
-    pub fn is_done(&self) -> bool {
-        !self.ranges.is_empty() && self.ranges.iter().all(Range::is_done)
+        Pass { ranges: Vec::new(), progress, limit: Limit::default(), unseen: Mutex::default() }
     }
 
     /// Keys walked over and read: a new connection does not repeat them.

@@ -26,7 +26,7 @@ pub use fact::{Fact, refusal};
 pub use flags::{Coverage, EventFlags, Gap};
 pub use info::InfoText;
 pub use role::{Mode, Replica, Role, Upstream};
-pub use settings::{BufferLimit, Settings};
+pub use settings::Settings;
 pub use version::{Flavor, Product, Version};
 
 use crate::base::server_text::ServerText;

@@ -23,7 +23,7 @@ use bounded::Bounded;
 pub use bounded::Excess;
 pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
-pub use stream::{Login, Stream};
+pub use stream::Stream;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -20,7 +20,6 @@ mod help;
 mod lab;
 mod locks;
 mod part;
-pub mod picture;
 mod row;
 mod servers;
 mod wrap;

@@ -6,30 +6,25 @@ use std::cell::RefCell;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use common::engine::{endpoint_at, options, start};
 use common::{Server, row};
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::Stream;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
-use lockscope::base::glob::Glob;
 use lockscope::console::run::{Tty, run};
-use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options};
+use lockscope::engine::Engine;
 use lockscope::model::Limits;
 use lockscope::settings::Settings;
 use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
-use lockscope::sources::pace::Pace;
-use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;
 use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
-use redis::IntoConnectionInfo;
 use tokio::sync::mpsc;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -162,14 +157,9 @@ impl Console {
     }
 
     async fn open_with(server: &str, settings: &Settings, place: PathBuf) -> Console {
-        let info = server.into_connection_info().unwrap();
-        let topology = Topology::open(&Endpoint { shown: server.into(), info, tls: None }).await.unwrap();
-        let recogniser = Arc::new(Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]));
-        let limits = Limits::default();
-        let options = Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk };
-        let engine = Engine::start(&topology, options).await.unwrap();
-        let observer = engine.observer();
-        let hands = lockscope::console::operator::Operator::new(settings, &topology, observer, server, Some(place));
+        let (engine, topology) = start(&endpoint_at(server), options(Limits::default())).await;
+        let hands =
+            lockscope::console::operator::Operator::new(settings, &topology, engine.observer(), server, Some(place));
         let environment = settings.environment.unwrap_or(Environment::Dev);
         let title = Title { target: "test".into(), environment: Some(environment), ..Title::default() };
         let app = App::new(title, Keys::default(), Theme::default());
@@ -378,7 +368,7 @@ async fn a_lock_is_freed_after_a_question_and_put_back() {
 
 #[tokio::test]
 async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("a live stream", |screen| screen.contains("live")).await;
         server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
@@ -412,7 +402,7 @@ async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
 
 #[tokio::test]
 async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
-    let server = Server::with(&EVENTS);
+    let server = Server::notifying(&[]);
     with_console(&server.url(), async |operator| {
         operator.wait_for("a live stream", |screen| screen.contains("live")).await;
         server.cli(&["SET", "lock:order", "worker-1", "PX", "30000"]);

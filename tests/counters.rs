@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::acting::settings;
-use common::{Desk, Listener, Server};
-use lockscope::engine::{Engine, Inventory, Options};
+use common::engine::followed;
+use common::{Desk, Feed, Listener, Server};
+use lockscope::dialects::Recogniser;
+use lockscope::engine::Options;
 use lockscope::lock::Key;
 use lockscope::model::State;
+use lockscope::sources::pace::Pace;
 
 const EVENTS: [&str; 2] = ["--notify-keyspace-events", "KA"];
 
@@ -118,18 +120,8 @@ fn a_small_number_that_may_count_is_asked_about() {
 async fn a_number_that_was_seen_going_up_and_down_is_a_counter() {
     let server = Server::with(&EVENTS);
     server.cli(&["SET", "uploads-lock", "5"]);
-    let session = settings(&server.url(), |_| {});
-    let endpoint = session.endpoint().unwrap();
-    let topology = lockscope::topology::Topology::open(&endpoint).await.unwrap();
-    let recogniser = lockscope::dialects::Recogniser::new(Vec::new(), Vec::new(), Vec::new());
-    let options = Options {
-        recogniser: recogniser.into(),
-        pace: lockscope::sources::pace::Pace::Fast,
-        limits: lockscope::model::Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
-    let mut engine = Engine::start(&topology, options).await.unwrap();
+    let options = Options::following(Recogniser::default(), Pace::Fast);
+    let mut engine = followed(&server, Feed::Notifications, options).await;
     engine.run_until_inventory().await;
     server.cli(&["DECR", "uploads-lock"]);
     let mut lock = None;

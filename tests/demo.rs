@@ -137,7 +137,7 @@ async fn the_tally_agrees_with_itself_and_with_the_server() {
     let fleet = Fleet::start(&server.url(), 5, Tempo::times(25.0)).await.unwrap();
     wait_for("holders have crashed, stalled, and been written over", async || {
         let tally = fleet.tally();
-        let any = |prefix: &str, count: fn(&demo::Tally) -> u64| {
+        let any = |prefix: &str, count: fn(&demo::fleet::Tally) -> u64| {
             tally.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(_, tally)| count(tally)).sum::<u64>() >= 2
         };
         let all = any("stock-lock:", |t| t.expired)

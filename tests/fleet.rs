@@ -7,17 +7,14 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
+use common::engine::followed;
 use common::{Feed, Server};
 use lockscope::demo::{DUTY, Fleet, SITUATIONS, Summary, Tempo};
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options, Reader};
-use lockscope::model::Limits;
+use lockscope::engine::{Engine, Options, Reader};
 use lockscope::sources::pace::Pace;
-use lockscope::topology::{Endpoint, Topology};
-use redis::IntoConnectionInfo;
 use tokio::time::Instant;
 
 /// How long the rest of what must be seen is waited for: a loaded machine makes samples miss some of it.
@@ -34,12 +31,8 @@ fn run() -> (Duration, Tempo) {
 }
 
 async fn watch(server: &Server) -> Engine {
-    let info = server.url().as_str().into_connection_info().expect("a URL");
-    let topology = Topology::open(&Endpoint { shown: server.url(), info, tls: None }).await.expect("the test's server");
-    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
-    let (limits, inventory) = (Limits::default(), Inventory::Walk);
-    let options = Options { recogniser, pace: Pace::POLITE, limits, follow: true, inventory };
-    let mut engine = Engine::start(&topology, options).await.expect("the engine starts");
+    let options = Options::following(Recogniser::default(), Pace::POLITE);
+    let mut engine = followed(server, Feed::Notifications, options).await;
     engine.sample_by(Some(DUTY));
     engine
 }

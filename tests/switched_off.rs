@@ -9,10 +9,9 @@ use std::time::Duration;
 use common::Server;
 use common::acting::Acting;
 use common::engine::{follow, held};
-use common::feed::{EVENTS, Feed};
+use common::feed::Feed;
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
 use lockscope::app::Since;
-use lockscope::lock::NodeId;
 use lockscope::sources::pace::Pace;
 
 /// Whether undo does it, with everything compared and without this.
@@ -38,7 +37,7 @@ async fn freed(acting: &mut Acting, key: &str) -> Performed {
 
 /// What the console makes of its watch: somebody got through between the release and its undo.
 async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, bool) {
-    let server = Server::with(&["--notify-keyspace-events", EVENTS]);
+    let server = Server::notifying(&[]);
     let mut acting = Acting { place: acting.place.clone(), ..Acting::on(&server).await };
     server.cli(&["SET", "lock:h", "dead"]);
     let mut engine = follow(&server, Feed::Notifications, Pace::Fast).await;
@@ -52,7 +51,7 @@ async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, boo
     }
     let kept = acting.kept(&id);
     let is_refused = || {
-        let since = Since::of(&kept, engine.table(), &engine.nodes()[0], engine.clock.now());
+        let since = Since::of(&kept, engine.table(), engine.nodes().next().unwrap().watched_since, engine.clock.now());
         matches!(since, Since::Held(_))
     };
     assert!(is_refused(), "with everything compared");

@@ -3,19 +3,15 @@
 //! The flood waits in the server's output buffer until it is read, so that only the reading is measured. How many
 //! events a cycle of taking, renewing and releasing makes is learnt from one cycle first.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockscope::base::glob::Glob;
-use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options, Reader, Stream};
+use lockscope::engine::{Engine, Reader, Stream};
 use lockscope::lock::{KeyspaceId, RawValue};
-use lockscope::model::Limits;
 use lockscope::sources::pace::Pace;
-use lockscope::topology::{Endpoint, Topology};
-use redis::{Connection, IntoConnectionInfo};
+use redis::Connection;
 
-use crate::common::Server;
+use crate::common::engine::follow;
+use crate::common::{Feed, Server};
 use crate::keyspace::uuid;
 use crate::limit::{Limit, Measured, whole};
 use crate::machine::{self, Scheduled, disturbance};
@@ -118,18 +114,7 @@ async fn flood() -> Flood {
 }
 
 async fn engine(server: &Server) -> (Engine, Reader) {
-    let url = server.url();
-    let info = url.as_str().into_connection_info().expect("a valid URL");
-    let topology = Topology::open(&Endpoint { shown: url, info, tls: None }).await.expect("a server that answers");
-    let pattern = Glob::new("lock:*").expect("a valid glob");
-    let options = Options {
-        recogniser: Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new())),
-        pace: Pace::Fast,
-        limits: Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
-    let mut engine = Engine::start(&topology, options).await.expect("a server that answers");
+    let mut engine = follow(server, Feed::Notifications, Pace::Fast).await;
     let mut reader = engine.reader();
     until(&mut engine, &mut reader, "notifications", |engine| {
         matches!(engine.nodes().next().unwrap().stream, Stream::Live(_)) && engine.has_inventory()

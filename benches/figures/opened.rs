@@ -14,18 +14,16 @@ use lockscope::app::{App, Title};
 use lockscope::console::operator::Operator;
 use lockscope::console::run::{Tty, run};
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options};
-use lockscope::model::Limits;
+use lockscope::engine::Options;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
-use lockscope::topology::{Endpoint, Topology};
 use ratatui::Terminal;
 use ratatui::backend::{Backend, ClearType, TestBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
-use redis::IntoConnectionInfo;
 use tokio::sync::mpsc;
 
+use crate::common::engine::{endpoint_at, start};
 use crate::common::process::scratch;
 use crate::machine::{Scheduled, thread_id, thread_time};
 
@@ -75,9 +73,11 @@ impl Console {
             });
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let ended = runtime.block_on(async {
-                let (mut engine, topology) = engine(&url).await;
+                let (mut engine, topology) =
+                    start(&endpoint_at(&url), Options::following(Recogniser::default(), Pace::POLITE)).await;
                 let settings = crate::common::acting::settings(&url, |_| {});
-                let mut operator = Operator::new(&settings, &topology, &url, Some(scratch("records")));
+                let mut operator =
+                    Operator::new(&settings, &topology, engine.observer(), &url, Some(scratch("records")));
                 let title = Title { target: url.clone(), environment: None, ..Title::default() };
                 let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false });
                 let mut terminal = Terminal::new(glass)?;
@@ -135,20 +135,6 @@ impl Console {
         self.press(KeyCode::Char('q'));
         self.thread.join().expect("the console ends well");
     }
-}
-
-async fn engine(url: &str) -> (Engine, Topology) {
-    let info = url.into_connection_info().expect("a valid URL");
-    let endpoint = Endpoint { shown: url.into(), info, tls: None };
-    let topology = Topology::open(&endpoint).await.expect("a server that answers");
-    let options = Options {
-        recogniser: Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new())),
-        pace: Pace::POLITE,
-        limits: Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
-    (Engine::start(&topology, options).await.expect("a server that answers"), topology)
 }
 
 /// The screen: tells when another lock is selected. The console asks for its size when it begins a frame.

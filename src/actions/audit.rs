@@ -22,7 +22,6 @@ pub fn state_directory() -> io::Result<PathBuf> {
 /// The file, open for appending.
 #[derive(Debug)]
 pub struct Audit {
-    path: PathBuf,
     file: File,
 }
 
@@ -36,16 +35,12 @@ impl Audit {
     pub fn open_in(directory: &Path) -> io::Result<Audit> {
         make_private_directory(directory)?;
         let path = directory.join("audit.jsonl");
-        let mut file = private(OpenOptions::new().read(true).append(true).create(true)).open(&path)?;
+        let mut file = private(OpenOptions::new().read(true).append(true).create(true)).open(path)?;
         // What a crash cut short ends here: the next entry begins a line of its own.
         if file.metadata()?.len() > 0 && !ends_a_line(&mut file)? {
             file.write_all(b"\n")?;
         }
-        Ok(Audit { path, file })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(Audit { file })
     }
 
     /// Appends one entry; when this returns it is on the disk. Who and when are added.
@@ -201,8 +196,9 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("state");
-        let audit = Audit::open_in(&directory).unwrap();
-        assert_eq!(std::fs::metadata(audit.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        Audit::open_in(&directory).unwrap();
+        let file = directory.join("audit.jsonl");
+        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
     }
 

@@ -3,8 +3,6 @@
 //! `compared` says what has to be as it was seen for each thing that is taken away.
 
 mod compared;
-#[cfg(test)]
-mod tests;
 
 use std::time::Duration;
 

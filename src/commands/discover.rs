@@ -152,7 +152,7 @@ impl Survey {
         let (groups, known) = (&mut self.groups, &self.known);
         let (mut sampled, mut complete) = (0, true);
         let walk = Walk { node, recogniser: &self.asked, budget: &budget, clock: self.clock, splittable: false, out };
-        let mut pass = Pass::new(self.clock.now(), Arc::new(Progress::default()));
+        let mut pass = Pass::new(Arc::new(Progress::default()));
         let take = |name: Vec<u8>| {
             if sampled == most {
                 complete = false;
@@ -180,7 +180,7 @@ impl Survey {
         let (recogniser, clock) = (self.asked.clone(), self.clock);
         let looking = async move {
             let walk = Walk { node, recogniser: &recogniser, budget: &budget, clock, splittable: false, out };
-            let mut pass = Pass::new(clock.now(), Arc::new(Progress::default()));
+            let mut pass = Pass::new(Arc::new(Progress::default()));
             pass.visit(&walk, keys).await?;
             RedisResult::Ok(pass.shortfall())
         };

@@ -1,7 +1,6 @@
 //! What every command that speaks to a server begins with: settings, nodes, and the engine on them.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -12,7 +11,6 @@ use crate::base::talk;
 use crate::dialects::Recogniser;
 use crate::engine::{Engine, Inventory, Options, Sampling, Stream};
 use crate::lock::Key;
-use crate::model::Limits;
 use crate::output::{Look, Place};
 use crate::server;
 use crate::settings::cli::{Global, PaceArg};
@@ -72,8 +70,7 @@ impl Session {
 
     /// The engine on all locks of the target.
     pub async fn engine(&self, pace: Pace, follow: bool) -> Result<Engine, Fault> {
-        let recogniser = Arc::new(self.recogniser());
-        self.start(Options { recogniser, pace, limits: Limits::default(), follow, inventory: Inventory::Walk }).await
+        self.start(Options { follow, ..Options::following(self.recogniser(), pace) }).await
     }
 
     /// The engine on one key, which the user named and so is a lock if it can be one.
@@ -82,10 +79,10 @@ impl Session {
         // A key that is no text can't be written as a pattern; all of its kind are looked at, and only it is kept.
         let only =
             Glob::new(&String::from_utf8(only).unwrap_or("*".into())).map_err(|bad| Fault::usage(bad.to_string()))?;
-        let recogniser = Arc::new(Recogniser::new(vec![only], Vec::new(), self.settings.mappings.clone()));
+        let recogniser = Recogniser::new(vec![only], Vec::new(), self.settings.mappings.clone());
         let inventory = Inventory::Keys(vec![key.clone()]);
         let pace = self.pace(Pace::Fast);
-        self.start(Options { recogniser, pace, limits: Limits::default(), follow, inventory }).await
+        self.start(Options { follow, inventory, ..Options::following(recogniser, pace) }).await
     }
 
     async fn start(&self, options: Options) -> Result<Engine, Fault> {

@@ -107,7 +107,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 changed |= news || app.notice.is_some() != told;
                 // A flood keeps the engine ready all the time; the order and frames have their turn nevertheless.
                 let ordered = order_on(app, world.engine);
-                if !ordered && !(changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
+                if !(ordered || changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
                     continue;
                 }
                 Vec::new()

@@ -143,10 +143,6 @@ impl PrivateServer {
         Endpoint { shown: self.url(), info, tls: None }
     }
 
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

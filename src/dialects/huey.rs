@@ -5,6 +5,7 @@
 //! `huey.r.<name>.<huey>.lock.<lock>`. Neither has a TTL, nor says who holds it.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting};
+use crate::base::server_text::ServerText;
 use crate::lock::{Holder, Mode, RawValue};
 
 const RESULTS: &[u8] = b"huey.results.";
@@ -89,10 +90,10 @@ fn take_out(key: &[u8], field: &[u8]) -> Step {
 }
 
 /// The lock's name in `<huey>.lock.<lock>`.
-fn lock_name(text: &[u8]) -> Option<String> {
+fn lock_name(text: &[u8]) -> Option<ServerText> {
     let at = text.windows(LOCK.len()).position(|window| window == LOCK)?;
     let name = &text[at + LOCK.len()..];
-    (at > 0 && !name.is_empty()).then(|| crate::base::text::visible(name))
+    (at > 0 && !name.is_empty()).then(|| name.into())
 }
 
 #[cfg(test)]
@@ -111,7 +112,7 @@ mod tests {
         ]);
         let (dialect, claim) = recognised(b"huey.results.myapp", &value).unwrap();
         assert_eq!(dialect, "huey");
-        let names: Vec<_> = claim.holders.iter().map(|holder| holder.client.as_deref().unwrap()).collect();
+        let names: Vec<_> = claim.holders.iter().map(|holder| holder.client.as_ref().unwrap().visible()).collect();
         assert_eq!(names, ["backup", "mail.lock.x"]);
         assert_eq!(claim.holders[0].token.as_bytes(), b"my-app.lock.backup");
         let sight = sight(b"huey.results.myapp", &value);
@@ -139,7 +140,7 @@ mod tests {
         let value = RawValue::string(ONE.as_bytes());
         let (dialect, claim) = recognised(b"huey.r.app.app.lock.backup", &value).unwrap();
         assert_eq!(dialect, "huey");
-        assert_eq!(claim.holders[0].client.as_deref(), Some("backup"));
+        assert_eq!(claim.holders[0].client.as_ref().map(|text| text.visible()).as_deref(), Some("backup"));
         assert_eq!(claim.holders[0].token.as_bytes(), ONE.as_bytes());
         let release = Huey.release(&sight(b"huey.r.app.app.lock.backup", &value));
         assert_eq!(release.describe(), ["DEL huey.r.app.app.lock.backup"]);

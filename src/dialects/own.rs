@@ -4,6 +4,7 @@
 //! from an application's.
 
 use super::{shape, sight};
+use crate::base::server_text::ServerText;
 use crate::lock::Holder;
 
 const TEST: &[u8] = b"lockscope-test:";
@@ -19,7 +20,7 @@ pub fn test_token(host: &str, pid: u32, random: [u8; 16]) -> Vec<u8> {
 }
 
 /// Host and process in the token of a test lock; `None` for everybody else's.
-pub fn test_holder(token: &[u8]) -> Option<(String, u64)> {
+pub fn test_holder(token: &[u8]) -> Option<(ServerText, u64)> {
     let mut parts = token.strip_prefix(TEST)?.split(|byte| *byte == b':');
     let (host, pid, random) = (parts.next()?, parts.next()?, parts.next()?);
     if parts.next().is_some() || !shape::is_hex(random, 32) {
@@ -83,7 +84,7 @@ mod tests {
         for (dialect, value) in values {
             let (name, claim) = recognised(b"lock:import", &value).unwrap();
             assert_eq!((name, claim.holders[0].pid), (dialect, Some(812)));
-            assert_eq!(claim.holders[0].host.as_deref(), Some("web-3.example"));
+            assert_eq!(claim.holders[0].host.as_ref().map(|text| text.visible()).as_deref(), Some("web-3.example"));
         }
     }
 

@@ -37,6 +37,13 @@ pub struct Recogniser {
     mappings: Vec<Mapping>,
 }
 
+/// With the patterns of all known libraries.
+impl Default for Recogniser {
+    fn default() -> Recogniser {
+        Recogniser::new(Vec::new(), Vec::new(), Vec::new())
+    }
+}
+
 impl Recogniser {
     /// With the user's patterns, or, when there are none, with those of all known libraries. The globs of the mappings
     /// are looked at in any case.

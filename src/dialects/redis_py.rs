@@ -4,6 +4,7 @@
 //! when the lock was got if the caller had to wait, and which machine called. Without `timeout` there is no TTL.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode};
 
@@ -30,7 +31,7 @@ fn network_card(token: &[u8]) -> Option<String> {
 /// The holder behind a redis-py token, whatever key it is under.
 pub(super) fn holder(token: &[u8], now: Time) -> Holder {
     let since = token_time(token, now);
-    let host = since.and_then(|_| network_card(token));
+    let host = since.and_then(|_| network_card(token)).map(ServerText::from);
     Holder { since, host, ..Holder::new(token) }
 }
 

@@ -185,7 +185,7 @@ mod tests {
         let value = hash(&[(JID, document)]);
         let (_, claim) = recognised(KEY, &value).unwrap();
         assert_eq!(claim.mode, Mode::Permit);
-        assert_eq!(claim.holders[0].client.as_deref(), Some("ImportJob"));
+        assert_eq!(claim.holders[0].client.as_ref().map(|text| text.visible()).as_deref(), Some("ImportJob"));
         assert_eq!(claim.holders[0].since, Some(Time(1_749_999_000_500)));
         let digest = "uniquejobs:0123456789abcdef0123456789abcdef";
         assert_eq!(

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{Sight, Strength, shape};
-use crate::base::text;
+use crate::base::server_text::ServerText;
 use crate::base::time::Ttl;
 use crate::lock::RawValue;
 
@@ -45,9 +45,9 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// A name out of a value, safe to be shown: what a holder is called by beside its token is escaped here, and only here.
-pub(super) fn name(bytes: &[u8]) -> Option<String> {
-    (!bytes.is_empty()).then(|| text::visible(bytes))
+/// A name out of a value; `None` where it is empty.
+pub(super) fn name(bytes: &[u8]) -> Option<ServerText> {
+    (!bytes.is_empty()).then(|| bytes.into())
 }
 
 /// A process id out of a value.

@@ -62,7 +62,7 @@ impl Scanner {
 
     async fn walk(&self, Order { started, splittable }: Order) -> ScanReport {
         let task = &self.task;
-        let mut pass = Pass::new(started, self.progress.clone());
+        let mut pass = Pass::new(self.progress.clone());
         let walk = Walk {
             node: &task.node,
             recogniser: &task.recogniser,

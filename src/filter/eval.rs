@@ -52,6 +52,7 @@ impl<'a> Subject<'a> {
     }
 
     /// With failed attempts a second and waiters, where they are known.
+    #[cfg(test)]
     pub fn with_rates(self, failures_per_s: Option<f64>, waiters: Option<f64>) -> Subject<'a> {
         Subject { failures_per_s, waiters, ..self }
     }
@@ -96,7 +97,7 @@ impl<'a> Subject<'a> {
 fn names(holder: &Holder, pattern: &Pattern) -> bool {
     let texts = [&holder.host, &holder.client, &holder.thread];
     pattern.is_in(&holder.token.to_string())
-        || texts.into_iter().flatten().any(|text| pattern.is_in(text))
+        || texts.into_iter().flatten().any(|text| pattern.is_in(&text.visible()))
         || holder.pid.is_some_and(|pid| pattern.is_in(&pid.to_string()))
 }
 

@@ -129,7 +129,7 @@ async fn contend(
             Attempt::Refused => {
                 tally.failures.fetch_add(1, Ordering::Relaxed);
             }
-            Attempt::Failed(_) => {
+            Attempt::Failed => {
                 tally.troubles.fetch_add(1, Ordering::Relaxed);
                 pause = AFTER_TROUBLE;
             }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::server_text::ServerText;
 use crate::base::text;
 use crate::base::time::Time;
 
@@ -35,15 +36,15 @@ impl fmt::Debug for Token {
     }
 }
 
-/// One holder of a lock. Only the token is always there; the rest is what its library stores. Texts are escaped already.
+/// One holder of a lock. Only the token is always there; the rest is what its library stores.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Holder {
     pub token: Token,
-    pub host: Option<String>,
+    pub host: Option<ServerText>,
     pub pid: Option<u64>,
-    pub thread: Option<String>,
+    pub thread: Option<ServerText>,
     /// A name the holder gave itself: a worker, a job, a task.
-    pub client: Option<String>,
+    pub client: Option<ServerText>,
     /// Re-entrancy count.
     pub count: Option<i64>,
     /// When it took the lock, as the value says.

@@ -74,7 +74,8 @@ impl Past {
 
     /// Takes the last one out, where we ended it: it goes on.
     pub(super) fn resume(&mut self) -> Option<Hold> {
-        self.0.pop_back_if(|hold| hold.ending == Ending::Forced)
+        let is_ours = self.0.back().is_some_and(|hold| hold.ending == Ending::Forced);
+        if is_ours { self.0.pop_back() } else { None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The columns of the table: what stands in a cell, and its colour.
 
 use super::Look;
-use crate::base::text::{self, short_duration};
+use crate::base::text::short_duration;
 use crate::base::time::Ttl;
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind};
@@ -64,7 +64,7 @@ fn holder(holder: &Holder, look: &Look) -> String {
     let whole = holder.token.to_string();
     let mut parts = vec![look.token(&whole)];
     for text in [&holder.client, &holder.host].into_iter().flatten() {
-        let text = text::harmless(text);
+        let text = text.visible();
         if !whole.contains(&text) {
             parts.push(text);
         }

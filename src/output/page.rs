@@ -96,7 +96,7 @@ fn holder_line(holder: &Holder) -> String {
     let mut parts = vec![holder.token.to_string()];
     let texts = [("host", &holder.host), ("thread", &holder.thread), ("client", &holder.client)];
     parts
-        .extend(texts.iter().filter_map(|(name, text)| text.as_ref().map(|text| format!("{name} {}", harmless(text)))));
+        .extend(texts.iter().filter_map(|(name, text)| text.as_ref().map(|text| format!("{name} {}", text.visible()))));
     parts.extend(holder.pid.map(|pid| format!("pid {pid}")));
     parts.extend(holder.count.map(|count| format!("count {count}")));
     parts.extend(holder.mode.map(|mode| mode.name().to_string()));

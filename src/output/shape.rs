@@ -10,6 +10,7 @@ use super::json::SCHEMA;
 use super::stored::Stored;
 use super::{Notes, Place};
 use crate::base::json::typed;
+use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::{self, Hold, LockView, Transition};
@@ -183,13 +184,13 @@ struct Holder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     token_base64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<&'a str>,
+    host: Option<&'a ServerText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<&'a str>,
+    thread: Option<&'a ServerText>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<&'a str>,
+    client: Option<&'a ServerText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,10 +211,10 @@ impl<'a> Holder<'a> {
         Holder {
             token,
             token_base64,
-            host: holder.host.as_deref(),
+            host: holder.host.as_ref(),
             pid: holder.pid,
-            thread: holder.thread.as_deref(),
-            client: holder.client.as_deref(),
+            thread: holder.thread.as_ref(),
+            client: holder.client.as_ref(),
             count: holder.count,
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),

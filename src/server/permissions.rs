@@ -11,7 +11,7 @@ use redis::{Pipeline, RedisError, RedisResult, Value};
 
 pub use acl::{Scope, sampling_line};
 pub use needs::{Need, Party};
-pub use pattern::{acl_safe, sample_key};
+pub use pattern::sample_key;
 
 use crate::base::server_text::ServerText;
 use crate::base::text;

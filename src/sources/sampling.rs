@@ -13,5 +13,4 @@ pub mod line;
 pub mod outcomes;
 mod run;
 
-pub use gather::Gathered;
 pub use habits::Scripts;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use redis::RedisError;
 
 use super::Request;
-use super::wire::{Answer, Failure, Wire, timed_out};
+use super::wire::{Answer, Failure, Wire};
 use crate::topology::Node;
 
 /// How long a question may take.
@@ -26,7 +26,7 @@ pub enum Attempt {
     /// Somebody else has it.
     Refused,
     /// There was no answer, or none that says so: what may have been taken is given back.
-    Failed(RedisError),
+    Failed,
 }
 
 impl Contender {
@@ -50,11 +50,11 @@ impl Contender {
                 }
                 Attempt::Refused
             }
-            Ok((Answer::Gone, _)) => Attempt::Failed(timed_out()),
-            Err(Failure::Clean(error)) => Attempt::Failed(error),
-            Err(Failure::Unknown(error)) => {
+            Ok((Answer::Gone, _)) => Attempt::Failed,
+            Err(Failure::Clean(_)) => Attempt::Failed,
+            Err(Failure::Unknown(_)) => {
                 self.owes = Some(lease);
-                Attempt::Failed(error)
+                Attempt::Failed
             }
         }
     }

@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::app::App;
 use crate::app::theme::Theme;
+use crate::base::server_text::ServerText;
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Holder, Key};
@@ -85,7 +86,7 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
     }
     let mut names: Vec<String> = Vec::new();
     for holder in &lock.holders {
-        names.extend([&holder.client, &holder.host].into_iter().flatten().cloned());
+        names.extend([&holder.client, &holder.host].into_iter().flatten().map(ServerText::visible));
     }
     let noticed = lock.notices.iter().map(|(_, notice)| match notice {
         Notice::Late { token, address, .. } => (Some(token), address.as_ref()),
@@ -115,8 +116,8 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     if let Some(host) = &holder.host {
         let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
         // A network card's number tells an operator less than the token does.
-        if !host.starts_with("mac ") {
-            parts = vec![format!("{}{pid}", text::harmless(host))];
+        if !host.as_bytes().starts_with(b"mac ") {
+            parts = vec![format!("{}{pid}", host.visible())];
         }
     }
     parts.join(" ")

@@ -1,10 +1,8 @@
 //! The engine of the library on a test's server, without the binary around it.
 
-use std::sync::Arc;
-
 use lockscope::base::glob::Glob;
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{Engine, Inventory, Options};
+use lockscope::engine::{Engine, Options};
 use lockscope::model::Limits;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::{Endpoint, Topology};
@@ -21,20 +19,27 @@ pub async fn follow(server: &Server, feed: Feed, pace: Pace) -> Engine {
 /// To follow the locks under `lock:*`, within these limits.
 pub fn options(limits: Limits) -> Options {
     let patterns = vec![Glob::new("lock:*").expect("a pattern")];
-    let recogniser = Arc::new(Recogniser::new(patterns, Vec::new(), Vec::new()));
-    Options { recogniser, pace: Pace::Fast, limits, follow: true, inventory: Inventory::Walk }
+    let recogniser = Recogniser::new(patterns, Vec::new(), Vec::new());
+    Options { limits, ..Options::following(recogniser, Pace::Fast) }
 }
 
 pub async fn followed(server: &Server, feed: Feed, options: Options) -> Engine {
-    let topology = Topology::open(&endpoint(server, feed)).await.expect("the test's server");
-    Engine::start(&topology, options).await.expect("the engine starts")
+    start(&endpoint(server, feed), options).await.0
+}
+
+/// The engine at this address, with the nodes that it is on.
+pub async fn start(endpoint: &Endpoint, options: Options) -> (Engine, Topology) {
+    let topology = Topology::open(endpoint).await.expect("the test's server");
+    (Engine::start(&topology, options).await.expect("the engine starts"), topology)
 }
 
 pub fn endpoint(server: &Server, feed: Feed) -> Endpoint {
     let login = if feed == Feed::Polling { "poller:polls@" } else { "" };
-    let url = format!("redis://{login}127.0.0.1:{}", server.port());
-    let info = url.as_str().into_connection_info().expect("a URL");
-    Endpoint { shown: server.url(), info, tls: None }
+    Endpoint { shown: server.url(), ..endpoint_at(&format!("redis://{login}127.0.0.1:{}", server.port())) }
+}
+
+pub fn endpoint_at(url: &str) -> Endpoint {
+    Endpoint { shown: url.into(), info: url.into_connection_info().expect("a URL"), tls: None }
 }
 
 /// Keys and first holders of the locks that the engine takes to be held.

@@ -35,9 +35,9 @@ fn a_holder_that_left_is_told_from_a_lock_that_is_gone() {
 #[test]
 fn a_ttl_that_came_or_grew_is_told_with_what_is_left() {
     let none = Check::NoTtl(KEY.to_vec());
-    assert_eq!(none.moved(&Value::Int(5_000)), "it has 5s left now, and had no TTL when you looked");
+    assert_eq!(none.moved(&Value::Int(5_000)), "it has 5.0s left now, and had no TTL when you looked");
     let most = Check::TtlAtMost { key: KEY.to_vec(), ms: 1_000 };
-    assert_eq!(most.moved(&Value::Int(5_000)), "it has 5s left now: more than asked for");
+    assert_eq!(most.moved(&Value::Int(5_000)), "it has 5.0s left now: more than asked for");
     assert_eq!(most.moved(&Value::Int(-1)), "it has no TTL now");
     assert!(most.moved(&Value::Int(-2)).starts_with("the lock is gone"));
 }

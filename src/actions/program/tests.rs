@@ -65,7 +65,8 @@ fn holders_that_are_compared_in_two_ways_by_turns_make_no_new_text() {
             (0..count).map(|number| (format!("h{number}").into_bytes(), b"1".to_vec())).collect();
         let mut lock = sample::redisson();
         lock.value = RawValue::hash(fields.iter().map(|(field, value)| (&field[..], &value[..])));
-        let holder = |number: usize| Holder { count: (number % 2 == 0).then_some(1), ..Holder::new(&fields[number].0) };
+        let holder =
+            |number: usize| Holder { count: number.is_multiple_of(2).then_some(1), ..Holder::new(&fields[number].0) };
         lock.holders = (0..count).map(holder).collect();
         let plan = free(&lock, Freeing::default(), lock.at).expect("a plan");
         Program::new(plan.key.as_bytes(), &plan.checks, &plan.writes).text

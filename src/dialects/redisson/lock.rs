@@ -36,8 +36,7 @@ pub fn holder(id: &[u8]) -> Option<Holder> {
     if !shape::is_uuid(instance) || !shape::is_decimal(thread) {
         return None;
     }
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    Some(Holder { client: Some(text(instance)), thread: Some(text(thread)), ..Holder::new(id) })
+    Some(Holder { client: Some(instance.into()), thread: Some(thread.into()), ..Holder::new(id) })
 }
 
 /// A positive decimal number.
@@ -66,8 +65,8 @@ mod tests {
             assert_eq!(claim.mode, Mode::Exclusive);
             let [holder] = claim.holders.as_slice() else { panic!("{:?}", claim.holders) };
             assert_eq!(holder.token.as_bytes(), A57.as_bytes());
-            assert_eq!(holder.client.as_deref(), Some(A));
-            assert_eq!(holder.thread.as_deref(), Some("57"));
+            assert_eq!(holder.client.as_ref().map(|text| text.visible()).as_deref(), Some(A));
+            assert_eq!(holder.thread.as_ref().map(|text| text.visible()).as_deref(), Some("57"));
             assert_eq!(holder.count, Some(2));
         }
     }

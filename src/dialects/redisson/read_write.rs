@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(claim.mode, Mode::Write);
         let [holder] = claim.holders.as_slice() else { panic!("{:?}", claim.holders) };
         assert_eq!(holder.token.as_bytes(), writer.as_bytes());
-        assert_eq!(holder.thread.as_deref(), Some("57"));
+        assert_eq!(holder.thread.as_ref().map(|text| text.visible()).as_deref(), Some("57"));
         assert_eq!((holder.count, holder.mode), (Some(3), None));
     }
 

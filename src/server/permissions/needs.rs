@@ -1,7 +1,7 @@
 //! The commands lockscope sends, as data: what each is for, since when it exists, and a harmless example of it.
 //!
 //! The ACL lines and the DRYRUN questions are both made from this table, so that what is advised is what is checked. A
-//! source or action that sends a new command adds it here.
+//! source or action that sends a new command adds it here; `tests/least.rs` holds the table to what is sent.
 
 use crate::server::Version;
 

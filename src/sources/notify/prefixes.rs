@@ -36,10 +36,6 @@ impl Prefixes {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 #[cfg(test)]
@@ -66,7 +62,7 @@ mod tests {
             for key in &keys {
                 prefixes.add(key);
             }
-            prop_assert!(prefixes.len() <= Prefixes::MOST);
+            prop_assert!(prefixes.0.len() <= Prefixes::MOST);
             for a in prefixes.iter() {
                 prop_assert_eq!(prefixes.iter().filter(|b| a.starts_with(b)).count(), 1);
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ratatui::style::Style;
 
 use crate::app::App;
+use crate::base::server_text::ServerText;
 use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self};
@@ -75,10 +76,10 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
 fn holder_line(app: &App, holder: &Holder) -> String {
     let mut parts = vec![part::token(app, &holder.token.to_string())];
     if !app.display.private {
-        let named = |name: &str, text: &Option<String>| {
-            text.as_ref().map(|text| format!("{name} {}", part::token(app, &harmless(text))))
+        let named = |name: &str, text: &Option<ServerText>| {
+            text.as_ref().map(|text| format!("{name} {}", part::token(app, &text.visible())))
         };
-        parts.extend(holder.host.as_ref().map(|host| format!("host {}", harmless(host))));
+        parts.extend(holder.host.as_ref().map(|host| format!("host {}", host.visible())));
         parts.extend(holder.pid.map(|pid| format!("pid {pid}")));
         parts.extend(named("client", &holder.client));
         parts.extend(named("thread", &holder.thread));

@@ -1,6 +1,6 @@
 //! The libraries whose lock is a string that holds the holder's token.
 
-use chrono::{SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use redis::Connection;
 
 use super::{
@@ -123,7 +123,7 @@ pub fn spring(connection: &mut Connection) -> Sample {
 }
 
 fn shed(connection: &mut Connection, key: &str, uuid: &str) -> Sample {
-    let added = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+    let added = DateTime::<Utc>::from(std::time::SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true);
     let token = format!("ADDED:{added}@worker-3{uuid}");
     run!(connection, "SET", key, &token, "NX", "PX", 600_000);
     let host = Some("worker-3".to_string());

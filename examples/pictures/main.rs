@@ -1,8 +1,9 @@
 //! Makes the README's pictures from a real run of the demo: `make docs`.
 
+mod svg;
+
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -11,13 +12,13 @@ use lockscope::app::{App, Effect, Event, Title, Wish};
 use lockscope::console::driver::{Known, World, compose, drive, take_news};
 use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{self, Engine, Inventory, Reader};
-use lockscope::model::{Limits, LockView};
+use lockscope::engine::{self, Engine, Reader};
+use lockscope::model::LockView;
 use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
 use lockscope::topology::Topology;
-use lockscope::views::{self, picture};
+use lockscope::views;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -33,14 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = std::env::args().nth(2).map(Into::into);
     let demo = Demo::open(&Options { server, ..Options::default() }).await?;
     let topology = Topology::open(&demo.server.endpoint()).await?;
-    let recogniser = Arc::new(Recogniser::new(Vec::new(), Vec::new(), Vec::new()));
-    let options = engine::Options {
-        recogniser,
-        pace: Pace::POLITE,
-        limits: Limits::default(),
-        follow: true,
-        inventory: Inventory::Walk,
-    };
+    let options = engine::Options::following(Recogniser::default(), Pace::POLITE);
     let mut engine = Engine::start(&topology, options).await?;
     engine.sample_by(Some(DUTY));
     let mut reader = engine.reader();
@@ -101,7 +95,7 @@ impl World for Watching<'_> {
 
     fn carry_out(&mut self, effect: Effect, _: &App) -> std::io::Result<ControlFlow<(), Option<Event>>> {
         if let Effect::Inspect(id) = effect {
-            self.0.inspect(id.node, &id.key);
+            self.0.inspect(id.space, &id.key);
         }
         Ok(ControlFlow::Continue(None))
     }
@@ -125,6 +119,6 @@ fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()
             views::draw(frame, app);
         })
         .expect("a test terminal can't fail");
-    let picture = picture::svg(terminal.backend().buffer(), title);
+    let picture = svg::svg(terminal.backend().buffer(), title);
     std::fs::write(folder.join(format!("{name}.svg")), picture)
 }
