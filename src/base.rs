@@ -7,6 +7,7 @@ pub mod histogram;
 pub mod json;
 pub mod nearest;
 pub mod process;
+pub mod rate;
 pub mod secret;
 pub mod server_text;
 pub mod signals;

@@ -7,7 +7,6 @@
 
 mod bench;
 mod contenders;
-mod rate;
 mod record;
 mod wanted;
 
@@ -20,8 +19,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
+pub use bench::WINDOW;
 pub use contenders::{Counts, MOST as MOST_CONTENDERS};
-pub use rate::WINDOW;
 pub use wanted::{USUAL, Wanted};
 
 use crate::actions::{Gate, Refusal};

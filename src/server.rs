@@ -31,7 +31,7 @@ pub use version::{Flavor, Product, Version};
 
 use crate::base::server_text::ServerText;
 
-/// What one node told about itself.
+/// What one node says about itself.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ServerFacts {
     pub product: Fact<Product>,
@@ -183,7 +183,7 @@ impl ServerFacts {
 fn field<T>(info: &Fact<InfoText<'_>>, name: &str, get: impl FnOnce(&InfoText<'_>) -> Option<T>) -> Fact<T> {
     info.as_ref().and_then(|info| match get(info) {
         Some(value) => Fact::Known(value),
-        None => Fact::Unknown(format!("INFO does not tell {name}")),
+        None => Fact::Unknown(format!("INFO does not contain {name}")),
     })
 }
 

@@ -308,6 +308,11 @@ async fn dead_heads_of_a_fair_queue_are_counted() {
     };
     assert_eq!(heads("lock:dead"), (Some(3), Some(2)));
     assert_eq!(heads("lock:fair"), (Some(3), Some(0)));
+    let found = |key: &str| {
+        let lock = locks.iter().find(|lock| lock["key"] == key).unwrap();
+        lock["findings"].as_array().unwrap().iter().any(|finding| finding["name"] == "dead-heads")
+    };
+    assert!(found("lock:dead") && !found("lock:fair"), "a command that looks once judges as the console does");
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     until(&mut engine, "the rounds count them too", |engine| {
         let waits = view(engine, "lock:dead").and_then(|lock| lock.waits);

@@ -128,7 +128,7 @@ async fn the_observers_line_allows_all_that_watching_takes_and_no_write() {
     if has((7, 0), "rules for reading alone") {
         assert!(seen.facts.product.known().unwrap().has_read_rules());
         assert_eq!(status(&seen, "permissions"), Status::Ok, "{:?}", seen.check("permissions"));
-        assert!(seen.check("writing").unwrap().finding.contains("may look only"));
+        assert!(seen.check("writing").unwrap().finding.contains("may only watch"));
         let sampling = seen.check("sampling").unwrap();
         assert!(sampling.status == Status::Ok && sampling.finding.contains("may not run MONITOR"), "{sampling:?}");
         paste(&mut admin, &report.sampling_acl).await.unwrap();

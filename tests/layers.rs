@@ -90,6 +90,69 @@ fn an_upward_edge_is_noticed_however_it_is_written() {
     }
 }
 
+/// The lines that change a view of a lock. What a write is compared with, its proof, is read where it is asked for.
+fn changed_views(fields: &[String], source: &str) -> Vec<usize> {
+    let is_name = |c: char| c.is_alphanumeric() || "._".contains(c);
+    let is_field = |path: &str| {
+        let field = path.split('.').next().unwrap_or_default();
+        field != "proof" && fields.iter().any(|known| known == field)
+    };
+    let changes = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        ["lock.", "view.", "locks[*index].", "locks[index]."].iter().any(|name| {
+            code.split(name).skip(1).any(|rest| {
+                let (path, after) = rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len()));
+                let set = after.starts_with(" = ") || after.starts_with(" += ");
+                is_field(path) && (set || path.ends_with(".push") || path.ends_with(".extend"))
+            })
+        })
+    };
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().enumerate().filter(|(_, line)| changes(line)).map(|(number, _)| number + 1).collect()
+}
+
+/// The fields of [`LockView`], from its source.
+fn fields_of_a_view() -> Vec<String> {
+    let source = std::fs::read_to_string(src().join("model/view.rs")).unwrap();
+    let body = source.split("pub struct LockView {").nth(1).unwrap().split("\n}").next().unwrap();
+    let fields = body.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'));
+    fields.map(|(name, _)| name.to_string()).collect()
+}
+
+#[test]
+fn only_the_model_judges_a_lock() {
+    let fields = fields_of_a_view();
+    assert!(fields.contains(&"verdict".to_string()) && fields.len() > 20, "{fields:?}");
+    let (mut files, mut wrong) = (Vec::new(), Vec::new());
+    sources(&src(), &mut files);
+    for path in files {
+        let name = path.strip_prefix(src()).unwrap();
+        let is_test = name.ends_with("tests.rs") || name.starts_with("testkit");
+        if name.starts_with("model") || is_test {
+            continue;
+        }
+        let lines = changed_views(&fields, &std::fs::read_to_string(&path).unwrap());
+        wrong.extend(lines.iter().map(|line| format!("{}:{line}", name.display())));
+    }
+    assert!(wrong.is_empty(), "these change the view of a lock, which is the model's to judge: {wrong:?}");
+}
+
+#[test]
+fn a_view_that_is_changed_elsewhere_is_noticed() {
+    let fields = fields_of_a_view();
+    for source in [
+        "lock.waits = Some(waits);",
+        "    lock.verdict.state = State::Contended;",
+        "lock.verdict.evidence.push(why);",
+        "locks[*index].tries = None;",
+    ] {
+        assert_eq!(changed_views(&fields, source), [1], "{source}");
+    }
+    for source in ["if lock.waits == None {}", "let waits = lock.waits;", "lock.proof.blocked = Some(true);"] {
+        assert_eq!(changed_views(&fields, source), [0; 0], "{source}");
+    }
+}
+
 /// Lines that format an `error`: by that name the sources call what a server or the client crate said. Their text may
 /// contain anything, so only `text::said` formats it; other failures are called `why`.
 fn formatted_errors(source: &str) -> Vec<usize> {

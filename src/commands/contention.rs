@@ -46,10 +46,10 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         );
     }
     follow(&mut engine, options.duration).await?;
+    waiters::count(session, &mut engine).await?;
     let mut snapshot = engine.snapshot();
     let mut locks = locks(&engine, &mut snapshot);
     let place = session.place();
-    waiters::fill(session, &mut locks, engine.clock.now()).await?;
     ls::keep_matching(&mut locks, filter.as_ref(), &place);
     locks.sort_by(order::hardest_first);
     let server = session.describe(&engine);
@@ -58,7 +58,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     } else {
         // People look for those that are wanted; programs take them all.
         let all = locks.len();
-        locks.retain(order::is_wanted);
+        locks.retain(|lock| lock.strain.is_any());
         super::print(|out| wanted::write(out, &locks, &session.look()))?;
         if let others @ 1.. = all - locks.len() {
             let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
@@ -106,9 +106,6 @@ fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
         let free = sampled.wanted.iter().filter(|key| !listed.contains(*key));
         let free = free.filter_map(|key| table.view(table.lock_named(node.space, key.as_bytes())?, snapshot.at));
         locks.extend(free);
-        for lock in locks.iter_mut().filter(|lock| lock.node == id && lock.tries.is_none()) {
-            lock.tries = sampled.quiet;
-        }
     }
     locks
 }

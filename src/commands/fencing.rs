@@ -3,16 +3,17 @@
 use crate::base::fault::Fault;
 use crate::commands::session::Session;
 use crate::dialects::{by_name, dialect};
-use crate::model::LockView;
+use crate::engine::Engine;
+use crate::model::{LockView, Observation};
 
 /// Counters asked for in one pipeline.
 const BATCH: usize = 512;
 /// A counter is never longer than this.
 const DIGITS: usize = 31;
 
-/// Reads the counters of those locks whose library keeps one. A counter that is not there, or may not be read, stays
-/// unknown.
-pub async fn fill(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
+/// Reads the counters of those locks whose library keeps one, and takes their views anew. A counter that is not there,
+/// or may not be read, stays unknown.
+pub async fn read(session: &Session, engine: &mut Engine, locks: &mut [LockView]) -> Result<(), Fault> {
     let counter = |lock: &LockView| by_name(lock.dialect).and_then(|id| dialect(id).fencing_key(lock.key.as_bytes()));
     for node in session.topology.nodes() {
         let mut wanted: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -31,12 +32,21 @@ pub async fn fill(session: &Session, locks: &mut [LockView]) -> Result<(), Fault
             let answers: Vec<redis::Value> =
                 pipe.ignore_errors().query_async(&mut conn).await.map_err(|error| session.fault(&error))?;
             for ((index, _), answer) in batch.iter().zip(answers) {
-                if let redis::Value::BulkString(digits) = answer {
-                    locks[*index].fencing_token =
-                        std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
+                if let Some(token) = number(&answer) {
+                    let lock = &mut locks[*index];
+                    engine.observe(Observation::Fenced { node: node.id, key: lock.key.clone(), token });
+                    let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
+                    if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
+                        *lock = view;
+                    }
                 }
             }
         }
     }
     Ok(())
+}
+
+fn number(answer: &redis::Value) -> Option<u64> {
+    let redis::Value::BulkString(digits) = answer else { return None };
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -21,16 +21,16 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     take_inventory(session, &mut engine, options.observe).await?;
+    waiters::count(session, &mut engine).await?;
     let mut snapshot = engine.snapshot();
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
     let found = locks.len();
-    waiters::fill(session, &mut locks, engine.clock.now()).await?;
     keep_matching(&mut locks, filter.as_ref(), &place);
     order::sort(&mut locks, options.sort);
     let matched = locks.len();
     locks.truncate(options.limit.unwrap_or(usize::MAX));
-    fencing::fill(session, &mut locks).await?;
+    fencing::read(session, &mut engine, &mut locks).await?;
     let server = session.describe(&engine);
     super::print(|out| match (options.json, options.csv) {
         (true, _) => output::json::write_list(out, &snapshot, &locks, &place, &server),
@@ -62,8 +62,8 @@ pub async fn matching(
     if let Some(why) = engine.incomplete() {
         session.say(&format!("not every lock was judged: {why}"));
     }
+    waiters::count(session, engine).await?;
     let mut locks = engine.snapshot().locks;
-    waiters::fill(session, &mut locks, engine.clock.now()).await?;
     keep_matching(&mut locks, Some(&filter), &session.place());
     order::sort(&mut locks, None);
     Ok(locks)

@@ -11,8 +11,8 @@ use crate::settings::cli::Show;
 
 pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     let key = one_lock::key(&options.key)?;
-    let (mut lock, engine) = one_lock::find(session, &key, options.observe).await?;
-    fencing::fill(session, std::slice::from_mut(&mut lock)).await?;
+    let (mut lock, mut engine) = one_lock::find(session, &key, options.observe).await?;
+    fencing::read(session, &mut engine, std::slice::from_mut(&mut lock)).await?;
     let found = one_lock::look_closer(session, &lock, &engine).await;
     let (place, notes, server) = (session.place(), notes(&lock, &engine), session.describe(&engine));
     super::print(|out| {

@@ -12,7 +12,7 @@ use super::driver::{Incoming, Task};
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
 use crate::lock::{Key, NodeId};
-use crate::model::{Observation, Sample, Tries};
+use crate::model::{Observation, Sample};
 use crate::sources::sampling::Scripts;
 use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
 use crate::sources::sampling::burst_rates::Rates;
@@ -93,8 +93,6 @@ pub struct Sampled {
     pub cut: Option<Cut>,
     /// Outcomes are known. Where they are not, the server's notifications are off.
     pub told: bool,
-    /// What is known of a lock that nobody was seen to try; `None` where there were too many others.
-    pub quiet: Option<Tries>,
     /// The share of the time that was looked at, over the bursts that count.
     pub coverage: f64,
     /// For so long was looked since it was turned on.
@@ -160,7 +158,6 @@ fn account(burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
         lines: burst.lines,
         cut: burst.cut,
         told: burst.judged,
-        quiet: rates.quiet().filter(|_| burst.left_out == 0),
         coverage: any.map_or(0.0, |tries| tries.coverage()),
         looked,
         wanted: rates.keys().cloned().collect(),
@@ -169,6 +166,7 @@ fn account(burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
 
 /// What the burst says of each lock, and what it says of those that only earlier ones saw.
 fn observations(node: NodeId, burst: Burst, rates: &Rates) -> Vec<Observation> {
+    let quiet = Observation::Quiet { node, tries: rates.quiet().filter(|_| burst.left_out == 0) };
     let only_before = rates.keys().filter(|key| !burst.locks.contains_key(*key));
     let before: Vec<(Key, Sample)> =
         only_before.map(|key| (key.clone(), Sample { tries: rates.tries(key), ..Sample::default() })).collect();
@@ -178,5 +176,6 @@ fn observations(node: NodeId, burst: Burst, rates: &Rates) -> Vec<Observation> {
         (key, sample)
     });
     let all = now.chain(before);
-    all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) }).collect()
+    let sampled = all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) });
+    std::iter::once(quiet).chain(sampled).collect()
 }

@@ -7,15 +7,20 @@ use redis::RedisError;
 use tokio::sync::{mpsc, watch};
 
 use super::contenders::Contenders;
-use super::rate::Rate;
 use super::record::Record;
 use super::{Board, Order, Phase, Report, TestId};
 use crate::actions::Admission;
+use crate::base::clock::Clock;
 use crate::base::fault::Fault;
+use crate::base::rate::Growth;
 use crate::base::text::short_duration;
 use crate::test_lock::{Held, Loss, Released, Request, Taken, Turn, take};
 use crate::topology::Node;
 
+/// What the rate of failures is over.
+pub const WINDOW: Duration = Duration::from_secs(5);
+/// What is watched for less time than this has no rate yet.
+const LEAST: Duration = Duration::from_secs(1);
 /// How often the counts of contenders are told.
 const COUNTED: Duration = Duration::from_millis(250);
 /// How long giving it back may take: less than the console waits for it.
@@ -36,7 +41,8 @@ pub struct Bench {
     /// Until when it is surely ours, or may be there.
     ends: Option<Instant>,
     contenders: Contenders,
-    failures: Rate,
+    clock: Clock,
+    failures: Growth<1>,
 }
 
 impl Bench {
@@ -51,9 +57,22 @@ impl Bench {
     ) -> Bench {
         let contenders = Contenders::new(node, admission, request.form());
         let (node, shown, board) = (node.clone(), shown.to_string(), Arc::clone(board));
-        let (began, failures) = (Instant::now(), Rate::default());
+        let (began, clock, failures) = (Instant::now(), Clock::start(), Growth::over(WINDOW));
         board.send_modify(|board| drop(board.insert(report.id, (report.clone(), None))));
-        Bench { report, request, node, shown, record, board, held: None, began, ends: None, contenders, failures }
+        Bench {
+            report,
+            request,
+            node,
+            shown,
+            record,
+            board,
+            held: None,
+            began,
+            ends: None,
+            contenders,
+            clock,
+            failures,
+        }
     }
 
     /// Goes on until it is over, or nobody is there any more to give orders: then everything is removed.
@@ -202,7 +221,7 @@ impl Bench {
         let done = self.contenders.become_so_many(wanted);
         self.note(done);
         if self.contenders.count() == 0 {
-            self.failures = Rate::default();
+            self.failures = Growth::over(WINDOW);
             self.clear().await;
             let written = self.record.contended_enough(self.contenders.counts());
             self.note(written);
@@ -238,9 +257,10 @@ impl Bench {
         let report = &mut self.report;
         (report.contenders, report.counts) = (self.contenders.count(), self.contenders.counts());
         if report.contenders > 0 {
-            self.failures.note(Instant::now(), report.counts.failures);
+            self.failures.note(self.clock.now(), [report.counts.failures]);
         }
-        report.failures_per_s = self.failures.per_second();
+        let grown = self.failures.added().filter(|(time, _)| *time >= LEAST);
+        report.failures_per_s = grown.map(|(time, [failures])| failures as f64 / time.as_secs_f64());
         let (report, ends) = (self.report.clone(), self.ends.map(tokio::time::Instant::from_std));
         self.board.send_modify(|board| {
             // What was forgotten stays so.

@@ -104,20 +104,4 @@ impl RawValue {
             _ => None,
         }
     }
-
-    /// The members of a sorted set that was fetched whole.
-    pub fn as_zset(&self) -> Option<&[Pair<f64>]> {
-        match self {
-            RawValue::Zset { members, len } if members.len() as u64 == *len => Some(members),
-            _ => None,
-        }
-    }
-
-    /// The members of a set that was fetched whole.
-    pub fn as_set(&self) -> Option<&[Box<[u8]>]> {
-        match self {
-            RawValue::Set { members, len } if members.len() as u64 == *len => Some(members),
-            _ => None,
-        }
-    }
 }

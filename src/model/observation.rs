@@ -58,6 +58,10 @@ pub enum Observation {
     Tried { node: NodeId, key: Key, tries: Tries },
     /// What a burst of MONITOR showed of a lock.
     Sampled { node: NodeId, key: Key, sample: Box<Sample> },
+    /// What bursts of MONITOR say of every lock that nobody was seen to try; `None` where they say nothing of it.
+    Quiet { node: NodeId, tries: Option<Tries> },
+    /// The counter beside the lock, in libraries that number their holds.
+    Fenced { node: NodeId, key: Key, token: u64 },
     /// What the server's list of clients said at `at`, when the question was sent.
     Connections { node: NodeId, at: Time, asked: Asked, present: Vec<Connection> },
     /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.

@@ -123,18 +123,7 @@ pub fn sort(locks: &mut [LockView], by: Option<Column>) {
     locks.sort_by(|a, b| by.compare(a, b).then_with(|| worst_first(a, b)));
 }
 
-/// Hardest wanted first: most failures, then most attempts, then most who wait.
+/// Hardest wanted first, as the Contention screen has it.
 pub fn hardest_first(a: &LockView, b: &LockView) -> Ordering {
-    let failures = |lock: &LockView| lock.tries.and_then(|tries| tries.known_failures_per_s()).unwrap_or(0.0);
-    let attempts = |lock: &LockView| lock.tries.map_or(0.0, |tries| tries.attempts_per_s());
-    let waiting = |lock: &LockView| lock.waits.map_or(0, |waits| waits.count);
-    let by_rate = failures(b).total_cmp(&failures(a)).then_with(|| attempts(b).total_cmp(&attempts(a)));
-    by_rate.then_with(|| waiting(b).cmp(&waiting(a))).then_with(|| worst_first(a, b))
-}
-
-/// Whether anything shows that somebody wants it and does not have it.
-pub fn is_wanted(lock: &LockView) -> bool {
-    let waited_for = lock.waits.is_some_and(|waits| waits.count > 0);
-    let tried_in_vain = lock.tries.is_some_and(|tries| tries.failures > 0 || tries.unjudged > 0);
-    waited_for || tried_in_vain || lock.wanted.is_some() || lock.strain.is_any()
+    a.strain.compare(&b.strain).then_with(|| worst_first(a, b))
 }

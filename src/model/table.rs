@@ -29,7 +29,7 @@ use crate::model::table::node::NodeState;
 use crate::model::table::slots::{LockRef, Slots};
 use crate::model::wants::client::Clients;
 use crate::model::wants::strain::Strained;
-use crate::model::{EventBatch, Hazards, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
+use crate::model::{EventBatch, Hazards, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tries, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -193,6 +193,8 @@ impl Table {
             Observation::Idle { node, key, since } => self.take_idle(node, &key, since),
             Observation::Tried { node, key, tries } => self.take_tries(node, &key, tries),
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
+            Observation::Quiet { node, tries } => self.node(node).quiet = tries,
+            Observation::Fenced { node, key, token } => self.take_fence(node, &key, token),
             Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
             Observation::Gap { node, at } => {
                 self.node(node).gap = Some(at);
@@ -411,11 +413,6 @@ impl Table {
         self.groups.get(lock.group)
     }
 
-    /// What is usual for each name pattern of which a hold has ended.
-    pub fn all_holds(&self) -> impl Iterator<Item = &Holds> {
-        self.groups.iter()
-    }
-
     /// The key that marks the work of this lock as done, where it is there: `completed:17` for `lock:17`.
     pub(super) fn marker_of(&self, lock: &Lock) -> Option<&Lock> {
         let a_lock = lock.reading.is_some_and(|reading| reading.kind == Kind::Lock);
@@ -496,6 +493,10 @@ impl Table {
         let gap = self.known(lock.node).and_then(|node| node.gap);
         let known = self.known_until(lock, now);
         gap.map_or(known, |gap| gap.max(known)).min(now)
+    }
+
+    pub(super) fn quiet(&self, node: NodeId) -> Option<Tries> {
+        self.known(node)?.quiet
     }
 
     fn node(&mut self, node: NodeId) -> &mut NodeState {

@@ -21,7 +21,7 @@ impl Column {
             Column::Library => library(lock),
             Column::Holder => holders(lock, look),
             Column::Held => held(lock),
-            Column::Ttl => ttl(lock.ttl),
+            Column::Ttl => ttl(lock),
             Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
             Column::Renewals => renewals(lock),
             Column::Fail => fail(lock),
@@ -45,7 +45,7 @@ pub(super) fn paint(state: State) -> &'static str {
 }
 
 /// The library, with a `?` where it is a guess.
-pub(super) fn library(lock: &LockView) -> String {
+pub fn library(lock: &LockView) -> String {
     let mark = if lock.dialect_confidence < Claim::SURE { "?" } else { "" };
     format!("{}{mark}", lock.dialect)
 }
@@ -76,16 +76,21 @@ fn holder(holder: &Holder, look: &Look) -> String {
 }
 
 /// The age, with how well it is known. At least nothing is nothing known.
-pub(super) fn held(lock: &LockView) -> String {
+pub fn held(lock: &LockView) -> String {
     match (lock.held_ms, lock.held_is) {
         (None, _) | (Some(0..1000), Some(HeldIs::AtLeast)) => "?".to_string(),
         (Some(ms), Some(HeldIs::AtLeast)) => format!("≥{}", short_duration(ms)),
-        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", coarse(ms)),
+        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
         (Some(ms), Some(HeldIs::Exact) | None) => short_duration(ms),
     }
 }
 
-pub(super) fn ttl(ttl: Ttl) -> String {
+/// What is left of it. Nothing is left of a lock that is gone.
+pub fn ttl(lock: &LockView) -> String {
+    if lock.ttl == Ttl::Never && lock.verdict.state == State::Free { "-".to_string() } else { left(lock.ttl) }
+}
+
+pub(super) fn left(ttl: Ttl) -> String {
     match ttl {
         Ttl::Never => "never".to_string(),
         Ttl::In(left) => short_duration(left.as_millis().min(u128::from(u64::MAX)) as u64),
@@ -114,6 +119,11 @@ pub fn wait(lock: &LockView) -> String {
     }
 }
 
+/// Attempts a second, with where the number comes from: `4.2~m`, `4.2=c`; `?` where nobody knows.
+pub fn attempts(lock: &LockView) -> String {
+    lock.tries.map_or("?".into(), |tries| format!("{}{}", rate(tries.attempts_per_s()), tries.from.mark()))
+}
+
 /// Refused attempts a second, with where the number comes from: `4.2~m`; `?` where nobody knows.
 pub fn fail(lock: &LockView) -> String {
     let known = lock.tries.and_then(|tries| Some((tries.known_failures_per_s()?, tries.from)));
@@ -130,16 +140,6 @@ pub fn rate(per_s: f64) -> String {
     }
 }
 
-/// A duration in one unit: what is estimated should not look exact.
-fn coarse(ms: u64) -> String {
-    match ms {
-        0..60_000 => format!("{}s", ms / 1000),
-        60_000..3_600_000 => format!("{}m", ms / 60_000),
-        3_600_000..86_400_000 => format!("{}h", ms / 3_600_000),
-        _ => format!("{}d", ms / 86_400_000),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +152,7 @@ mod tests {
         for (is, ms, expected) in [
             (HeldIs::Exact, 842_000, "14m02s"),
             (HeldIs::AtLeast, 842_000, "≥14m02s"),
-            (HeldIs::Estimated, 842_000, "~14m"),
+            (HeldIs::Estimated, 842_000, "~14m02s"),
             (HeldIs::AtLeast, 3, "?"),
             (HeldIs::Exact, 3, "3ms"),
         ] {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::columns::{held, library, paint, ttl};
+use super::columns::{self, held, library, paint, ttl};
 use super::{Look, Place};
 use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
@@ -55,7 +55,7 @@ pub fn write(
     lines.extend(lock.holders.iter().map(|holder| ("holder", holder_line(holder))));
     lines.extend(lock.connection.as_ref().map(|known| ("connection", known.describe(lock.at))));
     lines.push(("held", held_line(lock)));
-    lines.push(("ttl", ttl(lock.ttl)));
+    lines.push(("ttl", ttl(lock)));
     lines.push(("lease", lock.lease_ms.map_or("not known".into(), short_duration)));
     lines.push(("renewals", renewals_line(lock)));
     lines.extend(lock.fencing_token.map(|token| ("fencing", token.to_string())));
@@ -148,7 +148,7 @@ fn waiter_line(index: usize, (waiter, health): &(&Waiter, Health)) -> String {
 
 fn key_line(key: &Belonging) -> String {
     let lives = match key.ttl {
-        Some(left @ Ttl::In(_)) => format!(", TTL {}", ttl(left)),
+        Some(left @ Ttl::In(_)) => format!(", TTL {}", columns::left(left)),
         Some(Ttl::Never) => ", no TTL".into(),
         None => String::new(),
     };

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::Look;
-use super::columns::{holders, library, wait};
+use super::columns::{attempts, fail, holders, library, rate, wait};
 use crate::base::text::fit_marked;
 use crate::model::{Contender, LockView, State};
 
@@ -14,19 +14,11 @@ const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S"
 const CUT: [(usize, usize); 3] = [(6, 13), (2, 10), (0, 20)];
 const GAP: usize = 2;
 
-/// Attempts a second, with their source: `4.2~m`, `4.2=c`; `?` where nobody knows.
-pub fn attempts(lock: &LockView) -> String {
-    lock.tries.map_or("?".into(), |tries| format!("{:.1}{}", tries.attempts_per_s(), tries.from.mark()))
-}
-
 /// Failures a second, with their source and how far they may be off: `4.2~m ±0.6`.
-pub fn failures(lock: &LockView) -> String {
-    let Some((tries, rate)) = lock.tries.and_then(|tries| Some((tries, tries.known_failures_per_s()?))) else {
-        return "?".into();
-    };
-    let margin = tries.margin_per_s;
-    let off = if margin > 0.0 { format!(" ±{margin:.1}") } else { String::new() };
-    format!("{rate:.1}{}{off}", tries.from.mark())
+fn failures(lock: &LockView) -> String {
+    let known = lock.tries.filter(|tries| tries.known_failures_per_s().is_some());
+    let margin = known.map(|tries| tries.margin_per_s).filter(|margin| *margin > 0.0);
+    format!("{}{}", fail(lock), margin.map(|margin| format!(" ±{}", rate(margin))).unwrap_or_default())
 }
 
 /// Writes a header and a line for each lock, in the order given.
@@ -87,7 +79,6 @@ fn top(lock: &LockView, look: &Look) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::super::columns::fail;
     use super::*;
     use crate::base::time::Time;
     use crate::filter::{Filter, Subject};
@@ -111,6 +102,8 @@ mod tests {
     fn wanted() -> Vec<LockView> {
         let (mut hot, mut unjudged, calm) = (sample::redisson(), sample::forever(), sample::unknown());
         hot.tries = Some(tries(21, 0));
+        hot.strain.waiting = 6;
+        unjudged.strain.wanted = true;
         hot.waits = Some(Waits { count: 6, at: WaitsAt::Channel, at_least: false, dead_heads: None, counted: Time(0) });
         hot.contenders.push(Contender {
             token: Some(Token::from(&b"worker-9\x1b[2J"[..])),

@@ -25,7 +25,7 @@ fn a_user_without_info_learns_nothing_false() {
 fn a_partial_info_leaves_the_rest_unknown() {
     let facts = facts(Fact::Known("redis_version:7.4.0\r\nused_memory:10\r\n".into()));
     assert!(facts.product.known().is_some());
-    assert_eq!(facts.memory.why(), Some("INFO does not tell maxmemory_policy"));
+    assert_eq!(facts.memory.why(), Some("INFO does not contain maxmemory_policy"));
     assert_eq!(facts.keys.known(), None);
 }
 

@@ -114,10 +114,10 @@ impl Product {
             lacks.push("no events for new keys (an acquire may look like a renewal that sets the key again)");
         }
         if !self.has_read_rules() {
-            lacks.push("no ACL DRYRUN (what this user may do shows only when it is tried)");
+            lacks.push("no ACL DRYRUN (what this user may do shows only when we try it)");
         }
         if !self.has_no_touch() {
-            lacks.push("no CLIENT NO-TOUCH (looking at a lock resets its idle time)");
+            lacks.push("no CLIENT NO-TOUCH (reading a lock resets its idle time)");
         }
         lacks
     }

@@ -1,6 +1,6 @@
 //! Attempts to take locks, where something on the server counts them: our scripts keep a hash ([`Counts`]), or a library
-//! publishes its outcomes ([`Changelog`]). Where neither is there, [`idle`] tells when a key was last touched, which is all
-//! that shows of waiters that poll. Sampling attempts with MONITOR is `sampling`'s.
+//! publishes its outcomes ([`Changelog`]). Where neither exists, [`idle`] reads when a key was last used: the
+//! only trace of waiters that poll. `sampling` samples attempts with MONITOR.
 
 mod changelog;
 mod counted;

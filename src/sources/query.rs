@@ -5,7 +5,7 @@ use super::waiters::Queue;
 use crate::base::time::Time;
 use crate::dialects::{self, Claim, DialectId, Sight, Waiting};
 use crate::lock::{Key, Kind};
-use crate::model::{Lock, LockView};
+use crate::model::Lock;
 
 /// Ask about at most this many locks at once: all other clients wait while a call runs.
 pub const BATCH: usize = 200;
@@ -36,10 +36,9 @@ impl LockQuery {
         Some(LockQuery { key: lock.key.clone(), waits, publishes })
     }
 
-    /// Only where waiters can be counted.
-    pub fn from_view(lock: &LockView, now: Time) -> Option<LockQuery> {
-        let waits = place(dialects::by_name(lock.dialect)?, lock.dialect_confidence, &lock.sight(now))?;
-        Some(LockQuery { key: lock.key.clone(), waits: Some(waits), publishes: false })
+    /// Whether the server shows who waits for it.
+    pub fn counts_waiters(&self) -> bool {
+        self.waits.is_some()
     }
 }
 

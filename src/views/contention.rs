@@ -138,9 +138,8 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     row.cell(fit(&holder(app, lock), widths.holder, theme));
     row.cell(fit_right(&part::held(lock, theme), HELD, theme));
     row.cell(fit_right(&part::safe(&columns::wait(lock), theme), WAIT, theme));
-    let attempts = lock.tries.map_or("?".into(), |tries| columns::rate(tries.attempts_per_s()));
     if widths.attempts > 0 {
-        row.cell(fit_right(&attempts, widths.attempts, theme));
+        row.cell(fit_right(&columns::attempts(lock), widths.attempts, theme));
     }
     let failing = lock.tries.is_some_and(|tries| tries.failures > 0);
     row.styled(fit_right(&columns::fail(lock), FAIL, theme), if failing { theme.warning() } else { Style::new() });

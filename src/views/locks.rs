@@ -115,14 +115,14 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     let state = if lock.stale { "stale" } else { lock.verdict.state.label() };
     row.styled(fit(state, STATE, theme), theme.state(lock.verdict.state));
     row.cell(fit_key(&lock.key, widths.key, theme));
-    row.cell(fit(&part::library(lock), widths.library, theme));
+    row.cell(fit(&columns::library(lock), widths.library, theme));
     row.cell(part::fit_holders(app, lock, widths.holder));
     row.cell(fit_right(&part::held(lock, theme), HELD, theme));
     let share = part::share_left(lock);
     let low = share.is_some_and(|share| share < 0.25);
     let bar = share.map_or(" ".repeat(widths.bar), |share| theme.bar(share, widths.bar));
     row.styled(bar, if low { theme.warning() } else { Style::new() });
-    row.cell(fit_right(&part::ttl(lock), TTL, theme));
+    row.cell(fit_right(&columns::ttl(lock), TTL, theme));
     let (strip, missed) = part::heartbeat(lock, widths.renewals, theme);
     row.styled(fit(&strip, widths.renewals, theme), if missed.is_some() { theme.warning() } else { Style::new() });
     if widths.fail > 0 {

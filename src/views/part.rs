@@ -10,9 +10,10 @@ use crate::app::App;
 use crate::app::theme::Theme;
 use crate::base::server_text::ServerText;
 use crate::base::text::{self, short_duration};
-use crate::base::time::{Time, Ttl};
+use crate::base::time::Time;
 use crate::lock::{Holder, Key};
-use crate::model::{HeldIs, LockView, Notice, State};
+use crate::model::{LockView, Notice};
+use crate::output::columns;
 
 /// What stands where something is hidden for a picture.
 pub const HIDDEN: &str = "(hidden)";
@@ -136,27 +137,8 @@ pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     }
 }
 
-pub fn library(lock: &LockView) -> String {
-    let guess = if lock.dialect_confidence < crate::dialects::Claim::SURE { "?" } else { "" };
-    format!("{}{guess}", lock.dialect)
-}
-
 pub fn held(lock: &LockView, theme: Theme) -> String {
-    match (lock.held_ms, lock.held_is) {
-        (Some(ms), Some(HeldIs::Exact)) => short_duration(ms),
-        (Some(ms), Some(HeldIs::AtLeast)) if ms >= 1_000 => format!("{}{}", theme.sign("≥", ">="), short_duration(ms)),
-        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
-        _ => "?".into(),
-    }
-}
-
-/// What is left of it. Nothing is left of a lock that is gone, and nothing is known of one that nobody holds.
-pub fn ttl(lock: &LockView) -> String {
-    match (lock.ttl, lock.verdict.state) {
-        (Ttl::Never, State::Free) => "-".into(),
-        (Ttl::Never, _) => "never".into(),
-        (Ttl::In(left), _) => short_duration(left.as_millis() as u64),
-    }
+    safe(&columns::held(lock), theme)
 }
 
 /// What is left of the lease, 0 to 1; `None` where the lease is not known.

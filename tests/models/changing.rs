@@ -12,6 +12,11 @@ const KEY: &[u8] = b"entered-lock";
 const HOLDER: &[u8] = b"0242ac11-0000-4000-8000-000000000001:57";
 const SHADOW: &[u8] = b"entered";
 
+/// Takes it where nobody has it: the first count, and beside it the same.
+const TAKE: &str = "
+if redis.call('HSETNX', KEYS[1], ARGV[1], 1) == 1 then redis.call('SET', KEYS[2], 1) end
+return redis.call('PEXPIRE', KEYS[1], 30000)";
+
 /// The holder's count, and beside it what it was last.
 const ENTER: &str = "
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -45,8 +50,7 @@ impl Stage {
     }
 
     fn free_once(&mut self) -> Result<bool, String> {
-        self.wire.run::<i64>(&[b"HSETNX", KEY, HOLDER, b"1"]);
-        self.wire.run::<i64>(&[b"PEXPIRE", KEY, b"30000"]);
+        self.wire.script(TAKE, &[KEY, SHADOW], &[HOLDER]);
         let view = self.runtime.block_on(self.operator.see(KEY, None)).ok_or("it is not shown")?;
         let plan = self.operator.free(&view, None).map_err(|why| why.to_string())?;
         let performed = self.runtime.block_on(self.operator.perform(&plan));

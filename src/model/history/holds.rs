@@ -257,11 +257,6 @@ impl Groups {
             Mark::HandedOver(ended, taken) => holds.hand_over(taken.since(ended).as_millis() as u64),
         }
     }
-
-    /// Those of which something is known.
-    pub fn iter(&self) -> impl Iterator<Item = &Holds> {
-        self.groups.iter().filter(|holds| holds.ends != Ends::default())
-    }
 }
 
 #[cfg(test)]
@@ -289,7 +284,6 @@ mod tests {
         assert!((50_000..=56_250).contains(&p50), "{p50}");
         assert!(holds.p99_ms().is_some_and(|ms| (90_000..=100_000).contains(&ms)));
         assert_eq!((holds.hand_overs(), holds.hand_over_ms(99.0)), (1, Some(250)), "the second was no hand-over");
-        assert_eq!(groups.iter().count(), 1);
         let words = holds.usual().unwrap().describe();
         let parts = [
             "of 100 holds of lock:order:*, half end within 5",

@@ -2,7 +2,7 @@
 
 use crate::base::time::Time;
 use crate::lock::KeyspaceId;
-use crate::model::{Hazards, Source};
+use crate::model::{Hazards, Source, Tries};
 
 #[derive(Debug)]
 pub(in crate::model) struct NodeState {
@@ -16,11 +16,21 @@ pub(in crate::model) struct NodeState {
     pub swept: Option<Time>,
     pub source: Option<Source>,
     pub hazards: Hazards,
+    /// What is known of every lock that nobody was seen to try.
+    pub quiet: Option<Tries>,
 }
 
 impl NodeState {
     pub fn new(space: KeyspaceId) -> NodeState {
-        NodeState { space, eventful: false, gap: None, swept: None, source: None, hazards: Hazards::default() }
+        NodeState {
+            space,
+            eventful: false,
+            gap: None,
+            swept: None,
+            source: None,
+            hazards: Hazards::default(),
+            quiet: None,
+        }
     }
 
     /// Something that was last known then may have changed without our learning of it.

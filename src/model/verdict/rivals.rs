@@ -17,6 +17,14 @@ impl Table {
         self.learn(node, key, tries.at, |contention| contention.tries = Some(tries));
     }
 
+    /// It belongs to the hold: the next one has another.
+    pub(in crate::model) fn take_fence(&mut self, node: NodeId, key: &Key, token: u64) {
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
+        if let Some(lock) = self.at(place).filter(|lock| lock.is_held()) {
+            lock.contention.get_or_insert_default().fencing_token = Some(token);
+        }
+    }
+
     pub(in crate::model) fn take_wanted(&mut self, node: NodeId, key: &Key, at: Time) {
         self.learn(node, key, at, |contention| contention.wanted = contention.wanted.max(Some(at)));
     }
@@ -74,6 +82,12 @@ impl Table {
         self.note_strain(place, at);
     }
 
+    /// Attempts and failures, if they were counted or sampled lately. Of a lock that nobody was seen to try while others
+    /// were looked at, that is known too.
+    pub fn tries(&self, lock: &Lock, now: Time) -> Option<Tries> {
+        lock.tries(now).or_else(|| self.quiet(lock.node).filter(|tries| tries.is_fresh(now)))
+    }
+
     /// The connection of the lock's holder, where it is known.
     pub fn connection(&self, lock: &Lock) -> Option<&Connection> {
         self.clients.get(lock.contention()?.client?)
@@ -92,7 +106,7 @@ impl Table {
 }
 
 impl Lock {
-    /// Attempts and failures, if they were counted or sampled lately.
+    /// Attempts and failures of its own, if they were counted or sampled lately.
     pub fn tries(&self, now: Time) -> Option<Tries> {
         self.contention()?.tries.filter(|tries| tries.is_fresh(now))
     }

@@ -24,6 +24,8 @@ pub struct Contention {
     pub former: Option<Former>,
     /// How long the current hold had no TTL, where it got one later than it was taken.
     pub bare_ms: Option<u32>,
+    /// The number of the current hold, where the library numbers them and somebody asked.
+    pub fencing_token: Option<u64>,
     contenders: Vec<Contender>,
     notices: VecDeque<(Time, Notice)>,
 }

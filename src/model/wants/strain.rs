@@ -60,7 +60,7 @@ impl Lock {
 impl LockView {
     /// What it is ordered by where failures count: refused attempts in a thousand seconds; `None` where unknown.
     pub fn failures_rank(&self) -> Option<u64> {
-        self.tries.filter(|tries| tries.unjudged == 0).map(|tries| tries.rank())
+        self.tries.and_then(|tries| tries.known_rank())
     }
 }
 

@@ -63,9 +63,9 @@ impl Tries {
         self.failures as f64 / self.looked.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// A whole number to order by: failures in a thousand seconds.
-    pub fn rank(&self) -> u64 {
-        (self.failures_per_s() * 1_000.0) as u64
+    /// A whole number to order by: failures in a thousand seconds; `None` where they are not known.
+    pub fn known_rank(&self) -> Option<u64> {
+        self.known_failures_per_s().map(|per_s| (per_s * 1_000.0) as u64)
     }
 
     /// The same, or `None` where some attempts could not be judged: a number that leaves them out would say too little.

@@ -255,7 +255,7 @@ pub fn subscribers(facts: &ServerFacts) -> Check {
         (soft, seconds) => format!(", or {} for {seconds} s", bytes(soft)),
     };
     let finding = format!(
-        "a subscriber is cut off with {} unread{soft}, about {} events; lockscope then looks at everything again.",
+        "a subscriber is cut off with {} unread{soft}, about {} events; lockscope then reads everything again.",
         bytes(limit.hard),
         limit.hard / EVENT
     );

@@ -42,13 +42,13 @@ fn followed(feed: Feed, scope: &Scope) -> &'static str {
     match feed {
         Feed::Notifications => "lockscope follows locks by notifications",
         Feed::Tracking if scope.patterns.iter().all(|glob| !glob.literal_prefix().is_empty()) => {
-            "lockscope follows locks by tracking, which tells that a lock changed but not how"
+            "lockscope follows locks by tracking, which reports that a lock changed but not how"
         }
         Feed::Tracking => {
-            "lockscope follows locks by tracking, which tells that a lock changed but not how, and only under prefixes \
+            "lockscope follows locks by tracking, which reports that a lock changed but not how, and only under prefixes \
              where scans have found locks"
         }
-        Feed::Polling => "lockscope polls: changes between two looks are missed",
+        Feed::Polling => "lockscope polls: changes between two reads are missed",
     }
 }
 
@@ -81,13 +81,13 @@ pub fn notifications(facts: &ServerFacts, permissions: &Permissions, scope: &Sco
         Coverage::Full => Check::ok(NAME, format!("notify-keyspace-events is {shown:?}; {feed}.")),
         Coverage::Partial(gaps) if gaps.iter().all(|gap| !gap.sure) => {
             let finding = format!(
-                "notify-keyspace-events is {shown:?}; {feed}. Whether it tells new keys (n) does not show while A is set; \
+                "notify-keyspace-events is {shown:?}; {feed}. Whether it reports new keys (n) does not show while A is set; \
                  without them an acquire may look like a renewal that sets the key again."
             );
             Check::ok(NAME, finding).fix(turn_on)
         }
         Coverage::Partial(gaps) => {
-            let finding = format!("notify-keyspace-events is {shown:?}; {feed}. Not told: {}.", lost(&gaps));
+            let finding = format!("notify-keyspace-events is {shown:?}; {feed}. Not reported: {}.", lost(&gaps));
             Check::warn(NAME, finding).fix(turn_on)
         }
     };
@@ -202,7 +202,7 @@ pub fn writing(permissions: &Permissions) -> Check {
     }
     let hint = "The operator's line below allows it.";
     if allowed == 0 {
-        return Check::ok(NAME, format!("user {user} may look only: freeing and taking locks is refused. {hint}"));
+        return Check::ok(NAME, format!("user {user} may only watch: freeing and taking locks is refused. {hint}"));
     }
     let mut sentences = Vec::new();
     if !denied.is_empty() {

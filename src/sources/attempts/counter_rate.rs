@@ -1,8 +1,8 @@
 //! Exact rates from counters that only grow, by the difference of two readings. Pure.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::base::rate::Growth;
 use crate::base::time::Time;
 use crate::model::{Tries, TriesFrom};
 
@@ -21,35 +21,30 @@ pub struct Reading {
     pub failures: u64,
 }
 
-/// The last few readings, oldest first.
-#[derive(Default)]
-pub struct Readings(VecDeque<Reading>);
+/// The last few readings of one lock.
+pub struct Readings(Growth<2>);
+
+impl Default for Readings {
+    fn default() -> Readings {
+        Readings(Growth::over(SPAN))
+    }
+}
 
 impl Readings {
     /// Whether the next reading would make a rate.
     pub fn is_fresh(&self, now: Time) -> bool {
-        self.0.back().is_some_and(|reading| now.since(reading.at) < OLD)
+        self.0.last().is_some_and(|last| now.since(last) < OLD)
     }
 
     /// Adds a reading, and returns the rate since the oldest one in the span.
     pub fn take(&mut self, reading: Reading) -> Option<Tries> {
-        if let Some(last) = self.0.back()
-            // Counters that went down were reset.
-            && (reading.attempts < last.attempts || reading.failures < last.failures || reading.at.since(last.at) > OLD)
-        {
-            self.0.clear();
+        if self.0.last().is_some_and(|last| reading.at.since(last) > OLD) {
+            *self = Readings::default();
         }
-        while self.0.len() > 1 && reading.at.since(self.0[0].at) > SPAN {
-            self.0.pop_front();
-        }
-        self.0.push_back(reading);
-        let first = self.0[0];
-        let span = reading.at.since(first.at);
-        let (attempts, failures) = (reading.attempts - first.attempts, reading.failures - first.failures);
-        let from = TriesFrom::Counted;
-        let tries =
-            Tries { attempts, failures, unjudged: 0, looked: span, span, margin_per_s: 0.0, from, at: reading.at };
-        (span >= SHORTEST).then_some(tries)
+        self.0.note(reading.at, [reading.attempts, reading.failures]);
+        let (span, [attempts, failures]) = self.0.added().filter(|(span, _)| *span >= SHORTEST)?;
+        let (from, at) = (TriesFrom::Counted, reading.at);
+        Some(Tries { attempts, failures, unjudged: 0, looked: span, span, margin_per_s: 0.0, from, at })
     }
 }
 
@@ -86,7 +81,6 @@ mod tests {
         }
         let tries = readings.take(reading(60, 112, 112)).unwrap();
         assert_eq!((tries.failures, tries.span), (12, SPAN));
-        assert!(readings.0.len() <= 8, "bounded");
         assert_eq!(readings.take(reading(300, 500, 500)), None, "what happened long ago says nothing of now");
     }
 }

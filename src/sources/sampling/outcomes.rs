@@ -267,7 +267,7 @@ impl<'a> Judge<'a> {
                 self.report(act, each);
                 continue;
             };
-            // Whoever wrote holds it, whether it was an attempt or not.
+            // The client that wrote holds it, whether it was an attempt or not.
             if unclear != Unclear::Looked {
                 self.report(act.clone(), each);
             }

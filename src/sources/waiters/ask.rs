@@ -74,7 +74,8 @@ async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult
     pipe.cmd("INFO").arg("clients");
     let info = Replies::to(conn, pipe).await?.read::<String>();
     let clients = Fact::answered(info, "INFO").and_then(|info| {
-        ClientCounts::parse(&info).map_or_else(|| Fact::Unknown("INFO does not tell of clients".into()), Fact::Known)
+        ClientCounts::parse(&info)
+            .map_or_else(|| Fact::Unknown("INFO does not contain the client counts".into()), Fact::Known)
     });
     let listed = match clients.known() {
         Some(clients) if !clients.worth_listing() => None,

@@ -272,7 +272,11 @@ fn rest(value: &RawValue, shown: usize) -> Option<String> {
 pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
     let confidence = lock.dialect_confidence;
     let what = format!("{} {}, {}", lock.mode.name(), lock.kind.name(), lock.type_name);
-    page.say("library", &format!("{} (sure: {confidence:.2}), {what}", part::library(lock)), Style::new());
+    page.say(
+        "library",
+        &format!("{} (sure: {confidence:.2}), {what}", crate::output::columns::library(lock)),
+        Style::new(),
+    );
     let Some(id) = dialects::by_name(lock.dialect) else { return };
     let dialect = dialects::dialect(id);
     let waiting = dialect.waiting(&lock.sight(app.scene.at)).describe();
