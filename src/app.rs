@@ -31,7 +31,7 @@ use crate::app::theme::Theme;
 use crate::base::time::Time;
 use crate::filter::Filter;
 use crate::lab::{Order as LabOrder, Report, TestId};
-use crate::lock::{Key, NodeId};
+use crate::lock::{Key, KeyspaceId};
 use crate::model::Column;
 use crate::model::{LockView, Transition};
 use crate::settings::cli::Environment;
@@ -50,17 +50,17 @@ pub use writing::{Ended, Wish, Writing};
 /// A lock's identity: what selection and marks are kept by.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LockId {
-    pub node: NodeId,
+    pub space: KeyspaceId,
     pub key: Key,
 }
 
 impl LockId {
     pub fn of(lock: &LockView) -> LockId {
-        LockId { node: lock.node, key: lock.key.clone() }
+        LockId { space: lock.space, key: lock.key.clone() }
     }
 
     pub fn is(&self, lock: &LockView) -> bool {
-        self.node == lock.node && self.key == lock.key
+        self.space == lock.space && self.key == lock.key
     }
 }
 

@@ -27,7 +27,7 @@ use crate::actions::{Gate, Refusal};
 use crate::base::text::short_duration;
 use crate::lock::{Key, Token};
 use crate::test_lock::{Form, Request};
-use crate::topology::{Node, Topology};
+use crate::topology::Topology;
 use bench::Bench;
 use record::Record;
 
@@ -126,7 +126,7 @@ type Board = BTreeMap<TestId, (Report, Option<Instant>)>;
 
 pub struct Lab {
     gate: Gate,
-    node: Node,
+    topology: Topology,
     /// The server's address without a password.
     shown: String,
     /// Where the records are, unless in the user's own place.
@@ -149,7 +149,7 @@ impl Lab {
         let (board, seen) = watch::channel(Board::new());
         Lab {
             gate,
-            node: topology.nodes()[0].clone(),
+            topology: topology.clone(),
             shown: shown.into(),
             place,
             board: Arc::new(board),
@@ -208,7 +208,8 @@ impl Lab {
         let (orders, received) = mpsc::channel(WAITING);
         let id = report.id;
         let report = Report { token: Some(request.token().clone()), ..report.clone() };
-        let bench = Bench::new(report, request, admission, &self.node, &self.shown, record, &self.board);
+        let node = self.topology.node_of(&wanted.key);
+        let bench = Bench::new(report, request, admission, node, &self.shown, record, &self.board);
         self.benches.spawn(bench.run(received));
         self.tests.insert(id, Test { key: wanted.key.clone(), orders });
         Ok(())

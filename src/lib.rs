@@ -16,6 +16,14 @@
 //!                 actions ─► one gate ─► Lua ─► Redis
 //! ```
 //!
+//! # The way of one notification
+//!
+//! Socket, `topology::bounded`, the client crate's subscriber; `sources::notify::keyspace` packs what has come into one
+//! `Observation::Events` and puts it into its driver's inbox; `Engine::next` hands it to `Driver::take`, which applies it
+//! to the `Table`. The table asks for a look: a ticket goes to `engine::looker`, the answer comes back by the same inbox,
+//! `Table::answer` settles it and tells the transition to the `readers`. The console composes the rows in sight from the
+//! table (`App::compose`), and `views` writes the cell.
+//!
 //! # Layers
 //!
 //! Each uses only those that stand before it; `tests/layers.rs` reads this table and holds every `crate::` path to it.

@@ -5,5 +5,5 @@ mod key;
 mod value;
 
 pub use holder::{Holder, Kind, Mode, Token};
-pub use key::{Key, NodeId};
+pub use key::{Key, KeyspaceId, NodeId};
 pub use value::{Bytes, Pair, RawValue};

@@ -92,14 +92,15 @@ struct Page {
 }
 
 /// What a walk needs.
-pub struct Walk<'a> {
+pub struct Walk<'a, M> {
     pub node: &'a Node,
     pub recogniser: &'a Recogniser,
     pub budget: &'a Budget,
     pub clock: Clock,
     /// The server's cursors allow a walk to be split.
     pub splittable: bool,
-    pub out: mpsc::Sender<Vec<Observation>>,
+    /// Where what was seen goes, a page at a time.
+    pub out: mpsc::Sender<M>,
 }
 
 impl Pass {
@@ -136,7 +137,7 @@ impl Pass {
     }
 
     /// Continues to the end. After an error, call it again with a new connection.
-    pub async fn walk(&mut self, walk: &Walk<'_>) -> RedisResult<()> {
+    pub async fn walk(&mut self, walk: &Walk<'_, impl From<Vec<Observation>>>) -> RedisResult<()> {
         let looker = walk.node.connect().await?;
         if self.ranges.is_empty() {
             self.ranges = self.plan(walk, looker.clone()).await?;
@@ -159,7 +160,7 @@ impl Pass {
     }
 
     /// Reads these keys instead of walking the keyspace.
-    pub async fn visit(&mut self, walk: &Walk<'_>, keys: &[Key]) -> RedisResult<()> {
+    pub async fn visit(&mut self, walk: &Walk<'_, impl From<Vec<Observation>>>, keys: &[Key]) -> RedisResult<()> {
         let conn = walk.node.connect().await?;
         let (names, waiting) = mpsc::channel(1);
         let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
@@ -175,7 +176,7 @@ impl Pass {
     /// Only the names that match the patterns, without reading the keys, until `take` breaks.
     pub async fn names(
         &mut self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         mut take: impl FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> RedisResult<()> {
         let conn = walk.node.connect().await?;
@@ -198,7 +199,11 @@ impl Pass {
         Ok(())
     }
 
-    async fn plan(&self, walk: &Walk<'_>, mut conn: ServerConnection) -> RedisResult<Vec<Range>> {
+    async fn plan(
+        &self,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
+        mut conn: ServerConnection,
+    ) -> RedisResult<Vec<Range>> {
         if walk.budget.pace() != Pace::Fast || !walk.splittable {
             return Ok(vec![Range::whole()]);
         }
@@ -208,7 +213,7 @@ impl Pass {
 
     async fn walk_range(
         &self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         (index, range): (usize, &Range),
         mut conn: ServerConnection,
         names: mpsc::Sender<Page>,
@@ -277,7 +282,7 @@ impl Pass {
 
     async fn read_names(
         &self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         mut conn: ServerConnection,
         mut waiting: mpsc::Receiver<Page>,
     ) -> RedisResult<()> {
@@ -295,7 +300,7 @@ impl Pass {
             }
             for batch in names.chunks(most) {
                 let observations = self.observe(walk, &mut conn, batch).await?;
-                if walk.out.send(observations).await.is_err() {
+                if walk.out.send(observations.into()).await.is_err() {
                     return Ok(());
                 }
             }
@@ -307,7 +312,7 @@ impl Pass {
 
     async fn observe(
         &self,
-        walk: &Walk<'_>,
+        walk: &Walk<'_, impl From<Vec<Observation>>>,
         conn: &mut ServerConnection,
         names: &[Vec<u8>],
     ) -> RedisResult<Vec<Observation>> {

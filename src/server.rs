@@ -144,6 +144,13 @@ fn setting(name: &str, answer: RedisResult<Value>) -> Fact<String> {
 }
 
 impl ServerFacts {
+    /// Of a server that was not asked, or did not answer.
+    pub fn unknown(why: &str) -> ServerFacts {
+        let settings = Settings::from_answers(Settings::NAMES.map(|_| Fact::Unknown(why.into())));
+        let (info, user) = (Fact::Unknown(why.into()), Fact::Unknown(why.into()));
+        ServerFacts::read(&info, 0, user, settings, Fact::Unknown(why.into()))
+    }
+
     /// Puts together what the server answered. Pure.
     pub fn read(
         info: &Fact<String>,

@@ -17,7 +17,7 @@ use redis::aio::{AsyncPushSender, PubSub};
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates};
 use tokio::io::AsyncWriteExt;
 
-use crate::lock::NodeId;
+use crate::lock::{Key, KeyspaceId, NodeId};
 use bounded::Bounded;
 
 pub use bounded::Excess;
@@ -34,6 +34,8 @@ pub const ANSWER: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Node {
     pub id: NodeId,
+    /// The keyspace that it serves.
+    pub space: KeyspaceId,
     /// `host:port`, or the path of the socket.
     pub name: String,
     pub db: i64,
@@ -43,19 +45,46 @@ pub struct Node {
 }
 
 /// All nodes of a target.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Topology {
     nodes: Vec<Node>,
+    /// The id of the next node: none is given twice.
+    next: NodeId,
 }
 
 impl Topology {
     /// Learns the nodes of the target behind `endpoint`.
     pub async fn open(endpoint: &Endpoint) -> RedisResult<Topology> {
-        Ok(Topology { nodes: vec![standalone::node(endpoint)?] })
+        let mut topology = Topology::default();
+        topology.add(endpoint)?;
+        Ok(topology)
+    }
+
+    /// One more server on its own.
+    pub fn add(&mut self, endpoint: &Endpoint) -> RedisResult<Node> {
+        let node = standalone::node(endpoint, self.next)?;
+        self.next.0 += 1;
+        self.nodes.push(node.clone());
+        Ok(node)
     }
 
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The node at which a key of the target is read and written.
+    pub fn node_of(&self, _key: &Key) -> &Node {
+        self.main()
+    }
+
+    /// The node that is asked where a question is about the target and not about a key.
+    pub fn main(&self) -> &Node {
+        self.nodes.first().expect("a target has a node")
+    }
+
+    /// The node at which this lock is read and written.
+    pub fn place(&self, space: KeyspaceId, key: &Key) -> &Node {
+        self.nodes.iter().find(|node| node.space == space).unwrap_or_else(|| self.node_of(key))
     }
 }
 

@@ -11,7 +11,7 @@ use common::feed::Feed;
 use common::{Server, engine, lockscope_process, process, wait_until};
 use lockscope::base::clock::Clock;
 use lockscope::engine::{Engine, Sampling};
-use lockscope::lock::{Key, NodeId, Token};
+use lockscope::lock::{Key, KeyspaceId, Token};
 use lockscope::model::Notice;
 use lockscope::sources::pace::Pace;
 use lockscope::sources::sampling::Scripts;
@@ -325,9 +325,9 @@ async fn the_engine_samples_only_while_asked_to() {
     server.cli(&["SET", "lock:a", "t0", "PX", "600000"]);
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     engine.run_until_inventory().await;
-    assert!(engine.nodes()[0].sampling.is_none());
+    assert!(engine.nodes().next().unwrap().sampling.is_none());
     engine.sample(true);
-    assert!(matches!(engine.nodes()[0].sampling, Some(Sampling::Starting)));
+    assert!(matches!(engine.nodes().next().unwrap().sampling, Some(Sampling::Starting)));
     let busy = {
         let server = server.clone();
         std::thread::spawn(move || {
@@ -338,10 +338,11 @@ async fn the_engine_samples_only_while_asked_to() {
             }
         })
     };
-    until(&mut engine, "a burst", |engine| matches!(engine.nodes()[0].sampling, Some(Sampling::On(_)))).await;
+    until(&mut engine, "a burst", |engine| matches!(engine.nodes().next().unwrap().sampling, Some(Sampling::On(_))))
+        .await;
     busy.join().unwrap();
     let now = engine.clock.now();
-    let lock = engine.table().lock_named(NodeId(0), b"lock:a").unwrap();
+    let lock = engine.table().lock_named(KeyspaceId::FIRST, b"lock:a").unwrap();
     let tries = lock.tries(now).unwrap();
     assert_eq!((tries.attempts, tries.failures, tries.unjudged), (30, 30, 0));
     let view = engine.table().view(lock, now).unwrap();
@@ -349,7 +350,7 @@ async fn the_engine_samples_only_while_asked_to() {
     let cmdstat = |server: &Server| -> String { server.ask(&["INFO", "commandstats"]) };
     let calls = |text: &str| text.lines().find(|line| line.starts_with("cmdstat_monitor:")).map(String::from);
     engine.sample(false);
-    assert!(engine.nodes()[0].sampling.is_none());
+    assert!(engine.nodes().next().unwrap().sampling.is_none());
     no_monitor_is_left(&server);
     let before = calls(&cmdstat(&server));
     engine.run_for(Duration::from_millis(500)).await;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::feed::Feed;
 use common::{Server, engine, lockscope};
 use lockscope::engine::Engine;
-use lockscope::lock::{Key, NodeId, Token};
+use lockscope::lock::{Key, KeyspaceId, NodeId, Token};
 use lockscope::model::{Address, Connection, LockView, Observation, Sample};
 use lockscope::sources::pace::Pace;
 use redis::Connection as Client;
@@ -28,7 +28,7 @@ fn holder(server: &Server) -> (Client, Address) {
 
 fn view(engine: &Engine) -> Option<LockView> {
     let (table, now) = (engine.table(), engine.clock.now());
-    table.lock_named(NodeId(0), KEY.as_bytes()).and_then(|lock| table.view(lock, now))
+    table.lock_named(KeyspaceId::FIRST, KEY.as_bytes()).and_then(|lock| table.view(lock, now))
 }
 
 async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> bool) {
@@ -97,9 +97,9 @@ async fn a_list_that_is_refused_is_told_and_nothing_is_made_up() {
     server.cli(&["ACL", "SETUSER", "default", "-client", "+client|id", "+client|setname", "+client|tracking"]);
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     introduce(&mut engine, &address).await;
-    until(&mut engine, "it is told", |engine| engine.nodes()[0].clients_note.is_some()).await;
+    until(&mut engine, "it is told", |engine| engine.nodes().next().unwrap().clients_note.is_some()).await;
     assert_eq!(
-        engine.nodes()[0].clients_note.as_deref(),
+        engine.nodes().next().unwrap().clients_note.as_deref(),
         Some("whether holders are still connected is not known: this user may not run CLIENT LIST")
     );
     drop(client);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::feed::Feed;
 use common::{Server, engine, lockscope};
 use lockscope::engine::Engine;
-use lockscope::lock::{Key, NodeId};
+use lockscope::lock::{Key, KeyspaceId};
 use lockscope::model::{LockView, State, TriesFrom};
 use lockscope::sources::pace::Pace;
 use serde_json::Value;
@@ -116,7 +116,7 @@ async fn the_count_follows_those_who_come_and_go() {
         loop {
             engine.next().await;
             let (table, now) = (engine.table(), engine.clock.now());
-            let view = table.lock_named(NodeId(0), b"lock:crowd").and_then(|lock| table.view(lock, now));
+            let view = table.lock_named(KeyspaceId::FIRST, b"lock:crowd").and_then(|lock| table.view(lock, now));
             if view
                 .is_some_and(|view| view.waits.is_some_and(|waits| waits.count == count) && view.verdict.state == state)
             {
@@ -129,7 +129,7 @@ async fn the_count_follows_those_who_come_and_go() {
 
 fn view(engine: &Engine, key: &str) -> Option<LockView> {
     let (table, now) = (engine.table(), engine.clock.now());
-    table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, now))
+    table.lock_named(KeyspaceId::FIRST, key.as_bytes()).and_then(|lock| table.view(lock, now))
 }
 
 async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> bool) {
@@ -226,8 +226,8 @@ async fn a_lock_that_nobody_wants_is_never_wanted() {
     while began.elapsed() < Duration::from_secs(16) {
         engine.next().await;
         if began.elapsed() > Duration::from_secs(walks * 5) {
-            engine.scan(NodeId(0));
-            engine.inspect(NodeId(0), &Key::from("lock:calm"));
+            engine.scan();
+            engine.inspect(KeyspaceId::FIRST, &Key::from("lock:calm"));
             walks += 1;
         }
         for key in ["lock:polled", "lock:calm"] {

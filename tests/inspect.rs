@@ -10,7 +10,7 @@ use common::{Library, Server, engine, lockscope, wait_until};
 use lockscope::base::time::Time;
 use lockscope::dialects::{Mapping, Recogniser};
 use lockscope::engine::Engine;
-use lockscope::lock::{Key, NodeId};
+use lockscope::lock::{Key, KeyspaceId, NodeId};
 use lockscope::model::{Limits, Observation, Seen, Source, Table};
 use lockscope::server;
 use lockscope::sources::inspect::{Inspection, Subject, inspect};
@@ -40,7 +40,8 @@ async fn closer_as(server: &Server, key: &str, login: &str) -> Inspection {
         Table::new(Recogniser::new(Vec::new(), Vec::new(), Vec::<Mapping>::new()).into(), Limits::default());
     let (node, key, source) = (NodeId(0), Key::from(key), Source::Scan);
     table.apply(Observation::Read { node, key: key.clone(), asked: now, answered: now, seen, source });
-    let view = table.lock_named(node, key.as_bytes()).and_then(|lock| table.view(lock, now)).expect("a lock");
+    let view =
+        table.lock_named(KeyspaceId::FIRST, key.as_bytes()).and_then(|lock| table.view(lock, now)).expect("a lock");
     let facts = server::ask(&mut all, 0).await.unwrap();
     let subject = Subject::new(&view, 0, &facts, now);
     inspect(&mut connect_as(server, login).await, &subject, now).await.unwrap()
@@ -205,7 +206,7 @@ async fn readers_and_their_leases_belong_together() {
 /// Has the engine look closer at `lock:order`, and waits for what it found.
 async fn inspected(engine: &mut Engine) -> Box<Inspection> {
     let order = Key::from("lock:order");
-    engine.inspect(NodeId(0), &order);
+    engine.inspect(KeyspaceId::FIRST, &order);
     let found = async {
         loop {
             engine.next().await;
@@ -224,7 +225,7 @@ async fn the_engine_looks_closer_and_survives_a_lost_server() {
     take(&server, "lock:order");
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     engine.run_until_inventory().await;
-    engine.inspect(NodeId(0), &Key::from("lock:unknown"));
+    engine.inspect(KeyspaceId::FIRST, &Key::from("lock:unknown"));
     assert_eq!(inspected(&mut engine).await.waiters.exact(), Some(0));
     server.kill();
     let lost = inspected(&mut engine).await;

@@ -190,3 +190,40 @@ fn a_folder_has_its_file_beside_it_and_no_mod_rs() {
     let forbidden: Vec<_> = files.iter().filter(|path| path.ends_with("mod.rs")).collect();
     assert!(forbidden.is_empty(), "x.rs stands beside x/ everywhere: {forbidden:?}");
 }
+
+/// How somebody takes it that there is one node.
+const ONE_NODE: [&str; 6] =
+    ["NodeId(0)", "nodes()[0]", "nodes[0]", "nodes().first()", "nodes.first()", "nodes().next()"];
+
+/// The lines of a source that assume one node; what stands after `#[cfg(test)]` may.
+fn assumes_one_node(source: &str) -> Vec<usize> {
+    let lines = source.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
+    let assumes = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        ONE_NODE.iter().any(|words| code.contains(words))
+    };
+    lines.filter(|(_, line)| assumes(line)).map(|(number, _)| number + 1).collect()
+}
+
+#[test]
+fn nobody_outside_topology_and_engine_takes_it_that_there_is_one_node() {
+    let mut files = Vec::new();
+    sources(&src(), &mut files);
+    let mut wrong = Vec::new();
+    for path in files {
+        let name = path.strip_prefix(src()).unwrap();
+        let top = name.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
+        if ["topology", "engine", "testkit"].contains(&top) || name.ends_with("tests.rs") {
+            continue;
+        }
+        let lines = assumes_one_node(&std::fs::read_to_string(&path).unwrap());
+        wrong.extend(lines.iter().map(|line| format!("{}:{line}", name.display())));
+    }
+    assert!(wrong.is_empty(), "these assume one node:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_line_that_assumes_one_node_is_noticed() {
+    let source = "let node = &topology.nodes()[0];\n// nodes()[0] in prose\nlet id = NodeId(0);\nlet nodes = [1];\n#[cfg(test)]\nmod tests { NodeId(0) }";
+    assert_eq!(assumes_one_node(source), [1, 3]);
+}

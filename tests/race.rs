@@ -271,7 +271,7 @@ async fn operate(kind: &Kind, server: &Server, done: &AtomicBool) -> Account {
                 account.gone.insert(name.clone());
                 if round.is_multiple_of(2)
                     && let Ok(Some(kept)) = acting.journal.kept(&performed.id)
-                    && let Ok(plan) = kept.plan(lock.node, acting.clock.now())
+                    && let Ok(plan) = kept.plan(acting.clock.now())
                     && let Outcome::Done { .. } = acting.perform(&plan).await.outcome
                 {
                     account.back.insert(name);

@@ -40,7 +40,7 @@ async fn two_readers_get_every_transition_and_a_third_is_told_what_it_missed() {
     let limits = Limits { transitions: KEPT, ..Limits::default() };
     let mut engine = followed(&server, Feed::Notifications, options(limits)).await;
     let (mut first, mut second, mut idle) = (engine.reader(), engine.reader(), engine.reader());
-    while !(engine.has_inventory() && engine.nodes().iter().all(|node| matches!(node.stream, Stream::Live(_)))) {
+    while !(engine.has_inventory() && engine.nodes().all(|node| matches!(node.stream, Stream::Live(_)))) {
         engine.next().await;
     }
     // The second one lives in a task of its own, and reads whenever it is told that something changed.

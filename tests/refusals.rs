@@ -101,7 +101,7 @@ async fn the_console_writes_only_when_that_was_turned_on() {
     acting.gate = freely.gate().for_console(true);
     let freed = acting.perform(&free).await;
     assert!(is_done(&freed));
-    let back = acting.kept(&freed.id).plan(lock.node, acting.clock.now()).unwrap();
+    let back = acting.kept(&freed.id).plan(acting.clock.now()).unwrap();
     acting.gate = freely.gate().for_console(false);
     assert!(why(&acting.perform(&back).await).contains("read-only"));
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));

@@ -365,7 +365,10 @@ impl Stage {
         if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
-        let lock = self.table.lock_named(NODE, key.as_bytes()).unwrap_or_else(|| panic!("{key} is not known"));
+        let lock = self
+            .table
+            .lock_named(lockscope::lock::KeyspaceId::FIRST, key.as_bytes())
+            .unwrap_or_else(|| panic!("{key} is not known"));
         let view = self.table.view(lock, now).unwrap_or_else(|| panic!("{key} is no lock"));
         let place = format!("{key} after {} s: {:?} {:?}", step.at, view.verdict, view.findings);
         let state = view.verdict.state.name();

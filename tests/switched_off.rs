@@ -12,7 +12,6 @@ use common::engine::{follow, held};
 use common::feed::Feed;
 use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
 use lockscope::app::Since;
-use lockscope::lock::NodeId;
 use lockscope::sources::pace::Pace;
 
 /// Whether undo does it, with everything compared and without this.
@@ -25,7 +24,7 @@ async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static st
 }
 
 async fn undo(acting: &mut Acting, kept: &Kept) -> bool {
-    match kept.plan(NodeId(0), acting.clock.now()) {
+    match kept.plan(acting.clock.now()) {
         Ok(plan) => matches!(acting.perform(&plan).await.outcome, Outcome::Done { .. }),
         Err(_) => false,
     }
@@ -52,7 +51,7 @@ async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, boo
     }
     let kept = acting.kept(&id);
     let is_refused = || {
-        let since = Since::of(&kept, engine.table(), &engine.nodes()[0], engine.clock.now());
+        let since = Since::of(&kept, engine.table(), engine.nodes().next().unwrap().watched_since, engine.clock.now());
         matches!(since, Since::Held(_))
     };
     assert!(is_refused(), "with everything compared");

@@ -46,7 +46,7 @@ async fn undone(server: &Server, key: &str, holder: &str, meanwhile: impl FnOnce
     assert!(is_done(&freed) && freed.undo.is_ok(), "{key}: {freed:?}");
     meanwhile();
     let before = server.everything();
-    let back = match acting.kept(&freed.id).plan(lockscope::lock::NodeId(0), acting.clock.now()) {
+    let back = match acting.kept(&freed.id).plan(acting.clock.now()) {
         Ok(plan) => is_done(&acting.perform(&plan).await),
         Err(_) => false,
     };
@@ -208,7 +208,7 @@ async fn a_hold_past_its_own_deadline_is_not_put_back() {
         assert!(is_done(&freed), "{name}: {freed:?}");
         wait_until("its deadline has passed", SOON, || now(&server) > end);
         let before = server.everything();
-        let refused = match acting.kept(&freed.id).plan(lockscope::lock::NodeId(0), acting.clock.now()) {
+        let refused = match acting.kept(&freed.id).plan(acting.clock.now()) {
             Ok(plan) => matches!(acting.perform(&plan).await.outcome, Outcome::Refused(_)),
             Err(_) => true,
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Feed, Library, Load, Server, engine};
 use lockscope::engine::{Duty, Engine, Stream};
-use lockscope::lock::NodeId;
+use lockscope::lock::KeyspaceId;
 use lockscope::model::{LockView, State, Tries};
 use lockscope::sources::pace::Pace;
 use lockscope::sources::sampling::burst::Bounds;
@@ -25,7 +25,7 @@ async fn follow(server: &Server) -> Engine {
     let mut engine = engine::follow(server, Feed::Notifications, Pace::Fast).await;
     engine.sample_by(Some(DUTY));
     let began = Instant::now();
-    while !(engine.has_inventory() && matches!(engine.nodes()[0].stream, Stream::Live(_))) {
+    while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
         assert!(began.elapsed() < PATIENCE, "the engine has no events");
         engine.next().await;
     }
@@ -45,7 +45,7 @@ async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T
 
 fn view(engine: &Engine, key: &str) -> Option<LockView> {
     let (table, now) = (engine.table(), engine.clock.now());
-    table.view(table.lock_named(NodeId(0), key.as_bytes())?, now)
+    table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
 }
 
 /// Runs the engine until the lock is seen as asked for.

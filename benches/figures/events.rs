@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use lockscope::engine::{Engine, Reader, Stream};
-use lockscope::lock::{NodeId, RawValue};
+use lockscope::lock::{KeyspaceId, RawValue};
 use lockscope::sources::pace::Pace;
 use redis::Connection;
 
@@ -82,9 +82,10 @@ async fn flood() -> Flood {
     let (mut engine, mut reader) = engine(&server).await;
     let per_cycle = {
         cycle(&mut conn, 0..1, 0);
-        until(&mut engine, &mut reader, "the events of one cycle", |engine| engine.nodes()[0].events >= 4).await;
+        until(&mut engine, &mut reader, "the events of one cycle", |engine| engine.nodes().next().unwrap().events >= 4)
+            .await;
         engine.run_for(Duration::from_millis(200)).await;
-        engine.nodes()[0].events
+        engine.nodes().next().unwrap().events
     };
     for round in 1..=CYCLES {
         cycle(&mut conn, 0..KEYS, round);
@@ -94,14 +95,14 @@ async fn flood() -> Flood {
     let of_a_take = per_cycle - 2;
     let expected = per_cycle * (1 + KEYS * CYCLES) as u64 + of_a_take * (KEYS / 2) as u64;
 
-    let (began, busy, seen) = (Instant::now(), machine::thread_time(), engine.nodes()[0].events);
+    let (began, busy, seen) = (Instant::now(), machine::thread_time(), engine.nodes().next().unwrap().events);
     until(&mut engine, &mut reader, "the flood", |engine| {
-        let node = &engine.nodes()[0];
+        let node = engine.nodes().next().unwrap();
         node.events + node.lost >= expected
     })
     .await;
     let (wall, busy) = (began.elapsed(), machine::thread_time() - busy);
-    let node = &engine.nodes()[0];
+    let node = engine.nodes().next().unwrap();
     assert_eq!(
         (node.events + node.lost, node.reconnects),
         (expected, 0),
@@ -116,10 +117,10 @@ async fn engine(server: &Server) -> (Engine, Reader) {
     let mut engine = follow(server, Feed::Notifications, Pace::Fast).await;
     let mut reader = engine.reader();
     until(&mut engine, &mut reader, "notifications", |engine| {
-        matches!(engine.nodes()[0].stream, Stream::Live(_)) && engine.has_inventory()
+        matches!(engine.nodes().next().unwrap().stream, Stream::Live(_)) && engine.has_inventory()
     })
     .await;
-    assert_eq!(engine.nodes()[0].stream.name(), "notifications");
+    assert_eq!(engine.nodes().next().unwrap().stream.name(), "notifications");
     (engine, reader)
 }
 
@@ -158,7 +159,7 @@ fn key(number: usize) -> String {
 /// Every other lock is held, by the token of the last round.
 fn agrees(engine: &Engine) -> bool {
     let held = |number: usize| {
-        let lock = engine.table().lock_named(NodeId(0), key(number).as_bytes()).filter(|lock| lock.is_held());
+        let lock = engine.table().lock_named(KeyspaceId::FIRST, key(number).as_bytes()).filter(|lock| lock.is_held());
         lock.map(|lock| lock.value().clone())
     };
     engine.table().held() == KEYS / 2

@@ -95,7 +95,7 @@ impl World for Watching<'_> {
 
     fn carry_out(&mut self, effect: Effect, _: &App) -> std::io::Result<ControlFlow<(), Option<Event>>> {
         if let Effect::Inspect(id) = effect {
-            self.0.inspect(id.node, &id.key);
+            self.0.inspect(id.space, &id.key);
         }
         Ok(ControlFlow::Continue(None))
     }

@@ -219,12 +219,12 @@ mod tests {
     use super::*;
     use crate::actions::Action;
     use crate::base::time::Ttl;
-    use crate::lock::{Key, NodeId};
+    use crate::lock::{Key, KeyspaceId};
 
     fn record(id: String, deed: Deed) -> Kept {
         let plan = Plan {
             action: Action::Free,
-            node: NodeId(0),
+            space: KeyspaceId::FIRST,
             key: Key::from("lock:a"),
             dialect: "plain",
             holders: Vec::new(),

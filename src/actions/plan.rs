@@ -18,7 +18,7 @@ use super::write::Write;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Obstacle, Release, Renewal, Sight, Step};
-use crate::lock::{Key, Kind, NodeId, RawValue, Token};
+use crate::lock::{Key, KeyspaceId, Kind, RawValue, Token};
 use crate::model::guesses;
 use crate::model::{Act, End, LockView};
 
@@ -60,7 +60,9 @@ pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub action: Action,
-    pub node: NodeId,
+    /// With its key, which lock it is about.
+    #[serde(rename = "node")]
+    pub space: KeyspaceId,
     pub key: Key,
     #[serde(deserialize_with = "known_dialect")]
     pub dialect: DialectName,
@@ -295,7 +297,7 @@ pub fn returned(lock: &LockView, now: Time) -> Option<Plan> {
 fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<String>) -> Plan {
     Plan {
         action: Action::Free,
-        node: lock.node,
+        space: lock.space,
         key: lock.key.clone(),
         dialect: lock.dialect,
         holders,

@@ -61,7 +61,7 @@ impl Dialog {
     /// Takes in which of its plans could be undone.
     pub fn foresee(&mut self, foreseen: &[Plan]) {
         for plan in self.choices.iter_mut().flat_map(|choice| &mut choice.plans) {
-            let same = |one: &&Plan| (&one.key, one.node, &one.holders) == (&plan.key, plan.node, &plan.holders);
+            let same = |one: &&Plan| (&one.key, one.space, &one.holders) == (&plan.key, plan.space, &plan.holders);
             if let Some(told) = foreseen.iter().filter(|one| one.action == plan.action).find(same) {
                 plan.undo.clone_from(&told.undo);
             }
@@ -102,7 +102,7 @@ impl Dialog {
         let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_traceless());
         let ends = |change: &&Transition| {
             matches!(change.change, Change::Ended(_) | Change::Taken)
-                && plans().any(|plan| (plan.node, &plan.key) == (change.node, &change.key))
+                && plans().any(|plan| (plan.space, &plan.key) == (change.space, &change.key))
         };
         let ended: Vec<Key> = changes.iter().filter(ends).map(|change| change.key.clone()).collect();
         self.ended.extend(ended);

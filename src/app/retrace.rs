@@ -4,8 +4,7 @@
 use crate::actions::{Kept, comparisons};
 use crate::base::text::short_duration;
 use crate::base::time::Time;
-use crate::engine::NodeStatus;
-use crate::lock::NodeId;
+use crate::lock::KeyspaceId;
 use crate::model::{Hold, Table};
 
 /// What is known of it.
@@ -20,10 +19,10 @@ pub enum Since {
 }
 
 impl Since {
-    /// Looks back to the moment when it was freed.
-    pub fn of(kept: &Kept, table: &Table, status: &NodeStatus, now: Time) -> Since {
+    /// Looks back to the moment when it was freed. `watched_since`: from when on each change of it was told.
+    pub fn of(kept: &Kept, table: &Table, watched_since: Option<Time>, now: Time) -> Since {
         let freed = Time(kept.about.at);
-        let lock = table.lock_named(NodeId(0), &kept.key.0);
+        let lock = table.lock_named(KeyspaceId::FIRST, &kept.key.0);
         // Of a lock that several hold at once, the script counts the places that are taken.
         if let Some(lock) = lock.filter(|_| kept.is_whole() && comparisons::is_made("held_since")) {
             let latest = lock.past().rev().find(|hold| hold.since >= freed);
@@ -31,7 +30,7 @@ impl Since {
                 return Since::Held(format!("{}; {}", held(hold, now), kept.freed_when(now)));
             }
         }
-        match status.watched_since {
+        match watched_since {
             Some(since) if since <= freed && lock.is_some() => Since::Nobody,
             _ => Since::Unwatched(format!(
                 "{}; it was not watched all the while since, so that others may have held it in between.",

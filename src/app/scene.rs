@@ -83,15 +83,22 @@ struct Frozen {
 
 impl App {
     /// Composes the scene for the screen as it is now. `list_rows`: how many locks the list has room for.
-    pub fn compose(&mut self, table: &Table, nodes: &[NodeStatus], now: Time, list_rows: usize) {
+    pub fn compose<'a>(
+        &mut self,
+        table: &Table,
+        nodes: impl Iterator<Item = &'a NodeStatus> + Clone,
+        now: Time,
+        list_rows: usize,
+    ) {
         self.scene.page = list_rows.max(1);
         if self.display.paused {
             self.freeze(table, now);
         } else {
             self.scene.frozen = None;
             self.scene.at = now;
-            self.scene.see_nodes(nodes, now);
-            self.scene.complete = table.is_complete() && nodes.iter().all(|node| node.shortfall().is_none());
+            self.scene.see_nodes(nodes.clone(), now);
+            let short = |node: &NodeStatus| node.shortfall().is_some();
+            self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
             self.reorder(table, now);
         }
         self.select();
@@ -108,7 +115,7 @@ impl App {
         if !std::mem::take(&mut self.list.marks_all) {
             return;
         }
-        let id = |lock: &Lock| LockId { node: lock.node, key: lock.key.clone() };
+        let id = |lock: &Lock| LockId { space: lock.space, key: lock.key.clone() };
         self.list.marked = match &self.scene.frozen {
             Some(frozen) => frozen.order.iter().map(|index| LockId::of(&frozen.locks[*index])).collect(),
             None => {
@@ -150,7 +157,7 @@ impl App {
         let wanted = |lock: &LockView| self.page.screen != Screen::Contention || lock.strain.is_any();
         let shown = locks.iter().enumerate().filter(|(_, lock)| wanted(lock) && passes(filter, lock, nodes));
         let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order, at)).collect();
-        ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].node))));
+        ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].space))));
         frozen.order = ranked.into_iter().map(|rank| rank.place).collect();
         let is_selected = |lock: &LockView| self.list.selected.as_ref().is_some_and(|id| id.is(lock));
         let found = frozen.order.iter().position(|index| is_selected(&frozen.locks[*index]));
@@ -232,7 +239,7 @@ impl App {
         // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out; and
         // when it was free only while the order was worked out.
         if let Some(id) = self.list.selected.as_ref().filter(|_| self.touched > Time(0))
-            && let Some(place) = table.place_named(id.node, id.key.as_bytes())
+            && let Some(place) = table.place_named(id.space, id.key.as_bytes())
             && let Some(lock) = table.lock_at(place)
             && let Some(view) = table.view(lock, now)
             && (!by_hand && !lock.is_held() || stays(&view))
@@ -241,7 +248,7 @@ impl App {
             let at = scene.cursor.unwrap_or(0).min(scene.order.len());
             scene.order.insert(at, place);
         }
-        self.list.marked.retain(|id| table.lock_named(id.node, id.key.as_bytes()).is_some_and(Lock::is_held));
+        self.list.marked.retain(|id| table.lock_named(id.space, id.key.as_bytes()).is_some_and(Lock::is_held));
         self.place_cursor(table);
     }
 
@@ -253,7 +260,7 @@ impl App {
             scene.cursor = scene.order.len().checked_sub(1).map(|_| 0);
             return;
         }
-        let place = self.list.selected.as_ref().and_then(|id| table.place_named(id.node, id.key.as_bytes()));
+        let place = self.list.selected.as_ref().and_then(|id| table.place_named(id.space, id.key.as_bytes()));
         let found = place.and_then(|place| scene.order.iter().position(|other| *other == place));
         scene.cursor = match (found, scene.order.len()) {
             (_, 0) => None,
@@ -298,7 +305,7 @@ impl App {
         scene.lock = match &self.page.opened {
             Some(id) => match &scene.frozen {
                 Some(frozen) => frozen.locks.iter().find(|lock| id.is(lock)).cloned(),
-                None => table.lock_named(id.node, id.key.as_bytes()).and_then(view),
+                None => table.lock_named(id.space, id.key.as_bytes()).and_then(view),
             }
             .or(scene.lock.take()),
             None => row.cloned(),
@@ -307,10 +314,10 @@ impl App {
 }
 
 impl Scene {
-    fn see_nodes(&mut self, nodes: &[NodeStatus], now: Time) {
+    fn see_nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeStatus>, now: Time) {
         let before = std::mem::take(&mut self.nodes);
-        self.nodes =
-            nodes.iter().enumerate().map(|(index, node)| NodeScene::of(node, before.get(index), now)).collect();
+        let known = |node: &NodeStatus| before.iter().find(|known| known.id == node.id);
+        self.nodes = nodes.map(|node| NodeScene::of(node, known(node), now)).collect();
     }
 
     /// Locks in sight that the table has forgotten leave at once, and the others keep their places. Says whether any
@@ -339,7 +346,7 @@ impl Scene {
 fn passes(filter: Option<&Filter>, lock: &LockView, nodes: &[NodeScene]) -> bool {
     let Some(filter) = filter else { return true };
     let subject = Subject::from(lock);
-    match nodes.get(usize::from(lock.node.0)) {
+    match nodes.iter().find(|node| node.id == lock.node) {
         Some(node) => filter.matches(&subject.on_node(&node.name)),
         None => filter.matches(&subject),
     }

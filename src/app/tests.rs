@@ -325,7 +325,8 @@ fn a_feed_keeps_the_newest_and_counts_the_rest() {
     let mut stage = Stage::new();
     let change = |n: usize| Transition {
         at: stage.now,
-        node: NodeId(0),
+        space: KeyspaceId::FIRST,
+        node: crate::lock::NodeId(0),
         key: Key::from(format!("lock:{n}").into_bytes()),
         change: crate::model::Change::Acquired,
         holder: None,

@@ -8,7 +8,7 @@ use super::{App, Effect, LockId, Overlay, Since};
 use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
-use crate::lock::{NodeId, Token};
+use crate::lock::Token;
 use crate::model::LockView;
 use crate::settings::cli::Environment;
 use crate::sources::inspect::Inspection;
@@ -196,7 +196,7 @@ impl App {
             Since::Unwatched(why) => Some(why),
             Since::Nobody => None,
         };
-        let plan = kept.plan(NodeId(0), now).map(|mut plan| {
+        let plan = kept.plan(now).map(|mut plan| {
             plan.hazards.extend(doubt);
             vec![Choice::of("put it back", plan)]
         });
@@ -252,7 +252,7 @@ impl App {
         self.writing.results.push(Came { line, ended });
         // What was freed needs no mark any more.
         if ended == Ended::Done {
-            self.list.marked.retain(|id| id.key != plan.key || id.node != plan.node);
+            self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
         }
     }
 

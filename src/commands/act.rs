@@ -51,7 +51,7 @@ impl<'a> Operator<'a> {
     pub fn who_looks(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
         let gate = session.settings.gate();
         let journal = Journal::open().map_err(|why| Fault::finding(Refusal::Audit(why.to_string()).to_string()))?;
-        let node = &session.topology.nodes()[0];
+        let node = session.topology.main();
         let context = Context {
             target: session.shown.clone(),
             node: node.name.clone(),
@@ -93,7 +93,7 @@ impl<'a> Operator<'a> {
     /// Which data is here; `None` where the server does not tell.
     async fn keyspace(&self) -> Result<Option<Keyspace>, Fault> {
         let asking = async {
-            let mut conn = self.session.topology.nodes()[0].connect().await?;
+            let mut conn = self.session.topology.main().connect().await?;
             Keyspace::read(&mut conn).await
         };
         asking.await.map(Result::ok).map_err(|error| self.session.fault(&error))
@@ -158,7 +158,7 @@ impl<'a> Operator<'a> {
         if self.signals.is_none() {
             self.signals = Some(Signals::listen()?);
         }
-        let node = &self.session.topology.nodes()[0];
+        let node = self.session.topology.place(plan.space, &plan.key);
         Ok(perform(plan, &self.gate, node, &mut self.journal, &self.context).await)
     }
 

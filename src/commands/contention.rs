@@ -15,7 +15,7 @@ use crate::base::signals::Signals;
 use crate::base::text::short_duration;
 use crate::engine::{Duty, Engine, Sampled, Sampling};
 use crate::filter::Filter;
-use crate::lock::{Kind, NodeId};
+use crate::lock::Kind;
 use crate::model::order;
 use crate::model::{LockView, Snapshot};
 use crate::output::{self, wanted};
@@ -78,7 +78,7 @@ async fn follow(engine: &mut Engine, how_long: Duration) -> Result<(), Fault> {
     let mut signals = Signals::listen()?;
     let began = Instant::now();
     loop {
-        let starting = engine.nodes().iter().any(|node| matches!(node.sampling, Some(Sampling::Starting)));
+        let starting = engine.nodes().any(|node| matches!(node.sampling, Some(Sampling::Starting)));
         let ends = began + if starting { how_long + FIRST_BURST } else { how_long };
         tokio::select! {
             biased;
@@ -98,13 +98,13 @@ async fn follow(engine: &mut Engine, how_long: Duration) -> Result<(), Fault> {
 fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
     let mut locks = std::mem::take(&mut snapshot.locks);
     locks.retain(|lock| lock.kind == Kind::Lock);
-    for (index, node) in engine.nodes().iter().enumerate() {
+    for node in engine.nodes() {
         let Some(Sampling::On(sampled)) = &node.sampling else { continue };
-        let id = NodeId(index as u16);
+        let id = node.id;
         let listed: HashSet<_> = locks.iter().filter(|lock| lock.node == id).map(|lock| lock.key.clone()).collect();
         let table = engine.table();
         let free = sampled.wanted.iter().filter(|key| !listed.contains(*key));
-        let free = free.filter_map(|key| table.view(table.lock_named(id, key.as_bytes())?, snapshot.at));
+        let free = free.filter_map(|key| table.view(table.lock_named(node.space, key.as_bytes())?, snapshot.at));
         locks.extend(free);
     }
     locks

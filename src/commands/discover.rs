@@ -147,7 +147,7 @@ impl Survey {
             Err(error) if error.code().is_some() => None,
             Err(error) => return Err(error),
         };
-        let (out, _) = mpsc::channel(1);
+        let (out, _) = mpsc::channel::<Vec<Observation>>(1);
         let budget = Budget::new(self.pace);
         let (groups, known) = (&mut self.groups, &self.known);
         let (mut sampled, mut complete) = (0, true);
@@ -175,7 +175,7 @@ impl Survey {
 
     /// Looks at keys of a node.
     async fn look(&mut self, node: &Node, keys: &[Key]) -> RedisResult<()> {
-        let (out, mut observed) = mpsc::channel(4);
+        let (out, mut observed) = mpsc::channel::<Vec<Observation>>(4);
         let budget = Budget::new(self.pace);
         let (recogniser, clock) = (self.asked.clone(), self.clock);
         let looking = async move {

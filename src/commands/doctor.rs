@@ -15,7 +15,7 @@ use crate::settings::cli;
 
 /// Examines the target and prints the report.
 pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> {
-    let node = &session.topology.nodes()[0];
+    let node = session.topology.main();
     let scope = Scope::new(session.recogniser().patterns().clone(), node.db);
     let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
     let report = examine(&mut conn, &scope).await.map_err(|error| session.fault(&error))?;

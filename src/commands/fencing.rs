@@ -35,7 +35,7 @@ pub async fn read(session: &Session, engine: &mut Engine, locks: &mut [LockView]
                 if let Some(token) = number(&answer) {
                     let lock = &mut locks[*index];
                     engine.observe(Observation::Fenced { node: node.id, key: lock.key.clone(), token });
-                    let known = engine.table().lock_named(lock.node, lock.key.as_bytes());
+                    let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
                     if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
                         *lock = view;
                     }

@@ -92,7 +92,7 @@ pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Opt
         progress.show(engine);
     }
     progress.clear();
-    let failed = engine.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()));
+    let failed = engine.nodes().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()));
     match failed {
         Some(error) => Err(session.fault(error)),
         None => Ok(()),
@@ -162,8 +162,8 @@ impl ProgressLine {
             return;
         }
         self.shown = Some(tokio::time::Instant::now());
-        let walked: u64 = engine.nodes().iter().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
-        let keys: u64 = engine.nodes().iter().filter_map(|node| node.facts.keys.known()).sum();
+        let walked: u64 = engine.nodes().map(|node| node.progress.walked.load(Ordering::Relaxed)).sum();
+        let keys: u64 = engine.nodes().filter_map(|node| node.facts.keys.known()).sum();
         let percent = (walked * 100).checked_div(keys).unwrap_or(0).min(100);
         talk::progress(&format!("scanning: {percent}% of {keys} keys, {} locks so far", engine.table().held()));
     }

@@ -6,8 +6,9 @@ use super::session::Session;
 use crate::base::fault::Fault;
 use crate::base::text;
 use crate::engine::Engine;
-use crate::lock::{Key, NodeId};
+use crate::lock::{Key, KeyspaceId};
 use crate::model::{LockView, Whole};
+use crate::server::ServerFacts;
 use crate::sources::inspect::{Inspection, Subject, inspect, prove as prove_locks};
 
 /// A key as it was typed.
@@ -20,13 +21,13 @@ pub fn key(typed: &str) -> Result<Key, Fault> {
 pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Engine), Fault> {
     let mut engine = session.engine_key(key, observe.is_some()).await?;
     engine.run_until_inventory().await;
-    if let Some(error) = engine.nodes().iter().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()))
-    {
+    if let Some(error) = engine.nodes().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref())) {
         return Err(session.fault(error));
     }
     engine.run_for(observe.unwrap_or(Duration::ZERO)).await;
     let table = engine.table();
-    let lock = table.lock_named(NodeId(0), key.as_bytes()).and_then(|lock| table.view(lock, engine.clock.now()));
+    let lock =
+        table.lock_named(KeyspaceId::FIRST, key.as_bytes()).and_then(|lock| table.view(lock, engine.clock.now()));
     match lock {
         Some(lock) => Ok((lock, engine)),
         None => Err(missing(session, key).await),
@@ -36,8 +37,10 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
 /// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
 pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
     let now = engine.clock.now();
-    let (node, status) = (&session.topology.nodes()[0], &engine.nodes()[0]);
-    let subject = Subject::new(lock, status.db, &status.facts, now);
+    let node = session.topology.place(lock.space, &lock.key);
+    let unknown = || ServerFacts::unknown("the server left");
+    let facts = engine.node(lock.node).map_or_else(unknown, |status| status.facts.clone());
+    let subject = Subject::new(lock, node.db, &facts, now);
     let found = match node.connect().await {
         Ok(mut conn) => inspect(&mut conn, &subject, now).await,
         Err(error) => Err(error),
@@ -47,11 +50,7 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
 
 /// Reads what a write to them is compared with.
 pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
-    let proven = match session.topology.nodes()[0].connect().await {
-        Ok(mut conn) => prove_locks(&mut conn, locks).await,
-        Err(error) => Err(error),
-    };
-    proven.map_err(|error| session.fault(&error))
+    prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
 }
 
 /// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for
@@ -82,7 +81,7 @@ pub fn is_shortened(typed: &str) -> bool {
 
 /// Why there is nothing to show.
 async fn missing(session: &Session, key: &Key) -> Fault {
-    let node = &session.topology.nodes()[0];
+    let node = session.topology.node_of(key);
     let kind = match node.connect().await {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),

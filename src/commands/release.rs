@@ -51,7 +51,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
-    foresee(&session.topology.nodes()[0], [&mut plan]).await;
+    foresee(session.topology.node_of(&plan.key), [&mut plan]).await;
     if options.eval {
         return operator.print_eval(&plan).map(|()| 0);
     }
@@ -112,7 +112,9 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return plans.iter().try_for_each(|(_, plan)| operator.print_eval(plan)).map(|()| 0);
     }
     if !options.yes {
-        foresee(&session.topology.nodes()[0], plans.iter_mut().map(|(_, plan)| plan)).await;
+        for node in session.topology.nodes() {
+            foresee(node, plans.iter_mut().filter(|(lock, _)| lock.node == node.id).map(|(_, plan)| plan)).await;
+        }
         let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
         operator.show_all(&plans, kept.as_deref().ok())?;
         let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();
@@ -139,7 +141,7 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
              dry run"
         )));
     };
-    let here = &session.topology.nodes()[0];
+    let here = session.topology.main();
     let bound = dry_run.plans.iter().all(|plan| plan.keyspace.is_some());
     if dry_run.db != here.db || !bound && dry_run.target != session.shown {
         return Err(Fault::usage(format!(

@@ -107,7 +107,7 @@ impl Session {
 
     /// The exit code of a command that followed the server to its end, unless the server is lost by then.
     pub fn still_there(&self, engine: &Engine) -> Result<u8, Fault> {
-        let lost = engine.nodes().iter().find_map(|node| match &node.stream {
+        let lost = engine.nodes().find_map(|node| match &node.stream {
             Stream::Reconnecting { why, .. } => Some(why),
             _ => None,
         });
@@ -135,7 +135,7 @@ impl Session {
 
     /// The `server` object of the JSON documents.
     pub fn describe(&self, engine: &Engine) -> Value {
-        let nodes: Vec<Value> = engine.nodes().iter().map(node_json).collect();
+        let nodes: Vec<Value> = engine.nodes().map(node_json).collect();
         json!({
             "url": self.shown,
             "target": self.settings.target,

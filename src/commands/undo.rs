@@ -12,7 +12,6 @@ use crate::base::clock::Clock;
 use crate::base::fault::Fault;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
-use crate::lock::NodeId;
 use crate::settings::cli::{Global, Undo};
 use crate::topology::ServerConnection;
 
@@ -31,7 +30,7 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
     let named = options.id.as_deref().map(|id| named(operator.journal(), id)).transpose()?;
     let now = Clock::start().now();
-    let mut conn = session.topology.nodes()[0].connect().await.map_err(|error| session.fault(&error))?;
+    let mut conn = session.topology.main().connect().await.map_err(|error| session.fault(&error))?;
     let here = Keyspace::read(&mut conn).await.map_err(|error| session.fault(&error))?;
     let kept = match named {
         Some(kept) => kept,
@@ -62,7 +61,7 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
         "--unwatched",
     ));
     let kept = if doubts.len() > 1 { kept.insisted(here.ok()) } else { kept };
-    let mut plan = kept.plan(NodeId(0), now).map_err(|why| Fault::finding(why.to_string()))?;
+    let mut plan = kept.plan(now).map_err(|why| Fault::finding(why.to_string()))?;
     for (doubt, settled, option) in doubts {
         // Whoever is asked reads it before the answer.
         if !settled && !asks && (options.yes || option == "--force") {
@@ -93,7 +92,7 @@ fn named(journal: &Journal, id: &str) -> Result<Kept, Fault> {
 
 /// What this user did last in the data that is here.
 fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time) -> Result<Kept, Fault> {
-    let db = session.topology.nodes()[0].db;
+    let db = session.topology.main().db;
     let done = journal.done_here(here, &session.shown, db).map_err(unreadable)?;
     match last_done(done, now) {
         Ok(Some(kept)) => Ok(kept),
@@ -109,7 +108,7 @@ fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time
 /// Whether this is the data that it was freed in; what is in doubt of that.
 fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>) -> Result<Option<String>, Fault> {
     let about = &kept.about;
-    let (same_db, same_address) = (about.db == session.topology.nodes()[0].db, about.target == session.shown);
+    let (same_db, same_address) = (about.db == session.topology.main().db, about.target == session.shown);
     let doubt = match (here, &about.keyspace) {
         (Ok(here), Some(then)) => here.continues(then).err(),
         (Err(why), _) => Some(why.clone()),

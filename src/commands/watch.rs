@@ -1,5 +1,6 @@
 //! `lockscope watch`: one line for each change, as it happens.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -9,6 +10,7 @@ use super::session::Session;
 use crate::base::fault::{Fault, quiet_pipe};
 use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
+use crate::lock::NodeId;
 use crate::model::Transition;
 use crate::output::{self, Look, Place};
 use crate::settings::cli::Watch;
@@ -64,7 +66,7 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
 fn matches(filter: Option<&Filter>, change: &Transition, engine: &Engine, place: &Place) -> bool {
     let Some(filter) = filter else { return true };
     let table = engine.table();
-    let lock = table.lock_named(change.node, change.key.as_bytes());
+    let lock = table.lock_named(change.space, change.key.as_bytes());
     let view = lock.and_then(|lock| table.view(lock, engine.clock.now()));
     filter.matches(&Subject::of_change(change, view.as_ref()).on_node(&place.node(change.node)))
 }
@@ -92,26 +94,25 @@ impl Printer {
 /// Says on stderr how changes are learnt, whenever that changes.
 #[derive(Default)]
 struct Talker {
-    said: Vec<String>,
+    said: BTreeMap<NodeId, String>,
     lost: u64,
 }
 
 impl Talker {
     fn tell(&mut self, session: &Session, engine: &Engine) {
-        for (index, node) in engine.nodes().iter().enumerate() {
+        for node in engine.nodes() {
             let sentence = match (&node.stream, &node.note) {
                 (Stream::Reconnecting { why, .. }, _) => format!("lost {}, trying again: {why}", node.name),
                 (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
                 (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
                 (Stream::Off | Stream::Starting, _) => continue,
             };
-            self.said.resize(engine.nodes().len(), String::new());
-            if self.said[index] != sentence {
+            if self.said.get(&node.id) != Some(&sentence) {
                 session.say(&sentence);
-                self.said[index] = sentence;
+                self.said.insert(node.id, sentence);
             }
         }
-        let lost: u64 = engine.nodes().iter().map(|node| node.lost).sum();
+        let lost: u64 = engine.nodes().map(|node| node.lost).sum();
         if lost > self.lost {
             session
                 .say(&format!("{} events came too fast and were lost; looking at everything again", lost - self.lost));

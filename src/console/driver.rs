@@ -12,28 +12,31 @@ use crate::actions::{Action, Kept, Performed, Plan, Refusal};
 use crate::app::{App, Effect, Event, LockId, Since, Wish};
 use crate::base::time::Time;
 use crate::engine::{Engine, NodeStatus, Reader};
+use crate::lock::KeyspaceId;
 use crate::model::{LockView, State, Table};
 use crate::views;
 
 /// What is known of the locks now.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Known<'a> {
     pub table: &'a Table,
-    pub nodes: &'a [NodeStatus],
+    pub nodes: Vec<&'a NodeStatus>,
     pub now: Time,
 }
 
 impl Known<'_> {
     pub fn of(engine: &Engine) -> Known<'_> {
-        Known { table: engine.table(), nodes: engine.nodes(), now: engine.clock.now() }
+        Known { table: engine.table(), nodes: engine.nodes().collect(), now: engine.clock.now() }
     }
 
     pub fn lock(&self, id: &LockId) -> Option<LockView> {
-        self.table.view(self.table.lock_named(id.node, id.key.as_bytes())?, self.now)
+        self.table.view(self.table.lock_named(id.space, id.key.as_bytes())?, self.now)
     }
 
     fn since(&self, kept: &Kept) -> Since {
-        Since::of(kept, self.table, &self.nodes[0], self.now)
+        let lock = self.table.lock_named(KeyspaceId::FIRST, &kept.key.0);
+        let node = lock.and_then(|lock| self.nodes.iter().find(|node| node.id == lock.node));
+        Since::of(kept, self.table, node.and_then(|node| node.watched_since), self.now)
     }
 
     /// The first plan that puts back what somebody has held since: it may have been while the question stood.
@@ -100,8 +103,8 @@ pub fn drive(app: &mut App, effects: Vec<Effect>, world: &mut impl World) -> io:
 pub fn take_news(app: &mut App, engine: &mut Engine, reader: &mut Reader) -> Vec<Effect> {
     let (changes, left_out) = reader.take();
     let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
-    if let Some((node, key, found)) = engine.take_inspected() {
-        effects.extend(app.update(Event::Inspected(LockId { node, key }, found), engine.clock.now()));
+    if let Some((space, key, found)) = engine.take_inspected() {
+        effects.extend(app.update(Event::Inspected(LockId { space, key }, found), engine.clock.now()));
     }
     effects
 }
@@ -109,6 +112,6 @@ pub fn take_news(app: &mut App, engine: &mut Engine, reader: &mut Reader) -> Vec
 /// Lays out what there is to see, before it is drawn.
 pub fn compose(app: &mut App, known: Known<'_>) {
     let rows = views::list_rows(app);
-    app.compose(known.table, known.nodes, known.now, rows);
+    app.compose(known.table, known.nodes.iter().copied(), known.now, rows);
     app.bound_scrolling(views::scroll_most(app), views::help_most(app));
 }

@@ -18,6 +18,7 @@ use crate::base::text;
 use crate::base::time::Time;
 use crate::engine::Observer;
 use crate::lab::Lab;
+use crate::lock::NodeId;
 use crate::model::{LockView, Observation, OwnWrite};
 use crate::settings::Settings;
 use crate::settings::cli::Environment;
@@ -33,7 +34,7 @@ const WAITING: usize = 64;
 
 pub struct Operator {
     settings: Settings,
-    node: Node,
+    topology: Topology,
     observer: Observer,
     /// The server's address without a password.
     shown: String,
@@ -54,24 +55,23 @@ impl Operator {
         shown: &str,
         place: Option<PathBuf>,
     ) -> Operator {
-        let node = topology.nodes()[0].clone();
         let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings.gate(), topology, shown, place.clone()));
-        let (settings, stopped) = (settings.clone(), Arc::default());
-        Operator { settings, node, observer, shown: shown.into(), place, news, stopped, running: None, lab }
+        let (settings, topology, stopped) = (settings.clone(), topology.clone(), Arc::default());
+        Operator { settings, topology, observer, shown: shown.into(), place, news, stopped, running: None, lab }
     }
 
     /// Performs these plans, one after the other. `write`: the operator has turned writing on.
     pub fn perform(&mut self, plans: Vec<Plan>, reason: Option<String>, write: bool) {
         let context = Context {
             target: self.shown.clone(),
-            node: self.node.name.clone(),
-            db: self.node.db,
+            node: self.topology.main().name.clone(),
+            db: self.topology.main().db,
             environment: self.settings.environment.map(Environment::name),
             reason,
         };
         // One flag for each task: an old stop must not stop a new one.
         self.stopped = Arc::default();
-        let (gate, node) = (self.settings.gate().for_console(write), self.node.clone());
+        let (gate, topology) = (self.settings.gate().for_console(write), self.topology.clone());
         let observer = self.observer.clone();
         let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
         let Some(first) = plans.first() else { return };
@@ -85,13 +85,14 @@ impl Operator {
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
+                let node = topology.place(plan.space, &plan.key);
                 let performed = match &mut journal {
                     Ok(journal) => {
                         let sent = observer.now();
-                        observer.tell(Observation::Acting { node: plan.node, key: plan.key.clone(), at: sent }).await;
-                        let performed = perform(&plan, &gate, &node, journal, &context).await;
+                        observer.tell(Observation::Acting { node: node.id, key: plan.key.clone(), at: sent }).await;
+                        let performed = perform(&plan, &gate, node, journal, &context).await;
                         let write = written(&plan, &performed.outcome, &context);
-                        observer.tell(acted(&plan, write, sent, observer.now())).await;
+                        observer.tell(acted(node.id, &plan, write, sent, observer.now())).await;
                         performed
                     }
                     Err(why) => refused(why),
@@ -112,12 +113,9 @@ impl Operator {
     /// Reads what a write to these locks will be compared with, and hands them in. Without a server they have no proof,
     /// and what takes one is refused.
     pub fn see(&self, wish: Wish, mut locks: Vec<LockView>) {
-        let (node, news) = (self.node.clone(), self.news.0.clone());
+        let (topology, news) = (self.topology.clone(), self.news.0.clone());
         tokio::spawn(async move {
-            let proving = async {
-                let mut conn = node.connect().await?;
-                prove(&mut conn, &mut locks).await
-            };
+            let proving = prove(&topology, &mut locks);
             let _ = tokio::time::timeout(PROVING, proving).await;
             let _ = news.send(Event::Seen(wish, locks)).await;
         });
@@ -140,7 +138,8 @@ impl Operator {
 
     /// What was done last here, to be put back.
     pub fn recall(&self) {
-        let (journal, node, shown, news) = (self.journal(), self.node.clone(), self.shown.clone(), self.news.0.clone());
+        let (journal, node, shown, news) =
+            (self.journal(), self.topology.main().clone(), self.shown.clone(), self.news.0.clone());
         tokio::spawn(async move {
             let kept = match journal {
                 Ok(journal) => recalled(&journal, &node, &shown).await,
@@ -152,9 +151,12 @@ impl Operator {
 
     /// Asks whether these could be undone.
     pub fn foresee(&self, mut plans: Vec<Plan>) {
-        let (node, news) = (self.node.clone(), self.news.0.clone());
+        let (topology, news) = (self.topology.clone(), self.news.0.clone());
         tokio::spawn(async move {
-            foresee(&node, &mut plans).await;
+            let place = |plan: &Plan| topology.place(plan.space, &plan.key);
+            for here in plans.chunk_by_mut(|one, next| place(one).id == place(next).id) {
+                foresee(place(&here[0]), here).await;
+            }
             let _ = news.send(Event::Foreseen(plans)).await;
         });
     }
@@ -207,8 +209,8 @@ fn written(plan: &Plan, outcome: &Outcome, context: &Context) -> Option<OwnWrite
     Some(OwnWrite { act: plan.act(), holders, by: audit::user(), reason: context.reason.clone() })
 }
 
-fn acted(plan: &Plan, write: Option<OwnWrite>, sent: Time, answered: Time) -> Observation {
-    Observation::Acted { node: plan.node, key: plan.key.clone(), write, sent, answered }
+fn acted(node: NodeId, plan: &Plan, write: Option<OwnWrite>, sent: Time, answered: Time) -> Observation {
+    Observation::Acted { node, key: plan.key.clone(), write, sent, answered }
 }
 
 fn refused(why: &str) -> Performed {

@@ -23,7 +23,6 @@ use crate::console::driver::{Known, World, compose, drive, take_news};
 use crate::console::operator::Operator;
 use crate::engine::Engine;
 use crate::lab::{Order, Wanted};
-use crate::lock::NodeId;
 use crate::model::LockView;
 use crate::views;
 
@@ -203,11 +202,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
         let writes = app.writing.is_on(self.engine.clock.now());
         match effect {
             Effect::Quit => return Ok(ControlFlow::Break(())),
-            Effect::Rescan => {
-                for node in 0..self.engine.nodes().len() {
-                    self.engine.scan(NodeId(node as u16));
-                }
-            }
+            Effect::Rescan => self.engine.scan(),
             Effect::Copy(text) => self.tty.copy(&text)?,
             Effect::Mouse(on) => self.tty.mouse(on)?,
             Effect::Sample(on) => self.engine.sample(on),
@@ -221,7 +216,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
                 }
                 self.operator.lab.obey(id, order, writes);
             }
-            Effect::Inspect(id) => self.engine.inspect(id.node, &id.key),
+            Effect::Inspect(id) => self.engine.inspect(id.space, &id.key),
             Effect::Redraw => self.canvas.clear(self.terminal)?,
             Effect::Suspend => {
                 self.tty.suspend()?;

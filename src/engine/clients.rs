@@ -4,21 +4,17 @@
 //! on the server is asked for those numbers alone; whoever is missing from the answer is gone. Nothing is asked while no
 //! holder's connection is known.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{RedisResult, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Engine, Incoming};
-use crate::base::clock::Clock;
-use crate::lock::NodeId;
-use crate::model::{Asked, Connection, Observation};
+use super::driver::{Driver, Incoming, Task};
+use crate::model::{Asked, Connection, Observation, Table};
 use crate::server::client_list::{self, LISTED};
 use crate::server::refusal;
-use crate::sources::pace::Budget;
-use crate::topology::{Node, ServerConnection};
+use crate::topology::ServerConnection;
 
 /// Between two questions.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -29,12 +25,6 @@ const REFUSED: Duration = Duration::from_secs(60);
 /// As many connections as one question is about, and as are asked about between two pauses.
 const BATCH: usize = 100;
 const ASKED: usize = 1_000;
-
-pub(super) struct Lister {
-    pub node: Node,
-    pub budget: Arc<Budget>,
-    pub clock: Clock,
-}
 
 /// Where the questions to one node stand.
 pub(super) struct Listing {
@@ -51,60 +41,61 @@ impl Listing {
     }
 }
 
-impl Lister {
-    pub async fn run(self, mut orders: mpsc::Receiver<Asked>, out: mpsc::Sender<Incoming>) {
-        let mut conn: Option<ServerConnection> = None;
-        while let Some(order) = orders.recv().await {
-            let mut refused = None;
-            for asked in parts(order) {
-                match self.ask(&mut conn, asked).await {
-                    Ok(Ok(listed)) => {
-                        if out.send(Incoming::Observed(vec![listed])).await.is_err() {
-                            return;
-                        }
-                    }
-                    Ok(Err(why)) => {
-                        refused = Some(why);
-                        break;
-                    }
-                    // The follower tells of the lost server; the next question tries again.
-                    Err(_) => {
-                        conn = None;
-                        break;
+pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
+    let mut conn: Option<ServerConnection> = None;
+    while let Some(order) = orders.recv().await {
+        let mut refused = None;
+        for asked in parts(order) {
+            match ask(&task, &mut conn, asked).await {
+                Ok(Ok(listed)) => {
+                    if !task.tell(listed).await {
+                        return;
                     }
                 }
-            }
-            if out.send(Incoming::Listed(self.node.id, refused)).await.is_err() {
-                return;
+                Ok(Err(why)) => {
+                    refused = Some(why);
+                    break;
+                }
+                // The follower tells of the lost server; the next question tries again.
+                Err(_) => {
+                    conn = None;
+                    break;
+                }
             }
         }
+        if !task.tell(Incoming::Listed(refused)).await {
+            return;
+        }
     }
+}
 
-    /// What the server listed, or why it did not. An error means that the connection is lost.
-    async fn ask(&self, conn: &mut Option<ServerConnection>, asked: Asked) -> RedisResult<Result<Observation, String>> {
-        let _turn = self.budget.turn().await;
-        let conn = match conn {
-            Some(conn) => conn,
-            None => conn.insert(self.node.connect().await?),
-        };
-        let mut pipe = redis::pipe();
-        pipe.cmd("CLIENT").arg("LIST");
-        if let Asked::Ids(ids) = &asked {
-            pipe.arg("ID").arg(ids);
-        }
-        let at = self.clock.now();
-        let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
-        let answer = answers.into_iter().next().unwrap_or(Ok(Value::Nil));
-        let text = answer.and_then(|answer| redis::from_redis_value::<String>(answer).map_err(Into::into));
-        Ok(match text {
-            Ok(text) => {
-                let present: Vec<Connection> =
-                    client_list::lines(&text).filter_map(|line| line.connection(at)).collect();
-                Ok(Observation::Connections { node: self.node.id, at, asked, present })
-            }
-            Err(error) => Err(refusal(&error, "CLIENT LIST")),
-        })
+/// What the server listed, or why it did not. An error means that the connection is lost.
+async fn ask(
+    task: &Task,
+    conn: &mut Option<ServerConnection>,
+    asked: Asked,
+) -> RedisResult<Result<Observation, String>> {
+    let _turn = task.budget.turn().await;
+    let conn = match conn {
+        Some(conn) => conn,
+        None => conn.insert(task.node.connect().await?),
+    };
+    let mut pipe = redis::pipe();
+    pipe.cmd("CLIENT").arg("LIST");
+    if let Asked::Ids(ids) = &asked {
+        pipe.arg("ID").arg(ids);
     }
+    let at = task.clock.now();
+    let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
+    let answer = answers.into_iter().next().unwrap_or(Ok(Value::Nil));
+    let text = answer.and_then(|answer| redis::from_redis_value::<String>(answer).map_err(Into::into));
+    Ok(match text {
+        Ok(text) => {
+            let present: Vec<Connection> = client_list::lines(&text).filter_map(|line| line.connection(at)).collect();
+            Ok(Observation::Connections { node: task.node.id, at, asked, present })
+        }
+        Err(error) => Err(refusal(&error, "CLIENT LIST")),
+    })
 }
 
 fn parts(asked: Asked) -> Vec<Asked> {
@@ -114,19 +105,19 @@ fn parts(asked: Asked) -> Vec<Asked> {
     }
 }
 
-impl Engine {
+impl Driver {
     /// Has it asked whether the connections of holders are still there.
-    pub(super) fn list_clients(&mut self, node: NodeId) {
-        let listing = &mut self.tasks[node.0 as usize].listing;
+    pub(super) fn list_clients(&mut self, table: &Table) {
+        let listing = &mut self.listing;
         let now = Instant::now();
         if listing.under_way || listing.next_at > now {
             return;
         }
-        let open: Vec<&Connection> = self.table.open_connections(node).collect();
+        let open: Vec<&Connection> = table.open_connections(self.status.id).collect();
         if open.is_empty() {
             return;
         }
-        let connected = self.status[node.0 as usize].facts.clients.known().map(|clients| clients.connected);
+        let connected = self.status.facts.clients.known().map(|clients| clients.connected);
         let few = connected.filter(|connected| *connected <= LISTED);
         let unlisted = open.iter().any(|connection| connection.id.is_none());
         let asked = match few {
@@ -148,11 +139,11 @@ impl Engine {
     }
 
     /// The question was answered, or refused for a reason.
-    pub(super) fn take_listed(&mut self, node: NodeId, refused: Option<String>) {
-        let listing = &mut self.tasks[node.0 as usize].listing;
+    pub(super) fn listed(&mut self, refused: Option<String>) {
+        let listing = &mut self.listing;
         listing.under_way = false;
         listing.next_at = Instant::now() + if refused.is_some() { REFUSED } else { PAUSE };
         let clause = |why| format!("whether holders are still connected is not known: {why}");
-        self.status[node.0 as usize].clients_note = refused.map(clause);
+        self.status.clients_note = refused.map(clause);
     }
 }

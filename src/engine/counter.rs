@@ -4,23 +4,19 @@
 //! about in each. So the price is the same however many locks there are, and a hot lock is followed closely.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisResult;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Engine, Incoming};
-use crate::base::clock::Clock;
+use super::driver::{Driver, Incoming, Task};
 use crate::base::time::Time;
-use crate::lock::NodeId;
-use crate::model::{ClientRef, Lock, LockRef, Observation};
+use crate::model::{ClientRef, Lock, LockRef, Observation, Table};
 use crate::sources::attempts::{Changelog, Counts, Idle, idle};
-use crate::sources::pace::Budget;
 use crate::sources::query::{BATCH, LockQuery};
 use crate::sources::waiters;
-use crate::topology::{Node, ServerConnection};
+use crate::topology::ServerConnection;
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -32,17 +28,16 @@ const HOT: usize = 1_000;
 /// A server that does not tell when keys were touched is not asked again for so long.
 const UNTOLD: Duration = Duration::from_secs(60);
 
-pub(super) struct Counter {
-    pub node: Node,
-    pub budget: Arc<Budget>,
-    pub clock: Clock,
+/// One round.
+pub(super) struct Order {
+    questions: Vec<LockQuery>,
     /// Other nodes may have subscribers too.
-    pub scattered: bool,
+    scattered: bool,
 }
 
 /// Where the rounds at one node stand.
 pub(super) struct Rounds {
-    orders: mpsc::Sender<Vec<LockQuery>>,
+    orders: mpsc::Sender<Order>,
     under_way: bool,
     next_at: Instant,
     /// The slot at which the next round begins.
@@ -54,7 +49,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub fn new(orders: mpsc::Sender<Vec<LockQuery>>, now: Time) -> Rounds {
+    pub fn new(orders: mpsc::Sender<Order>, now: Time) -> Rounds {
         let (hot, clients) = (Vec::new(), HashSet::new());
         Rounds { orders, under_way: false, next_at: Instant::now(), next_slot: 0, hot, clients, since: now }
     }
@@ -74,47 +69,47 @@ struct Memory {
     idle_again: Option<Instant>,
 }
 
-impl Counter {
-    pub async fn run(self, mut orders: mpsc::Receiver<Vec<LockQuery>>, out: mpsc::Sender<Incoming>) {
-        let mut memory = Memory::default();
-        while let Some(questions) = orders.recv().await {
-            for batch in questions.chunks(BATCH) {
-                let seen = match self.ask(&mut memory, batch).await {
-                    Ok(seen) => seen,
-                    // The follower tells of the lost server; the next round tries again.
-                    Err(_) => {
-                        memory.conn = None;
-                        break;
-                    }
-                };
-                if !seen.is_empty() && out.send(Incoming::Observed(seen)).await.is_err() {
-                    return;
+pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
+    let mut memory = Memory::default();
+    while let Some(Order { questions, scattered }) = orders.recv().await {
+        for batch in questions.chunks(BATCH) {
+            let seen = match memory.ask(&task, batch, scattered).await {
+                Ok(seen) => seen,
+                // The follower tells of the lost server; the next round tries again.
+                Err(_) => {
+                    memory.conn = None;
+                    break;
                 }
-            }
-            if let Ok(rates) = self.read_changelog(&mut memory, &questions).await
-                && !rates.is_empty()
-                && out.send(Incoming::Observed(rates)).await.is_err()
-            {
-                return;
-            }
-            if out.send(Incoming::Counted(self.node.id)).await.is_err() {
+            };
+            if !seen.is_empty() && !task.tell(seen).await {
                 return;
             }
         }
+        if let Ok(rates) = memory.read_changelog(&task, &questions).await
+            && !rates.is_empty()
+            && !task.tell(rates).await
+        {
+            return;
+        }
+        if !task.tell(Incoming::Counted).await {
+            return;
+        }
     }
+}
 
-    async fn ask(&self, memory: &mut Memory, batch: &[LockQuery]) -> RedisResult<Vec<Observation>> {
-        let node = self.node.id;
-        let _turn = self.budget.turn().await;
-        let conn = match &mut memory.conn {
+impl Memory {
+    async fn ask(&mut self, task: &Task, batch: &[LockQuery], scattered: bool) -> RedisResult<Vec<Observation>> {
+        let node = task.node.id;
+        let _turn = task.budget.turn().await;
+        let conn = match &mut self.conn {
             Some(conn) => conn,
-            None => memory.conn.insert(self.node.connect().await?),
+            None => self.conn.insert(task.node.connect().await?),
         };
-        let counted = waiters::count(conn, batch, self.scattered, self.clock.now()).await?;
+        let counted = waiters::count(conn, batch, scattered, task.clock.now()).await?;
         let mut seen: Vec<Observation> =
             counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect();
-        if memory.idle_again.is_none_or(|at| at <= Instant::now()) {
-            memory.idle_again = match idle(conn, batch, self.clock.now()).await? {
+        if self.idle_again.is_none_or(|at| at <= Instant::now()) {
+            self.idle_again = match idle(conn, batch, task.clock.now()).await? {
                 Idle::Unknown => Some(Instant::now() + UNTOLD),
                 Idle::Since(keys) => {
                     seen.extend(keys.into_iter().map(|(key, since)| Observation::Idle { node, key, since }));
@@ -122,42 +117,42 @@ impl Counter {
                 }
             };
         }
-        let rates = memory.counts.ask(conn, batch, self.clock.now()).await?;
+        let rates = self.counts.ask(conn, batch, task.clock.now()).await?;
         seen.extend(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }));
         Ok(seen)
     }
 
     /// Once a round, for all of its locks together.
-    async fn read_changelog(&self, memory: &mut Memory, questions: &[LockQuery]) -> RedisResult<Vec<Observation>> {
-        let node = self.node.id;
-        let Some(conn) = &mut memory.conn else { return Ok(Vec::new()) };
-        let _turn = self.budget.turn().await;
-        let rates = memory.changelog.ask(conn, questions, self.clock.now()).await?;
+    async fn read_changelog(&mut self, task: &Task, questions: &[LockQuery]) -> RedisResult<Vec<Observation>> {
+        let node = task.node.id;
+        let Some(conn) = &mut self.conn else { return Ok(Vec::new()) };
+        let _turn = task.budget.turn().await;
+        let rates = self.changelog.ask(conn, questions, task.clock.now()).await?;
         Ok(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }).collect())
     }
 }
 
-impl Engine {
+impl Driver {
     /// Has it asked who wants the next locks, as many as are worth one round.
-    pub(super) fn count_waiters(&mut self, node: NodeId) {
-        let now = self.clock.now();
-        let rounds = &mut self.tasks[node.0 as usize].rounds;
+    pub(super) fn count_waiters(&mut self, table: &mut Table) {
+        let (now, node, scattered) = (self.clock.now(), self.status.id, self.is_scattered());
+        let rounds = &mut self.rounds;
         if rounds.under_way || rounds.next_at > Instant::now() {
             return;
         }
         let mut questions = Vec::new();
         rounds.hot.retain(|place| {
-            let hot = self.table.lock_at(*place).filter(|lock| is_hot(lock, now));
+            let hot = table.lock_at(*place).filter(|lock| is_hot(lock, now));
             let question = hot.and_then(|lock| LockQuery::new(lock, now));
             let kept = question.is_some();
             questions.extend(question);
             kept
         });
         let mut asked: HashSet<LockRef> = rounds.hot.iter().copied().collect();
-        let slots = self.table.slots();
+        let slots = table.slots();
         let first = if rounds.next_slot < slots { rounds.next_slot } else { 0 };
         let mut next = slots.min(first + SLOTS);
-        for (place, lock) in self.table.places_in(first..next).filter(|(_, lock)| lock.node == node) {
+        for (place, lock) in table.places_in(first..next).filter(|(_, lock)| lock.node == node) {
             rounds.clients.extend(lock.contention().and_then(|contention| contention.client));
             if !asked.insert(place) {
                 continue;
@@ -177,11 +172,11 @@ impl Engine {
             // The next part at the next tick; once around, the usual pause.
             rounds.next_at = Instant::now() + if around { PAUSE } else { Duration::ZERO };
         } else {
-            rounds.under_way = rounds.orders.try_send(questions).is_ok();
+            rounds.under_way = rounds.orders.try_send(Order { questions, scattered }).is_ok();
         }
         if around {
             let (clients, since) = (std::mem::take(&mut rounds.clients), std::mem::replace(&mut rounds.since, now));
-            self.table.keep_connections(node, &clients, since);
+            table.keep_connections(node, &clients, since);
         }
     }
 }

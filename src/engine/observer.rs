@@ -1,4 +1,4 @@
-//! For whoever writes: reports its writes to the table, in the one channel that the sources use.
+//! For whoever writes: reports its writes to the table, in a channel that is read before those of the sources.
 //!
 //! A write is announced before it is sent, so that the table knows of it before any notification of it can arrive.
 
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::Incoming;
 use crate::base::clock::Clock;
 use crate::base::time::Time;
 use crate::model::Observation;
@@ -17,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Observer {
     pub(super) clock: Clock,
-    pub(super) out: mpsc::Sender<Incoming>,
+    pub(super) out: mpsc::Sender<Observation>,
 }
 
 impl Observer {
@@ -28,6 +27,6 @@ impl Observer {
 
     pub async fn tell(&self, observation: Observation) {
         // Once the console is left, nobody takes it in any more.
-        let _ = self.out.send_timeout(Incoming::Observed(vec![observation]), PATIENCE).await;
+        let _ = self.out.send_timeout(observation, PATIENCE).await;
     }
 }

@@ -174,13 +174,13 @@ impl Log {
 mod tests {
     use super::*;
     use crate::base::time::Time;
-    use crate::lock::{Key, NodeId};
+    use crate::lock::{Key, KeyspaceId, NodeId};
     use crate::model::{Change, Source};
 
     fn change(number: i64) -> Transition {
         let (key, source) = (Key::from("k"), Source::Scan);
-        let (node, change) = (NodeId(0), Change::Found);
-        Transition { at: Time(number), node, key, change, holder: None, previous: None, source }
+        let (space, node, change) = (KeyspaceId::FIRST, NodeId(0), Change::Found);
+        Transition { at: Time(number), space, node, key, change, holder: None, previous: None, source }
     }
 
     fn numbers(reader: &mut Reader) -> (Vec<i64>, u64) {

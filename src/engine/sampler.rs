@@ -6,20 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use super::Incoming;
-use crate::base::clock::Clock;
+use super::driver::{Incoming, Task};
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
-use crate::dialects::Recogniser;
-use crate::engine::Engine;
 use crate::lock::{Key, NodeId};
 use crate::model::{Observation, Sample};
 use crate::sources::sampling::Scripts;
 use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
 use crate::sources::sampling::burst_rates::Rates;
-use crate::topology::Node;
 
 /// After a burst that could not be.
 const RETRY: Duration = Duration::from_secs(2);
@@ -105,118 +101,81 @@ pub struct Sampled {
     pub wanted: Arc<[Key]>,
 }
 
-pub(super) struct Sampler {
-    pub node: Node,
-    pub recogniser: Arc<Recogniser>,
-    pub clock: Clock,
-}
-
-impl Sampler {
-    pub async fn run(self, mut orders: watch::Receiver<Option<Duty>>, out: mpsc::Sender<Incoming>) {
-        let mut scripts = Scripts::default();
-        let mut rates = Rates::default();
-        let mut looked = Duration::ZERO;
-        loop {
-            let Some(duty) = *orders.borrow_and_update() else {
-                (rates, looked) = (Rates::default(), Duration::ZERO);
-                if orders.changed().await.is_err() {
-                    return;
-                }
-                continue;
-            };
-            let left = duty.most.map_or(Duration::MAX, |most| most.saturating_sub(looked));
-            let bounds = Bounds { time: duty.burst.time.min(left), ..duty.burst };
-            let burst = tokio::select! {
-                burst = burst::run(&self.node, &self.recogniser, &mut scripts, bounds, self.clock), if !left.is_zero() => burst,
-                changed = orders.changed() => match changed {
-                    Ok(()) => continue,
-                    Err(_) => return,
-                },
-            };
-            let (told, pause) = match burst {
-                Ok(burst) => {
-                    looked += burst.looked;
-                    rates.take(burst.began, burst.ended, burst.looked, burst.locks.iter());
-                    let told = Sampling::On(Box::new(self.account(&burst, &rates, looked)));
-                    if out.send(Incoming::Observed(self.observations(burst, &rates))).await.is_err() {
-                        return;
-                    }
-                    (told, Some(duty.pause))
-                }
-                Err(NoBurst::Refused(why)) => (Sampling::Refused(why), None),
-                Err(NoBurst::Lost(error)) => (Sampling::Failed(text::said(&error)), Some(RETRY)),
-            };
-            if out.send(Incoming::Sampled(self.node.id, told)).await.is_err() {
+pub(super) async fn run(task: Task, mut orders: watch::Receiver<Option<Duty>>) {
+    let mut scripts = Scripts::default();
+    let mut rates = Rates::default();
+    let mut looked = Duration::ZERO;
+    loop {
+        let Some(duty) = *orders.borrow_and_update() else {
+            (rates, looked) = (Rates::default(), Duration::ZERO);
+            if orders.changed().await.is_err() {
                 return;
             }
-            let rest = async {
-                match pause {
-                    Some(pause) => tokio::time::sleep(pause).await,
-                    None => std::future::pending().await,
+            continue;
+        };
+        let left = duty.most.map_or(Duration::MAX, |most| most.saturating_sub(looked));
+        let bounds = Bounds { time: duty.burst.time.min(left), ..duty.burst };
+        let burst = tokio::select! {
+            burst = burst::run(&task.node, &task.recogniser, &mut scripts, bounds, task.clock), if !left.is_zero() => burst,
+            changed = orders.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+        };
+        let (told, pause) = match burst {
+            Ok(burst) => {
+                looked += burst.looked;
+                rates.take(burst.began, burst.ended, burst.looked, burst.locks.iter());
+                let told = Sampling::On(Box::new(account(&burst, &rates, looked)));
+                if !task.tell(observations(task.node.id, burst, &rates)).await {
+                    return;
                 }
-            };
-            tokio::select! {
-                _ = rest => {}
-                changed = orders.changed() => if changed.is_err() { return },
+                (told, Some(duty.pause))
             }
+            Err(NoBurst::Refused(why)) => (Sampling::Refused(why), None),
+            Err(NoBurst::Lost(error)) => (Sampling::Failed(text::said(&error)), Some(RETRY)),
+        };
+        if !task.tell(Incoming::Sampled(told)).await {
+            return;
         }
-    }
-
-    fn account(&self, burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
-        let any = rates.quiet().or_else(|| rates.tries(rates.keys().next()?));
-        Sampled {
-            at: burst.ended,
-            lines: burst.lines,
-            cut: burst.cut,
-            told: burst.judged,
-            coverage: any.map_or(0.0, |tries| tries.coverage()),
-            looked,
-            wanted: rates.keys().cloned().collect(),
+        let rest = async {
+            match pause {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = rest => {}
+            changed = orders.changed() => if changed.is_err() { return },
         }
-    }
-
-    /// What the burst says of each lock, and what it says of those that only earlier ones saw.
-    fn observations(&self, burst: Burst, rates: &Rates) -> Vec<Observation> {
-        let node = self.node.id;
-        let quiet = Observation::Quiet { node, tries: rates.quiet().filter(|_| burst.left_out == 0) };
-        let only_before = rates.keys().filter(|key| !burst.locks.contains_key(*key));
-        let before: Vec<(Key, Sample)> =
-            only_before.map(|key| (key.clone(), Sample { tries: rates.tries(key), ..Sample::default() })).collect();
-        let now = burst.locks.into_iter().map(|(key, seen)| {
-            let tries = rates.tries(&key);
-            let sample = Sample { tries, contenders: seen.contenders, spoke: seen.spoke, notices: seen.notices };
-            (key, sample)
-        });
-        let all = now.chain(before);
-        let sampled = all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) });
-        std::iter::once(quiet).chain(sampled).collect()
     }
 }
 
-impl Engine {
-    /// Turns sampling by MONITOR on or off, on every node. The caller has the user's consent.
-    pub fn sample(&mut self, on: bool) {
-        self.sample_by(on.then(Duty::default));
+fn account(burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
+    let any = rates.quiet().or_else(|| rates.tries(rates.keys().next()?));
+    Sampled {
+        at: burst.ended,
+        lines: burst.lines,
+        cut: burst.cut,
+        told: burst.judged,
+        coverage: any.map_or(0.0, |tries| tries.coverage()),
+        looked,
+        wanted: rates.keys().cloned().collect(),
     }
+}
 
-    /// The same, with a duty of the caller's choice.
-    pub fn sample_by(&mut self, duty: Option<Duty>) {
-        for (tasks, status) in self.tasks.iter().zip(&mut self.status) {
-            let changed = tasks.samples.send_if_modified(|current| {
-                let changed = *current != duty;
-                *current = duty;
-                changed
-            });
-            if changed {
-                status.sampling = duty.map(|_| Sampling::Starting);
-            }
-        }
-    }
-
-    pub(super) fn take_sampling(&mut self, node: NodeId, sampling: Sampling) {
-        // Turned off meanwhile, it stays off.
-        if let Some(status) = self.status.get_mut(usize::from(node.0)).filter(|status| status.sampling.is_some()) {
-            status.sampling = Some(sampling);
-        }
-    }
+/// What the burst says of each lock, and what it says of those that only earlier ones saw.
+fn observations(node: NodeId, burst: Burst, rates: &Rates) -> Vec<Observation> {
+    let quiet = Observation::Quiet { node, tries: rates.quiet().filter(|_| burst.left_out == 0) };
+    let only_before = rates.keys().filter(|key| !burst.locks.contains_key(*key));
+    let before: Vec<(Key, Sample)> =
+        only_before.map(|key| (key.clone(), Sample { tries: rates.tries(key), ..Sample::default() })).collect();
+    let now = burst.locks.into_iter().map(|(key, seen)| {
+        let tries = rates.tries(&key);
+        let sample = Sample { tries, contenders: seen.contenders, spoke: seen.spoke, notices: seen.notices };
+        (key, sample)
+    });
+    let all = now.chain(before);
+    let sampled = all.map(|(key, sample)| Observation::Sampled { node, key, sample: Box::new(sample) });
+    std::iter::once(quiet).chain(sampled).collect()
 }

@@ -7,14 +7,11 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError};
 use tokio::sync::mpsc;
 
-use super::{Incoming, Inventory};
-use crate::base::clock::Clock;
+use super::Inventory;
+use super::driver::{Incoming, Task};
 use crate::base::time::Time;
-use crate::dialects::Recogniser;
 use crate::scan::{Pass, Progress, Shortfall, Walk};
 use crate::server;
-use crate::sources::pace::Budget;
-use crate::topology::Node;
 
 const RETRY: Duration = Duration::from_millis(500);
 /// A walk that fails this often in a row is given up, and begun anew later.
@@ -38,12 +35,15 @@ pub struct ScanReport {
     pub failed: Option<RedisError>,
 }
 
-pub(super) struct Scanner {
-    pub node: Node,
-    pub recogniser: Arc<Recogniser>,
-    pub budget: Arc<Budget>,
-    pub clock: Clock,
+/// One walk.
+pub(super) struct Order {
+    pub started: Time,
+    /// The server numbers its cursors in the way that lets a walk be split.
     pub splittable: bool,
+}
+
+pub(super) struct Scanner {
+    pub task: Task,
     pub inventory: Inventory,
     pub progress: Arc<Progress>,
     /// Whether a lost connection is waited out, or ends the walk.
@@ -51,60 +51,50 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub async fn run(self, mut orders: mpsc::Receiver<Time>, out: mpsc::Sender<Incoming>) {
-        while let Some(started) = orders.recv().await {
-            let report = self.walk(started, &out).await;
-            if out.send(Incoming::Scanned(self.node.id, report)).await.is_err() {
+    pub async fn run(self, mut orders: mpsc::Receiver<Order>) {
+        while let Some(order) = orders.recv().await {
+            let report = self.walk(order).await;
+            if !self.task.tell(Incoming::Scanned(report)).await {
                 return;
             }
         }
     }
 
-    async fn walk(&self, started: Time, out: &mpsc::Sender<Incoming>) -> ScanReport {
-        let (pages, mut observed) = mpsc::channel(4);
-        let forward = async {
-            while let Some(observations) = observed.recv().await {
-                if out.send(Incoming::Observed(observations)).await.is_err() {
-                    return;
-                }
-            }
-        };
+    async fn walk(&self, Order { started, splittable }: Order) -> ScanReport {
+        let task = &self.task;
         let mut pass = Pass::new(self.progress.clone());
-        let walking = async {
-            let walk = Walk {
-                node: &self.node,
-                recogniser: &self.recogniser,
-                budget: &self.budget,
-                clock: self.clock,
-                splittable: self.splittable,
-                out: pages,
+        let walk = Walk {
+            node: &task.node,
+            recogniser: &task.recogniser,
+            budget: &task.budget,
+            clock: task.clock,
+            splittable,
+            out: task.out.clone(),
+        };
+        let (mut tries, mut settled) = (0, 0);
+        let failed = loop {
+            let walked = match &self.inventory {
+                Inventory::Walk => pass.walk(&walk).await,
+                Inventory::Keys(keys) => pass.visit(&walk, keys).await,
             };
-            let (mut tries, mut settled) = (0, 0);
-            loop {
-                let walked = match &self.inventory {
-                    Inventory::Walk => pass.walk(&walk).await,
-                    Inventory::Keys(keys) => pass.visit(&walk, keys).await,
-                };
-                // Failures count in a row: those that let the walk come further do not.
-                if pass.settled() > settled {
-                    (tries, settled) = (0, pass.settled());
-                }
-                match walked {
-                    Ok(()) => return None,
-                    Err(error) if !self.keep_trying || refuses(&error) || tries == TRIES => return Some(error),
-                    Err(_) => {
-                        tries += 1;
-                        tokio::time::sleep(RETRY).await;
-                        let _ = out.send(Incoming::Reconnected(self.node.id)).await;
-                    }
+            // Failures count in a row: those that let the walk come further do not.
+            if pass.settled() > settled {
+                (tries, settled) = (0, pass.settled());
+            }
+            match walked {
+                Ok(()) => break None,
+                Err(error) if !self.keep_trying || refuses(&error) || tries == TRIES => break Some(error),
+                Err(_) => {
+                    tries += 1;
+                    tokio::time::sleep(RETRY).await;
+                    task.tell(Incoming::Reconnected).await;
                 }
             }
         };
-        let (failed, ()) = futures_util::future::join(walking, forward).await;
         let progress = &self.progress;
         ScanReport {
             started,
-            finished: self.clock.now(),
+            finished: task.clock.now(),
             walked: progress.walked.load(Ordering::Relaxed),
             matched: progress.matched.load(Ordering::Relaxed),
             calls: progress.calls.load(Ordering::Relaxed),

@@ -5,15 +5,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Sampling, ScanReport};
+use crate::base::text;
 use crate::base::time::Time;
+use crate::lock::{KeyspaceId, NodeId};
 use crate::model::Source;
 use crate::scan::{Progress, Shortfall};
 use crate::server::ServerFacts;
 
 /// One node, and how its changes are learnt right now.
 pub struct NodeStatus {
+    pub id: NodeId,
+    /// The keyspace that it serves.
+    pub space: KeyspaceId,
     pub name: String,
     pub db: i64,
+    /// It has answered, at the start or since.
+    pub reached: bool,
     pub facts: ServerFacts,
     pub stream: Stream,
     /// What the source can't tell, and how to get it.
@@ -37,6 +44,23 @@ pub struct NodeStatus {
 }
 
 impl NodeStatus {
+    /// It never answered, so that there is nothing to wait for.
+    pub fn is_out_of_reach(&self) -> bool {
+        !self.reached && matches!(self.stream, Stream::Reconnecting { .. })
+    }
+
+    /// Why its keyspace was not walked to the end, where it was not.
+    pub fn unwalked(&self) -> Option<String> {
+        match &self.scan {
+            None if self.is_out_of_reach() => Some(format!("{} does not answer", self.name)),
+            None => Some("the keyspace was not walked to its end yet".into()),
+            Some(ScanReport { failed: Some(error), .. }) => {
+                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
+            }
+            Some(_) => None,
+        }
+    }
+
     /// How far the walk under way has come, 0 to 1, as far as that can be known; `None` when none is.
     pub fn scanning(&self) -> Option<f64> {
         let walked = self.progress.walked.load(Ordering::Relaxed) as f64;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::lock::{NodeId, Token};
+use crate::lock::{KeyspaceId, NodeId, Token};
 use crate::model::{Change, Ending, Finding, LockView, State, Transition, findings};
 use crate::testkit::sample;
 
@@ -103,6 +103,7 @@ fn unknown_compares_false_both_ways() {
 fn a_change_is_matched_by_what_it_carries() {
     let change = Transition {
         at: crate::base::time::Time(0),
+        space: KeyspaceId(3),
         node: NodeId(3),
         key: crate::lock::Key::from("lock:a"),
         change: Change::Ended(Ending::Released),

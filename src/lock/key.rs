@@ -1,4 +1,4 @@
-//! Names of things: a lock's key (any bytes) and the node it lives on.
+//! Names of things: a lock's key (any bytes), the keyspace that it is in, and the node where it is found right now.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -53,6 +53,16 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Which node of the target a lock, an observation or an action belongs to: an index into the topology's nodes.
+/// Which keyspace a lock is in. Keyspace and key are its identity, wherever it moves: a standalone server is a keyspace of
+/// one node; so will be a Sentinel service or a whole cluster, of several.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct KeyspaceId(pub u16);
+
+impl KeyspaceId {
+    /// The one of a target that is one keyspace. Only a set of independent servers has more.
+    pub const FIRST: KeyspaceId = KeyspaceId(0);
+}
+
+/// A place: the server at which a lock is found right now, and to which an observation belongs. No id is given twice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct NodeId(pub u16);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::time::Time;
 use crate::dialects::{self, DialectId, Renewal, Sight};
-use crate::lock::{Key, Kind, Mode, NodeId, RawValue};
+use crate::lock::{Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::history::cadence::{self, Cadence, Rhythm};
 use crate::model::history::holds::GroupId;
 use crate::model::history::{Beats, Hold, Past};
@@ -85,6 +85,8 @@ impl Pending {
 /// A lock and what is known of it.
 #[derive(Debug)]
 pub struct Lock {
+    pub space: KeyspaceId,
+    /// Where it was last seen.
     pub node: NodeId,
     pub key: Key,
     pub(super) phase: Phase,
@@ -128,8 +130,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    pub(super) fn new(node: NodeId, key: Key, at: Time, generation: u32) -> Lock {
+    pub(super) fn new((space, node): (KeyspaceId, NodeId), key: Key, at: Time, generation: u32) -> Lock {
         Lock {
+            space,
             node,
             key,
             phase: Phase::Unread,

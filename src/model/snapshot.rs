@@ -19,8 +19,8 @@ impl Table {
     pub fn snapshot(&self, now: Time) -> Snapshot {
         // In order before they are decoded: a view is too large to be moved about.
         let badness = |lock: &Lock| (self.state(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
-        let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.node, lock)).collect();
-        order.sort_unstable_by_key(|&(badness, key, node, _)| (badness, key, node));
+        let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.space, lock)).collect();
+        order.sort_unstable_by_key(|&(badness, key, space, _)| (badness, key, space));
         let mut locks: Vec<LockView> = order.into_iter().filter_map(|(.., lock)| self.view(lock, now)).collect();
         relate(&mut locks);
         Snapshot { at: now, locks, complete: self.is_complete(), incomplete: None, dropped: self.locks_dropped() }
@@ -40,6 +40,7 @@ impl Table {
         let known_until = self.known_until(lock, now);
         let (name, second) = (dialect.name(), reading.second.filter(|_| reading.confidence < Claim::SURE));
         Some(LockView {
+            space: lock.space,
             node: lock.node,
             key: lock.key.clone(),
             kind: reading.kind,
@@ -114,7 +115,7 @@ fn relate(locks: &mut [LockView]) {
         let lock = &locks[index];
         if lock.kind == Kind::Lock
             && let Some(&marker) = id_of(&lock.key).and_then(|id| markers.get(id))
-            && locks[marker].node == lock.node
+            && locks[marker].space == lock.space
         {
             let (lock_key, marker_key) = (lock.key.clone(), locks[marker].key.clone());
             locks[index].related = Some(marker_key);

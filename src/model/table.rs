@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::base::time::Time;
 use crate::dialects::{Recogniser, own};
-use crate::lock::{Holder, Key, NodeId, Token};
+use crate::lock::{Holder, Key, KeyspaceId, NodeId, Token};
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
 use crate::model::table::absent::{Departed, Ignored};
@@ -55,7 +55,8 @@ pub struct Table {
     pub(super) recogniser: Arc<Recogniser>,
     limits: Limits,
     slots: Slots,
-    nodes: Vec<NodeState>,
+    /// By their ids; `None`: it left, or was never met.
+    nodes: Vec<Option<NodeState>>,
     seq: u64,
     pub(super) held: usize,
     agenda: Agenda,
@@ -166,15 +167,16 @@ impl Table {
     }
 
     fn take_events(&mut self, node: NodeId, batch: &EventBatch) {
+        let space = self.space(node);
         for (key, event) in batch.iter() {
-            self.take_event(node, key, event, batch.at);
+            self.take_event((space, node), key, event, batch.at);
         }
     }
 
-    fn take_event(&mut self, node: NodeId, key: &[u8], event: KeyEvent, at: Time) {
+    fn take_event(&mut self, (space, node): (KeyspaceId, NodeId), key: &[u8], event: KeyEvent, at: Time) {
         self.seq += 1;
-        let hash = self.slots.hash(node, key);
-        let place = match self.slots.find(hash, node, key) {
+        let hash = self.slots.hash(space, key);
+        let place = match self.slots.find(hash, space, key) {
             Some(place) => place,
             // Deleting an unknown key only invalidates earlier reads.
             None if event.ends() => {
@@ -183,14 +185,14 @@ impl Table {
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key) => return,
             None if !self.recogniser.may_be_lock(key) => return,
-            None => match self.insert(hash, node, Key::from(key), at) {
+            None => match self.insert(hash, (space, node), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
             },
         };
         let seq = self.seq;
         if let Some(lock) = self.at(place) {
-            lock.event_seq = seq;
+            (lock.event_seq, lock.node) = (seq, node);
             let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at));
             // It may be the one that an odd look waits for, and the next look be odd for another reason.
             lock.surprised = None;
@@ -201,16 +203,17 @@ impl Table {
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
         self.seq += 1;
-        let hash = self.slots.hash(node, key);
-        let place = match self.slots.find(hash, node, key) {
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key);
+        let place = match self.slots.find(hash, space, key) {
             Some(place) => Some(place),
             None if self.ignored.has(hash, node, key) || !self.recogniser.may_be_lock(key) => None,
-            None => self.insert(hash, node, Key::from(key), at),
+            None => self.insert(hash, (space, node), Key::from(key), at),
         };
         let seq = self.seq;
         let Some(place) = place else { return };
         if let Some(lock) = self.at(place) {
-            lock.event_seq = seq;
+            (lock.event_seq, lock.node) = (seq, node);
         }
         self.enqueue(place);
     }
@@ -218,12 +221,13 @@ impl Table {
     /// Where the lock is kept that was looked at, made if it is not there and may be. `None` where there is nothing to
     /// keep, or the key is gone or another one since, so that a new look is needed first.
     pub(super) fn place_of(&mut self, node: NodeId, key: &Key, asked: Time, seen: &Seen) -> Option<LockRef> {
-        let hash = self.slots.hash(node, key.as_bytes());
-        let found = self.slots.find(hash, node, key.as_bytes());
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key.as_bytes());
+        let found = self.slots.find(hash, space, key.as_bytes());
         if found.is_some() || *seen == Seen::Absent {
             return found;
         }
-        let place = self.insert(hash, node, key.clone(), asked)?;
+        let place = self.insert(hash, (space, node), key.clone(), asked)?;
         if self.departed.since(hash, asked) {
             self.enqueue(place);
             return None;
@@ -282,13 +286,13 @@ impl Table {
     }
 
     /// Where the lock of that name is kept, held or remembered.
-    pub fn place_named(&self, node: NodeId, key: &[u8]) -> Option<LockRef> {
-        self.slots.find(self.slots.hash(node, key), node, key)
+    pub fn place_named(&self, space: KeyspaceId, key: &[u8]) -> Option<LockRef> {
+        self.slots.find(self.slots.hash(space, key), space, key)
     }
 
     /// The lock of that name, held or remembered.
-    pub fn lock_named(&self, node: NodeId, key: &[u8]) -> Option<&Lock> {
-        self.slots.get(self.place_named(node, key)?).filter(|lock| lock.phase != Phase::Unread)
+    pub fn lock_named(&self, space: KeyspaceId, key: &[u8]) -> Option<&Lock> {
+        self.slots.get(self.place_named(space, key)?).filter(|lock| lock.phase != Phase::Unread)
     }
 
     /// The holders, decoded from the stored value.
@@ -310,7 +314,7 @@ impl Table {
         self.slots.held().filter(|(_, lock)| lock.node == node).map(|(place, _)| place).collect()
     }
 
-    fn insert(&mut self, hash: u64, node: NodeId, key: Key, at: Time) -> Option<LockRef> {
+    fn insert(&mut self, hash: u64, (space, node): (KeyspaceId, NodeId), key: Key, at: Time) -> Option<LockRef> {
         if self.slots.len() >= self.limits.locks {
             self.forget_oldest();
         }
@@ -319,7 +323,7 @@ impl Table {
             return None;
         }
         self.node(node);
-        Some(self.slots.insert(hash, node, key, at))
+        Some(self.slots.insert(hash, (space, node), key, at))
     }
 
     fn remove(&mut self, place: LockRef) {

@@ -12,7 +12,7 @@ use super::*;
 use crate::base::glob::Glob;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Recogniser;
-use crate::lock::{Key, NodeId, RawValue, Token};
+use crate::lock::{Key, KeyspaceId, NodeId, RawValue, Token};
 
 const NODE: NodeId = NodeId(0);
 
@@ -59,7 +59,7 @@ fn a_life_of_a_lock_is_told_in_order() {
     settle_all(&mut table, 1001, |_| seen("tok-a", 29_999));
     events(&mut table, 11_000, &[("lock:a", KeyEvent::Expire)]);
     settle_all(&mut table, 11_001, |_| seen("tok-a", 29_999));
-    let view = table.view(table.lock_named(NODE, b"lock:a").unwrap(), Time(12_000)).unwrap();
+    let view = table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(12_000)).unwrap();
     assert_eq!(view.lease_ms, Some(30_000));
     assert_eq!((view.held_ms, view.held_is), (Some(11_000), Some(HeldIs::Exact)));
     assert_eq!(view.renewals.unwrap().count, 1);
@@ -70,7 +70,7 @@ fn a_life_of_a_lock_is_told_in_order() {
         [("acquired", a.clone(), None), ("renewed", a.clone(), None), ("released", None, a.clone())]
     );
     assert_eq!(table.held(), 0);
-    let past = table.lock_named(NODE, b"lock:a").unwrap().past().next().unwrap().clone();
+    let past = table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap().past().next().unwrap().clone();
     assert_eq!((past.since, past.until, past.renewals), (Time(1000), Time(15_000), 1));
 }
 
@@ -175,7 +175,7 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     table.apply(Observation::Swept { node: NODE, started: Time(900) });
     assert!(table.is_complete());
     table.apply(Observation::Gap { node: NODE, at: Time(2000) });
-    assert!(table.view(table.lock_named(NODE, b"lock:a").unwrap(), Time(2000)).unwrap().stale);
+    assert!(table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(2000)).unwrap().stale);
     assert!(!table.is_complete());
     // A walk that began before the gap proves nothing.
     table.apply(Observation::Swept { node: NODE, started: Time(1500) });
@@ -329,7 +329,7 @@ fn a_test_lock_is_told_from_one_that_is_held_in_earnest() {
         b"lock:forever" => Seen::Present { value: RawValue::string(ours.as_bytes()), ttl: Ttl::Never },
         _ => seen("alice", 30_000),
     });
-    let state = |key: &str, at| table.state(table.lock_named(NODE, key.as_bytes()).unwrap(), Time(at));
+    let state = |key: &str, at| table.state(table.lock_named(KeyspaceId::FIRST, key.as_bytes()).unwrap(), Time(at));
     assert_eq!(state("lock:ours", 2_000), State::Test);
     assert_eq!(state("lock:chosen", 2_000), State::Test);
     assert_eq!(state("lock:alice", 2_000), State::Held, "the same token on another key is somebody else's");
@@ -338,7 +338,7 @@ fn a_test_lock_is_told_from_one_that_is_held_in_earnest() {
         events(&mut table, at, &[("lock:ours", KeyEvent::Expire)]);
         settle_all(&mut table, at + 1, |_| seen(&ours, 30_000));
     }
-    let lock = table.lock_named(NODE, b"lock:ours").unwrap();
+    let lock = table.lock_named(KeyspaceId::FIRST, b"lock:ours").unwrap();
     assert_eq!(table.state(lock, Time(25_000)), State::Test);
     assert_eq!(table.state(lock, Time(45_000)), State::Stalled);
 }

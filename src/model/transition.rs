@@ -1,7 +1,7 @@
 //! What happened to a lock: one entry per change, as `watch` prints it.
 
 use crate::base::time::Time;
-use crate::lock::{Key, NodeId, Token};
+use crate::lock::{Key, KeyspaceId, NodeId, Token};
 use crate::model::Source;
 
 /// What happened.
@@ -77,6 +77,7 @@ impl Change {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transition {
     pub at: Time,
+    pub space: KeyspaceId,
     pub node: NodeId,
     pub key: Key,
     pub change: Change,

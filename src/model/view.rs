@@ -3,7 +3,7 @@
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Sight;
-use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
+use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::{Connection, Contender, Finding, Hold, Notice, Proof, Source, Strain, Tries, Usual, Verdict, Waits};
 
 /// How well the age of a hold is known.
@@ -59,6 +59,8 @@ impl RenewalView {
 /// One lock at one moment, decoded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LockView {
+    pub space: KeyspaceId,
+    /// Where it was last seen.
     pub node: NodeId,
     pub key: Key,
     pub kind: Kind,

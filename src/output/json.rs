@@ -296,6 +296,7 @@ mod tests {
     fn a_change_is_a_line() {
         let mut change = Transition {
             at: Time(0),
+            space: crate::lock::KeyspaceId::FIRST,
             node: NodeId(0),
             key: Key::from("lock:a"),
             change: Change::Ended(Ending::Evicted),

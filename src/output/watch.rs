@@ -53,13 +53,14 @@ fn paint(change: Change) -> &'static str {
 mod tests {
     use super::*;
     use crate::base::time::Time;
-    use crate::lock::{Key, NodeId};
+    use crate::lock::{Key, KeyspaceId, NodeId};
     use crate::model::Source;
 
     #[test]
     fn a_change_is_one_line_whatever_the_key() {
         let mut change = Transition {
             at: Time(0),
+            space: KeyspaceId::FIRST,
             node: NodeId(0),
             key: Key::from("lock:a\n"),
             change: Change::Taken,

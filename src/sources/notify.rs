@@ -2,8 +2,9 @@
 //! broadcasts, else by polling.
 //!
 //! [`follow`] runs for as long as somebody listens: it connects, chooses the best source the server offers, reports
-//! [`Signal::Up`] with the source in use, and after a lost connection [`Signal::Down`] and then tries again, waiting
-//! longer each time. It never changes the server's configuration. Whoever listens must resync on each `Up`.
+//! [`Standing::Up`] with the source in use, and after a lost connection [`Standing::Down`] and then tries again, waiting
+//! longer each time. What it sees goes out as [`Observation`]s. It never changes the server's configuration. Whoever
+//! listens must resync on each `Up`.
 
 mod guard;
 mod keyspace;
@@ -20,31 +21,22 @@ use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
-use crate::lock::Key;
-use crate::model::{EventBatch, Source};
-use crate::server::{self, Coverage, Gap, Readiness};
+use crate::model::{Observation, Source};
+use crate::server::{self, Coverage, Gap, Readiness, ServerFacts};
 use crate::topology::{Node, ServerConnection};
 
 use guard::Guard;
 pub use prefixes::Prefixes;
 
-/// What a source says.
+/// What a source says of itself and of its server.
 #[derive(Debug)]
-pub enum Signal {
+pub enum Standing {
+    /// What the server is, asked anew.
+    Facts(Box<ServerFacts>),
     /// From here on changes are told by this source. `note`: what is missing, and how to get it.
     Up {
         source: Source,
         note: Option<String>,
-        at: Time,
-    },
-    Events(EventBatch),
-    /// These keys changed, nobody says how.
-    Touched {
-        keys: Vec<Key>,
-        at: Time,
-    },
-    /// Every key may be gone or another one.
-    Flushed {
         at: Time,
     },
     /// So many events could not be taken in.
@@ -54,17 +46,21 @@ pub enum Signal {
     },
     Down {
         why: String,
-        retry_in: Duration,
         at: Time,
     },
 }
 
+/// Whoever listens takes both in one stream, in order.
+pub trait Hears: From<Observation> + From<Standing> + Send + 'static {}
+
+impl<M: From<Observation> + From<Standing> + Send + 'static> Hears for M {}
+
 /// What following a node takes.
-pub struct Follower {
+pub struct Follower<M> {
     pub node: Node,
     pub recogniser: Arc<Recogniser>,
     pub clock: Clock,
-    pub out: mpsc::Sender<Signal>,
+    pub out: mpsc::Sender<M>,
     /// Prefixes of locks known so far, for tracking: patterns that begin with a wildcard have none of their own.
     pub known: watch::Receiver<Prefixes>,
 }
@@ -83,7 +79,7 @@ enum Ended {
 }
 
 /// Follows the node until nobody listens any more.
-pub async fn follow(mut follower: Follower) {
+pub async fn follow<M: Hears>(mut follower: Follower<M>) {
     let mut retry = FIRST_RETRY;
     loop {
         let began = tokio::time::Instant::now();
@@ -94,8 +90,8 @@ pub async fn follow(mut follower: Follower) {
                 if began.elapsed() > LONGEST_RETRY {
                     retry = FIRST_RETRY;
                 }
-                let down = Signal::Down { why: text::said(&error), retry_in: retry, at: follower.clock.now() };
-                if follower.out.send(down).await.is_err() {
+                let down = Standing::Down { why: text::said(&error), at: follower.clock.now() };
+                if !follower.tell(down).await {
                     return;
                 }
                 tokio::time::sleep(retry).await;
@@ -105,7 +101,7 @@ pub async fn follow(mut follower: Follower) {
     }
 }
 
-impl Follower {
+impl<M: Hears> Follower<M> {
     async fn once(&mut self) -> RedisResult<Ended> {
         let mut control = self.node.connect().await?;
         let facts = server::ask(&mut control, self.node.db).await?;
@@ -116,6 +112,9 @@ impl Follower {
         };
         if let Some(why) = not_now {
             return Err(std::io::Error::other(why).into());
+        }
+        if !self.tell(Standing::Facts(Box::new(facts.clone()))).await {
+            return Ok(Ended::Unheard);
         }
         let product = facts.product.known();
         let note = match facts.settings.events.known() {
@@ -163,14 +162,19 @@ impl Follower {
             return Ok(Ended::Unheard);
         }
         tokio::select! {
-            ended = guard.watch(self.clock, self.out.clone()) => ended,
+            ended = guard.watch(self.node.id, self.clock, self.out.clone()) => ended,
             _ = tokio::time::sleep(LOOK_FOR_BETTER) => Ok(Ended::Choose),
         }
     }
 
     /// Tells that the source stands; whether anybody listens.
     async fn is_up(&self, source: Source, note: Option<String>) -> bool {
-        self.out.send(Signal::Up { source, note, at: self.clock.now() }).await.is_ok()
+        self.tell(Standing::Up { source, note, at: self.clock.now() }).await
+    }
+
+    /// Whether anybody listens.
+    async fn tell(&self, what: impl Into<M>) -> bool {
+        self.out.send(what.into()).await.is_ok()
     }
 
     /// The literal prefixes of the patterns, and those of the locks known by now.

@@ -15,6 +15,7 @@ pub fn redisson() -> LockView {
     holder.thread = Some("57".into());
     holder.count = Some(2);
     LockView {
+        space: crate::lock::KeyspaceId::FIRST,
         node: NodeId(0),
         key: Key::from("lock:order:8841"),
         kind: Kind::Lock,

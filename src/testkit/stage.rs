@@ -67,6 +67,9 @@ impl Stage {
         let mut table = Table::new(Arc::new(recogniser), limits);
         table.watch_by(NODE, Source::Notification);
         let node = NodeStatus {
+            id: NODE,
+            space: KeyspaceId::FIRST,
+            reached: true,
             name: "10.0.3.7:6379".into(),
             db: 0,
             facts: facts(INFO),
@@ -233,7 +236,7 @@ impl Stage {
 
     /// What the loop does before it draws.
     pub fn compose(&mut self) {
-        let known = Known { table: &self.table, nodes: std::slice::from_ref(&self.node), now: self.now };
+        let known = Known { table: &self.table, nodes: vec![&self.node], now: self.now };
         driver::compose(&mut self.app, known);
     }
 
@@ -316,7 +319,7 @@ struct Double<'a> {
 
 impl World for Double<'_> {
     fn known(&self) -> Known<'_> {
-        Known { table: self.table, nodes: std::slice::from_ref(self.node), now: self.now }
+        Known { table: self.table, nodes: vec![self.node], now: self.now }
     }
 
     fn prove(&mut self, wish: Wish, locks: Vec<LockView>) -> Option<Event> {

@@ -3,14 +3,14 @@
 use redis::{Client, RedisResult};
 
 use super::{Endpoint, Node};
-use crate::lock::NodeId;
+use crate::lock::{KeyspaceId, NodeId};
 
-pub fn node(endpoint: &Endpoint) -> RedisResult<Node> {
+pub fn node(endpoint: &Endpoint, id: NodeId) -> RedisResult<Node> {
     let name = endpoint.info.addr().to_string();
     let db = endpoint.info.redis_settings().db();
     let client = match &endpoint.tls {
         Some(certificates) => Client::build_with_tls(endpoint.info.clone(), certificates.clone())?,
         None => Client::open(endpoint.info.clone())?,
     };
-    Ok(Node { id: NodeId(0), name, db, client, tls: endpoint.tls.clone() })
+    Ok(Node { id, space: KeyspaceId(id.0), name, db, client, tls: endpoint.tls.clone() })
 }

@@ -74,7 +74,8 @@ fn place(app: &App) -> Vec<Part> {
         parts.push(part(format!(" {} ", environment.name().to_uppercase()), theme.environment(environment)));
     }
     parts.push(part(format!(" {} ", part::safe(&app.title.target, theme)), theme.accent()));
-    if let Some(node) = app.scene.nodes.first() {
+    // Of several nodes, each has its own on the servers screen.
+    if let [node] = app.scene.nodes.as_slice() {
         if let Some(product) = node.facts.product.known() {
             let product = format!(" {} {}", product.flavor.name(), product.version);
             parts.push(part(part::safe(&product, theme), Style::new()).gives_way(5));

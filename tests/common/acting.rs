@@ -7,7 +7,7 @@ use std::time::Duration;
 use lockscope::actions::{Context, Freeing, Gate, Journal, Kept, Performed, Plan, perform, plan};
 use lockscope::base::clock::Clock;
 use lockscope::dialects::{Mapping, Recogniser};
-use lockscope::lock::{Key, NodeId};
+use lockscope::lock::{Key, KeyspaceId, NodeId};
 use lockscope::model::{Limits, LockView, Observation, Source, Table};
 use lockscope::settings::cli::Global;
 use lockscope::settings::config::Config;
@@ -78,9 +78,9 @@ impl Acting {
         let mut table = Table::new(recogniser.into(), Limits::default());
         let (node, key) = (NodeId(0), Key::from(key));
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
-        let lock = table.lock_named(node, key.as_bytes()).filter(|lock| lock.is_held());
+        let lock = table.lock_named(KeyspaceId::FIRST, key.as_bytes()).filter(|lock| lock.is_held());
         let mut view = lock.and_then(|lock| table.view(lock, answered))?;
-        lockscope::sources::inspect::prove(&mut conn, std::slice::from_mut(&mut view)).await.expect("an answer");
+        lockscope::sources::inspect::prove(&self.topology, std::slice::from_mut(&mut view)).await.expect("an answer");
         Some(view)
     }
 
@@ -113,7 +113,7 @@ impl Acting {
     }
 
     pub async fn undo(&mut self, id: &str) -> Performed {
-        let plan = self.kept(id).plan(NodeId(0), self.clock.now()).unwrap_or_else(|why| panic!("{why}"));
+        let plan = self.kept(id).plan(self.clock.now()).unwrap_or_else(|why| panic!("{why}"));
         self.perform(&plan).await
     }
 }

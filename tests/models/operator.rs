@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lockscope::actions::{Context, Freeing, Gate, Journal, Performed, Plan, Refusal, perform, plan};
-use lockscope::lock::NodeId;
 use lockscope::model::LockView;
 use serde_json::Value;
 
@@ -53,7 +52,7 @@ impl Operator {
         }
         let kept = self.acting.journal.kept(id).map_err(|why| why.to_string())?;
         let kept = kept.ok_or("nothing is kept")?;
-        kept.plan(NodeId(0), self.acting.clock.now()).map_err(|why| why.to_string())
+        kept.plan(self.acting.clock.now()).map_err(|why| why.to_string())
     }
 
     pub async fn perform(&mut self, plan: &Plan) -> Performed {

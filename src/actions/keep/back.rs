@@ -11,14 +11,14 @@ use crate::actions::write::Write;
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{by_name, dialect};
-use crate::lock::{Key, NodeId, Token};
+use crate::lock::{Key, KeyspaceId, Token};
 
 /// Tells the score of a permit that never ends from a moment, and keeps sums within bounds.
 const NEVER: i64 = 100_000_000_000_000;
 
 impl Kept {
     /// Puts it all back, if nobody has taken the lock since and its lease would still run.
-    pub fn plan(&self, node: NodeId, now: Time) -> Result<Plan, Refusal> {
+    pub fn plan(&self, now: Time) -> Result<Plan, Refusal> {
         if self.deed == Deed::Extended {
             return Err(Refusal::NotSo(format!("{} gave {} more time: that has no undo", self.id(), self.lock())));
         }
@@ -49,7 +49,7 @@ impl Kept {
         let ttl = self.until.map_or(Ttl::Never, |until| Ttl::In(Time(until).since(now)));
         Ok(Plan {
             action: Action::Undo(self.id().to_string()),
-            node,
+            space: KeyspaceId::FIRST,
             key: self.lock(),
             dialect: by_name(&self.dialect).map_or("plain", |id| dialect(id).name()),
             holders: self.holders.iter().filter(|t| !over(t)).map(|token| Token::from(&token.0[..])).collect(),

@@ -1,7 +1,6 @@
 use super::*;
 use crate::actions::plan::{Freeing, free};
 use crate::actions::{Refusal, Write};
-use crate::lock::NodeId;
 use crate::testkit::sample;
 
 const AT: i64 = 1_790_000_900_000;
@@ -33,7 +32,7 @@ fn whole(key: &str) -> Keep {
 }
 
 fn back(kept: &Kept, after_ms: i64) -> Result<crate::actions::Plan, Refusal> {
-    kept.plan(NodeId(0), Time(AT + after_ms))
+    kept.plan(Time(AT + after_ms))
 }
 
 #[test]

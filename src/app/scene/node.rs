@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::engine::{NodeStatus, Stream};
+use crate::lock::NodeId;
 use crate::server::ServerFacts;
 
 /// One node, as the header and the servers screen show it.
 #[derive(Clone, Debug)]
 pub struct NodeScene {
+    pub id: NodeId,
     pub name: String,
     pub db: i64,
     pub facts: ServerFacts,
@@ -56,6 +58,7 @@ impl NodeScene {
             }
         };
         NodeScene {
+            id: node.id,
             name: node.name.clone(),
             db: node.db,
             facts: node.facts.clone(),

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 
 use crate::app::Order;
 use crate::base::time::Time;
-use crate::lock::{Holder, Key, NodeId};
+use crate::lock::{Holder, Key, KeyspaceId};
 use crate::model::Column;
 use crate::model::{Lock, LockRef, LockView, State, Table};
 
@@ -78,7 +78,12 @@ impl By {
 
 impl<P> Rank<P> {
     /// Which of two is shown first. `name`: what the lock at a place is called; one that is gone has no name.
-    pub fn compare<'a>(&self, other: &Self, order: Order, name: impl Fn(&P) -> Option<(&'a Key, NodeId)>) -> Ordering {
+    pub fn compare<'a>(
+        &self,
+        other: &Self,
+        order: Order,
+        name: impl Fn(&P) -> Option<(&'a Key, KeyspaceId)>,
+    ) -> Ordering {
         let key = |place: &P| name(place).map(|(key, _)| key);
         let by = match order.column {
             Column::Key => key(&self.place).cmp(&key(&other.place)),

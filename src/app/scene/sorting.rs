@@ -8,7 +8,7 @@
 use super::rank::Rank;
 use crate::app::Order;
 use crate::base::time::Time;
-use crate::lock::{Key, NodeId};
+use crate::lock::{Key, KeyspaceId};
 use crate::model::Column;
 use crate::model::{Lock, LockRef, LockView, State, Table};
 
@@ -154,6 +154,6 @@ impl Sorting {
     }
 }
 
-fn name(table: &Table, place: LockRef) -> Option<(&Key, NodeId)> {
-    table.lock_at(place).map(|lock| (&lock.key, lock.node))
+fn name(table: &Table, place: LockRef) -> Option<(&Key, KeyspaceId)> {
+    table.lock_at(place).map(|lock| (&lock.key, lock.space))
 }

@@ -37,7 +37,7 @@ impl Struggle {
 
     /// Which of them it is.
     pub fn index_of(&self, lock: &LockView) -> Option<usize> {
-        self.locks.iter().position(|other| other.node == lock.node && other.key == lock.key)
+        self.locks.iter().position(|other| other.space == lock.space && other.key == lock.key)
     }
 
     /// Behind how many others it is stuck.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::app::{Event, Order};
-use crate::lock::NodeId;
+use crate::lock::KeyspaceId;
 use crate::model::Column;
 use crate::model::Limits;
 use crate::testkit::stage::Stage;
@@ -168,12 +168,12 @@ fn locks_that_the_table_forgets_leave_the_list_and_the_others_stay() {
 }
 
 #[test]
-fn equal_locks_on_two_nodes_keep_their_order() {
+fn equal_locks_in_two_keyspaces_keep_their_order() {
     let mut views = [crate::testkit::sample::redisson(), crate::testkit::sample::redisson()];
-    views[1].node = NodeId(1);
+    views[1].space = KeyspaceId(1);
     let order = Order { column: Column::State, reversed: true };
     let ranked: Vec<_> = views.iter().enumerate().map(|(at, view)| Rank::frozen(at, view, order, Time(0))).collect();
-    let name = |at: &usize| Some((&views[*at].key, views[*at].node));
+    let name = |at: &usize| Some((&views[*at].key, views[*at].space));
     assert_eq!(ranked[0].compare(&ranked[1], order, name), Ordering::Less);
 }
 

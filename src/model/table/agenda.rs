@@ -55,7 +55,10 @@ impl Table {
             }
         }
         while let Some((node, key)) = self.ignored.next_changed(now) {
-            self.touch(node, key.as_bytes(), now);
+            // Its node may have left meanwhile.
+            if self.known(node).is_some() {
+                self.touch(node, key.as_bytes(), now);
+            }
         }
         let mut tickets = Vec::new();
         for _ in 0..self.agenda.queue.len() {

@@ -23,7 +23,7 @@ impl Table {
             key.extend_from_slice(prefix);
             key.extend_from_slice(id);
             let marks = |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Marker);
-            self.lock_named(lock.node, &key).filter(|lock| lock.is_held()).filter(marks)
+            self.lock_named(lock.space, &key).filter(|lock| lock.is_held()).filter(marks)
         })
     }
 

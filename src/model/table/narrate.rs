@@ -181,7 +181,8 @@ impl<'a> Narrator<'a> {
 
     fn say(&mut self, at: Time, change: Change, previous: Option<Token>) {
         let holder = if matches!(change, Change::Ended(_)) { None } else { self.holding.clone() };
-        let (node, key, source) = (self.lock.node, self.lock.key.clone(), self.source);
-        self.out.push(Transition { at, node, key, change, holder, previous, source });
+        let Lock { space, node, .. } = *self.lock;
+        let (key, source) = (self.lock.key.clone(), self.source);
+        self.out.push(Transition { at, space, node, key, change, holder, previous, source });
     }
 }

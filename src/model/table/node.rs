@@ -1,12 +1,16 @@
 //! What the table knows of a node: how its changes are learnt, and what may have been missed.
 
+use std::collections::HashSet;
+
 use crate::base::time::Time;
-use crate::lock::NodeId;
+use crate::lock::{KeyspaceId, NodeId};
 use crate::model::table::Table;
 use crate::model::{Hazards, Lock, Source, Tries};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::model) struct NodeState {
+    /// The keyspace that it serves.
+    pub space: KeyspaceId,
     /// Named events arrive for each change.
     pub eventful: bool,
     /// Whatever happened before this may have been missed.
@@ -20,6 +24,18 @@ pub(in crate::model) struct NodeState {
 }
 
 impl NodeState {
+    pub fn new(space: KeyspaceId) -> NodeState {
+        NodeState {
+            space,
+            eventful: false,
+            gap: None,
+            swept: None,
+            source: None,
+            hazards: Hazards::default(),
+            quiet: None,
+        }
+    }
+
     /// Something that was last known then may have changed without our learning of it.
     pub fn missed(&self, known: Time) -> bool {
         self.gap.is_some_and(|gap| known < gap)
@@ -45,7 +61,7 @@ impl Table {
     }
 
     pub(in crate::model) fn hazards_of(&self, lock: &Lock) -> Option<&Hazards> {
-        self.nodes.get(lock.node.0 as usize).map(|node| &node.hazards)
+        self.known(lock.node).map(|node| &node.hazards)
     }
 
     /// Not confirmed since events went missing on its node.
@@ -55,35 +71,35 @@ impl Table {
 
     /// By which source the node's changes are learnt.
     pub fn source(&self, node: NodeId) -> Option<Source> {
-        self.nodes.get(node.0 as usize)?.source
+        self.known(node)?.source
     }
 
     /// Whether each node was walked to the end and nothing was left out.
     pub fn is_complete(&self) -> bool {
-        self.locks_dropped == 0 && self.nodes.iter().all(NodeState::is_whole)
+        self.locks_dropped == 0 && self.nodes.iter().flatten().all(NodeState::is_whole)
     }
 
     /// Events went missing on its node since it was last looked at.
     pub(in crate::model) fn missed(&self, lock: &Lock) -> bool {
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.missed(lock.asked))
+        self.known(lock.node).is_some_and(|node| node.missed(lock.asked))
     }
 
     /// Each change of the lock since it was last looked at, or first heard of, came with an event.
     pub(in crate::model) fn is_eventful(&self, lock: &Lock) -> bool {
         let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
         let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| node.eventful && !node.missed(followed))
+        self.known(lock.node).is_some_and(|node| node.eventful && !node.missed(followed))
     }
 
     /// The node's keyspace was walked, and nothing went missing since.
     pub(in crate::model) fn is_swept(&self, node: NodeId) -> bool {
-        self.nodes.get(node.0 as usize).is_some_and(NodeState::is_whole)
+        self.known(node).is_some_and(NodeState::is_whole)
     }
 
     /// Whether a change of the lock would be told as it happens.
     pub(in crate::model) fn told_of(&self, lock: &Lock) -> bool {
         let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
-        self.nodes.get(lock.node.0 as usize).is_some_and(|node| told(node) && !node.missed(lock.asked))
+        self.known(lock.node).is_some_and(|node| told(node) && !node.missed(lock.asked))
     }
 
     /// Until when a lock is known to be as it is shown: now, where changes would be told.
@@ -93,20 +109,48 @@ impl Table {
 
     /// Until when a renewal of the lock would have been told: until the connection was lost, where it is.
     pub(in crate::model) fn heard_until(&self, lock: &Lock, now: Time) -> Time {
-        let gap = self.nodes.get(lock.node.0 as usize).and_then(|node| node.gap);
+        let gap = self.known(lock.node).and_then(|node| node.gap);
         let known = self.known_until(lock, now);
         gap.map_or(known, |gap| gap.max(known)).min(now)
     }
 
     pub(in crate::model) fn quiet(&self, node: NodeId) -> Option<Tries> {
-        self.nodes.get(node.0 as usize)?.quiet
+        self.known(node)?.quiet
+    }
+
+    /// Says which keyspace a node serves.
+    pub fn join(&mut self, node: NodeId, space: KeyspaceId) {
+        self.node(node).space = space;
+    }
+
+    /// The node left: what it held is not known any more.
+    pub fn forget_node(&mut self, node: NodeId) {
+        for place in self.slots.places(|lock| lock.node == node) {
+            if let Some((_, lock)) = self.slots.remove(place) {
+                self.held -= usize::from(lock.is_held());
+            }
+        }
+        self.clients.keep(node, &HashSet::new(), Time(i64::MAX));
+        if let Some(state) = self.nodes.get_mut(node.0 as usize) {
+            *state = None;
+        }
+    }
+
+    /// The keyspace that the node serves.
+    pub(in crate::model) fn space(&self, node: NodeId) -> KeyspaceId {
+        self.known(node).map_or(KeyspaceId(node.0), |known| known.space)
     }
 
     pub(super) fn node(&mut self, node: NodeId) -> &mut NodeState {
         let index = node.0 as usize;
         if self.nodes.len() <= index {
-            self.nodes.resize_with(index + 1, NodeState::default);
+            self.nodes.resize_with(index + 1, || None);
         }
-        &mut self.nodes[index]
+        // A server on its own is a keyspace of one node.
+        self.nodes[index].get_or_insert_with(|| NodeState::new(KeyspaceId(node.0)))
+    }
+
+    pub(super) fn known(&self, node: NodeId) -> Option<&NodeState> {
+        self.nodes.get(node.0 as usize)?.as_ref()
     }
 }

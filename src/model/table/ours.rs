@@ -244,8 +244,9 @@ impl Done {
 impl Table {
     /// A write of ours is about to be sent.
     pub(super) fn announce_write(&mut self, node: NodeId, key: Key, at: Time) {
-        let hash = self.slots.hash(node, key.as_bytes());
-        let place = self.slots.find(hash, node, key.as_bytes()).or_else(|| self.insert(hash, node, key, at));
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key.as_bytes());
+        let place = self.slots.find(hash, space, key.as_bytes()).or_else(|| self.insert(hash, (space, node), key, at));
         if let Some(lock) = place.and_then(|place| self.at(place)) {
             lock.ours.get_or_insert_default().announced = Some(at);
         }
@@ -260,7 +261,7 @@ impl Table {
         sent: Time,
         answered: Time,
     ) {
-        let Some(place) = self.place_named(node, key.as_bytes()) else { return };
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         let Some(lock) = self.at(place) else { return };
         let ours = lock.ours.get_or_insert_default();
         ours.announced = None;

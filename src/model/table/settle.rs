@@ -49,6 +49,7 @@ impl Table {
         let Some(place) = self.place_of(node, &key, asked, &seen) else { return };
         let Some(lock) = self.at(place) else { return };
         if lock.pending.is_none() && asked >= lock.asked {
+            lock.node = node;
             self.settle(place, Answer { asked, answered, seen, source, events_until: 0 });
         }
     }

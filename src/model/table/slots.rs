@@ -1,4 +1,4 @@
-//! Where locks are kept: one slot each, found by node and key without a second copy of either.
+//! Where locks are kept: one slot each, found by keyspace and key without a second copy of either.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::base::time::Time;
-use crate::lock::{Key, NodeId};
+use crate::lock::{Key, KeyspaceId, NodeId};
 use crate::model::Lock;
 
 /// A slot and the lock it was given to: stale once the slot has another. Small, for lists of many locks.
@@ -39,19 +39,20 @@ impl Slots {
         self.index.len()
     }
 
-    pub fn hash(&self, node: NodeId, key: &[u8]) -> u64 {
-        self.hasher.hash_one((node, key))
+    pub fn hash(&self, space: KeyspaceId, key: &[u8]) -> u64 {
+        self.hasher.hash_one((space, key))
     }
 
-    pub fn find(&self, hash: u64, node: NodeId, key: &[u8]) -> Option<LockRef> {
-        let same = |slot: &u32| self.in_slot(*slot).is_some_and(|lock| lock.node == node && lock.key.as_bytes() == key);
+    pub fn find(&self, hash: u64, space: KeyspaceId, key: &[u8]) -> Option<LockRef> {
+        let same =
+            |slot: &u32| self.in_slot(*slot).is_some_and(|lock| lock.space == space && lock.key.as_bytes() == key);
         let slot = *self.index.find(hash, same)?;
         Some(LockRef { slot, generation: self.in_slot(slot)?.generation })
     }
 
-    pub fn insert(&mut self, hash: u64, node: NodeId, key: Key, at: Time) -> LockRef {
+    pub fn insert(&mut self, hash: u64, (space, node): (KeyspaceId, NodeId), key: Key, at: Time) -> LockRef {
         self.generation = self.generation.wrapping_add(1);
-        let lock = Lock::new(node, key, at, self.generation);
+        let lock = Lock::new((space, node), key, at, self.generation);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -59,7 +60,7 @@ impl Slots {
         self.slots[slot as usize] = Some(lock);
         let (hasher, slots) = (&self.hasher, &self.slots);
         self.index.insert_unique(hash, slot, |slot| {
-            slots[*slot as usize].as_ref().map_or(0, |lock| hasher.hash_one((lock.node, lock.key.as_bytes())))
+            slots[*slot as usize].as_ref().map_or(0, |lock| hasher.hash_one((lock.space, lock.key.as_bytes())))
         });
         LockRef { slot, generation: self.generation }
     }
@@ -68,7 +69,7 @@ impl Slots {
     pub fn remove(&mut self, place: LockRef) -> Option<(u64, Lock)> {
         self.get(place)?;
         let lock = self.slots[place.slot as usize].take()?;
-        let hash = self.hash(lock.node, lock.key.as_bytes());
+        let hash = self.hash(lock.space, lock.key.as_bytes());
         if let Ok(entry) = self.index.find_entry(hash, |other| *other == place.slot) {
             entry.remove();
         }
@@ -101,6 +102,15 @@ impl Slots {
             let lock = lock.as_ref().filter(|lock| lock.is_held())?;
             Some((LockRef { slot: (first + slot) as u32, generation: lock.generation }, lock))
         })
+    }
+
+    /// All locks that `wanted` says yes to, held or remembered.
+    pub fn places(&self, wanted: impl Fn(&Lock) -> bool) -> Vec<LockRef> {
+        let place = |(slot, lock): (usize, &Option<Lock>)| {
+            let lock = lock.as_ref().filter(|lock| wanted(lock))?;
+            Some(LockRef { slot: slot as u32, generation: lock.generation })
+        };
+        self.slots.iter().enumerate().filter_map(place).collect()
     }
 
     /// The next locks, round and round, that `wanted` says yes to: up to `most`.

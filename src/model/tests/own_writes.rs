@@ -37,7 +37,7 @@ fn where_nothing_tells_of_changes_our_own_writes_are_known_all_the_same() {
     let changes: Vec<(&str, Source)> =
         table.take_transitions().0.iter().map(|change| (change.change.name(), change.source)).collect();
     assert_eq!(changes, [("forced", Source::Action), ("found", Source::Action)]);
-    let lock = table.lock_named(NODE, b"lock:a").unwrap();
+    let lock = table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap();
     assert_eq!((table.held_for(lock, Time(41_000)).unwrap().0, lock.beats().unwrap().count), (40_000, 3));
     assert_eq!((table.state(lock, Time(41_000)), lock.past().count()), (State::Held, 0));
     assert_eq!(table.holds(lock).ends, Ends::default(), "what was put back has not ended");

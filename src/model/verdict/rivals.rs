@@ -19,7 +19,7 @@ impl Table {
 
     /// It belongs to the hold: the next one has another.
     pub(in crate::model) fn take_fence(&mut self, node: NodeId, key: &Key, token: u64) {
-        let Some(place) = self.place_named(node, key.as_bytes()) else { return };
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         if let Some(lock) = self.at(place).filter(|lock| lock.is_held()) {
             lock.contention.get_or_insert_default().fencing_token = Some(token);
         }
@@ -30,7 +30,7 @@ impl Table {
     }
 
     pub(in crate::model) fn take_sample(&mut self, node: NodeId, key: &Key, sample: Sample) {
-        let Some(place) = self.place_named(node, key.as_bytes()) else { return };
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         let Some(lock) = self.at(place) else { return };
         let contention = lock.contention.get_or_insert_default();
         // What is counted is exact: a sample adds nothing to it.
@@ -76,7 +76,7 @@ impl Table {
 
     /// Writes down what is known of those who want a lock that is held.
     fn learn(&mut self, node: NodeId, key: &Key, at: Time, write: impl FnOnce(&mut Contention)) {
-        let Some(place) = self.place_named(node, key.as_bytes()) else { return };
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
         write(lock.contention.get_or_insert_default());
         self.note_strain(place, at);

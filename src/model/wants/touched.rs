@@ -21,7 +21,7 @@ const LATELY_MS: u64 = 10_000;
 impl Table {
     /// Takes in that the key was last touched at about `since`.
     pub(in crate::model) fn take_idle(&mut self, node: NodeId, key: &Key, since: Time) {
-        let Some(place) = self.place_named(node, key.as_bytes()) else { return };
+        let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         // Where changes are not told, a renewal may be what touched it.
         let told = self.lock_at(place).is_some_and(|lock| lock.is_held() && self.told_of(lock));
         let Some(lock) = self.at(place) else { return };

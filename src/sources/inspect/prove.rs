@@ -15,14 +15,25 @@ use crate::model::proof::LARGEST;
 use crate::model::{End, LockView, Whole};
 use crate::sources::replies::Replies;
 use crate::sources::waiters::{ClientCounts, Count, Listeners};
+use crate::topology::Topology;
 
 /// Ask about at most this many locks at once.
 const BATCH: usize = 100;
 /// Two readings of the same end may differ by this much: clocks have a resolution, and advance inside a script.
 const GRAIN_MS: i64 = 10;
 
-/// Fills in the proofs. An error means that the connection is lost; the locks without a proof keep none.
-pub async fn prove(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+/// Fills in the proofs, each at the node of its lock. An error means that a connection is lost; the locks without a proof
+/// keep none.
+pub async fn prove(topology: &Topology, locks: &mut [LockView]) -> RedisResult<()> {
+    for here in locks.chunk_by_mut(|one, next| one.node == next.node) {
+        let Some(node) = here.first().map(|lock| topology.place(lock.space, &lock.key)) else { continue };
+        prove_here(&mut node.connect().await?, here).await?;
+    }
+    Ok(())
+}
+
+/// The same for the locks of one node.
+async fn prove_here(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
     for batch in locks.chunks_mut(BATCH) {
         read_ends(conn, batch).await?;
         read_listeners(conn, batch).await?;

@@ -10,8 +10,10 @@ use std::time::Duration;
 use redis::{Cmd, FromRedisValue, RedisResult, cmd};
 use tokio::sync::mpsc;
 
-use super::{Ended, Signal};
+use super::{Ended, Hears};
 use crate::base::clock::Clock;
+use crate::lock::NodeId;
+use crate::model::Observation;
 use crate::server::InfoText;
 use crate::topology::ServerConnection;
 
@@ -62,13 +64,12 @@ impl Guard {
     }
 
     /// Watches until the connection is lost, nobody listens, or the server tells other events than before.
-    pub async fn watch(mut self, clock: Clock, out: mpsc::Sender<Signal>) -> RedisResult<Ended> {
+    pub async fn watch<M: Hears>(mut self, node: NodeId, clock: Clock, out: mpsc::Sender<M>) -> RedisResult<Ended> {
         loop {
             tokio::time::sleep(EVERY).await;
             let now = self.ask().await?;
-            if now.flushes.tell_of_one(self.marks.flushes)
-                && out.send(Signal::Flushed { at: clock.now() }).await.is_err()
-            {
+            let flushed = Observation::Flushed { node, at: clock.now() };
+            if now.flushes.tell_of_one(self.marks.flushes) && out.send(flushed.into()).await.is_err() {
                 return Ok(Ended::Unheard);
             }
             if now.events != self.marks.events {

@@ -6,10 +6,10 @@ use redis::{Msg, RedisResult};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::guard::Guard;
-use super::{Ended, Follower, Signal};
+use super::{Ended, Follower, Hears, Standing};
 use crate::base::clock::Clock;
 use crate::base::glob::Globs;
-use crate::model::{EventBatch, KeyEvent, Source};
+use crate::model::{EventBatch, KeyEvent, Observation, Source};
 use crate::server::channels::{channels, wider_channels};
 use crate::topology::{ANSWER, Node, ServerConnection, in_time};
 
@@ -36,7 +36,7 @@ pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {
     Err(refused.expect("every attempt was refused"))
 }
 
-impl Follower {
+impl<M: Hears> Follower<M> {
     pub(super) async fn by_notifications(
         &mut self,
         subscriber: PubSub,
@@ -49,7 +49,7 @@ impl Follower {
         }
         tokio::select! {
             ended = self.forward(subscriber) => ended,
-            ended = guard.watch(self.clock, self.out.clone()) => ended,
+            ended = guard.watch(self.node.id, self.clock, self.out.clone()) => ended,
         }
     }
 
@@ -66,7 +66,7 @@ impl Follower {
                 // Told as soon as there is room, even if no event follows.
                 room = self.out.reserve(), if lost > 0 => {
                     let Ok(room) = room else { return Ok(Ended::Unheard) };
-                    room.send(Signal::Overflow { at: self.clock.now(), lost });
+                    room.send(Standing::Overflow { at: self.clock.now(), lost }.into());
                     lost = 0;
                     continue;
                 }
@@ -77,7 +77,7 @@ impl Follower {
             };
             let batch = packer.pack(messages);
             let count = batch.len() as u64;
-            match self.out.try_send(Signal::Events(batch)) {
+            match self.out.try_send(Observation::Events { node: self.node.id, batch }.into()) {
                 Ok(()) => {}
                 Err(TrySendError::Full(_)) => lost += count,
                 Err(TrySendError::Closed(_)) => return Ok(Ended::Unheard),

@@ -12,9 +12,9 @@ use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::sync::mpsc;
 
 use super::guard::Guard;
-use super::{Ended, Follower, LOOK_FOR_BETTER, Prefixes, Signal};
+use super::{Ended, Follower, Hears, LOOK_FOR_BETTER, Prefixes, Standing};
 use crate::lock::Key;
-use crate::model::Source;
+use crate::model::{Observation, Source};
 use crate::topology::{Node, ServerConnection};
 
 /// Pushes that wait to be taken, by their number and their bytes; more are lost, which is told.
@@ -111,14 +111,14 @@ impl Tracker {
     }
 }
 
-impl Follower {
+impl<M: Hears> Follower<M> {
     pub(super) async fn by_tracking(&mut self, mut tracker: Tracker, note: String) -> RedisResult<Ended> {
         // On the same connection: a silent loss of it is noticed too.
         let guard = Guard::post(tracker.conn.clone()).await?;
         if !self.is_up(Source::Tracking, Some(note)).await {
             return Ok(Ended::Unheard);
         }
-        let watching = guard.watch(self.clock, self.out.clone());
+        let watching = guard.watch(self.node.id, self.clock, self.out.clone());
         tokio::pin!(watching);
         let better = tokio::time::sleep(LOOK_FOR_BETTER);
         tokio::pin!(better);
@@ -137,7 +137,7 @@ impl Follower {
                 }
                 push = tracker.pushes.recv() => match push {
                     Some(push) => {
-                        if self.take(push, &mut tracker.pushes).await.is_err() {
+                        if !self.take(push, &mut tracker.pushes).await {
                             return Ok(Ended::Unheard);
                         }
                     }
@@ -147,8 +147,9 @@ impl Follower {
         }
     }
 
-    async fn take(&self, first: PushInfo, more: &mut Pushes) -> Result<(), mpsc::error::SendError<Signal>> {
-        let at = self.clock.now();
+    /// Hands on what came; whether anybody listens.
+    async fn take(&self, first: PushInfo, more: &mut Pushes) -> bool {
+        let (node, at) = (self.node.id, self.clock.now());
         let mut keys = Vec::new();
         let mut flushed = false;
         let mut lost = more.waiting.lost.swap(false, Ordering::Relaxed);
@@ -161,18 +162,11 @@ impl Follower {
             }
             next = more.try_recv();
         }
-        if !keys.is_empty() {
-            keys.sort_unstable();
-            keys.dedup();
-            self.out.send(Signal::Touched { keys, at }).await?;
-        }
-        if flushed {
-            self.out.send(Signal::Flushed { at }).await?;
-        }
-        if lost {
-            self.out.send(Signal::Overflow { at, lost: 0 }).await?;
-        }
-        Ok(())
+        keys.sort_unstable();
+        keys.dedup();
+        (keys.is_empty() || self.tell(Observation::Touched { node, keys, at }).await)
+            && (!flushed || self.tell(Observation::Flushed { node, at }).await)
+            && (!lost || self.tell(Standing::Overflow { at, lost: 0 }).await)
     }
 }
 

@@ -37,7 +37,7 @@ fn stalled() -> LockView {
 /// A console in which this lock is opened and was looked at closer.
 fn opened(lock: LockView, theme: Theme) -> App {
     let mut app = App::new(Title::default(), Keys::default(), theme);
-    let id = LockId { node: lock.node, key: lock.key.clone() };
+    let id = LockId { space: lock.space, key: lock.key.clone() };
     app.page.opened = Some(id.clone());
     app.scene.at = NOW;
     app.scene.lock = Some(lock);
@@ -255,7 +255,7 @@ fn the_closer_look_is_taken_again_while_the_lock_stays_open() {
 fn a_late_answer_about_another_lock_is_dropped() {
     let mut app = opened(stalled(), Theme::default());
     let first = app.page.opened.clone().unwrap();
-    let other = LockId { node: first.node, key: crate::lock::Key::from("lock:other") };
+    let other = LockId { space: first.space, key: crate::lock::Key::from("lock:other") };
     app.page.opened = Some(other.clone());
     assert_eq!(app.update(Event::Changes(Vec::new(), 0), NOW), [Effect::Inspect(other)], "at once");
     app.update(Event::Inspected(first, Box::new(sample::inspection())), NOW);

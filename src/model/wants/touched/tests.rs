@@ -33,7 +33,7 @@ fn touched(table: &mut Table, at: i64) {
 }
 
 fn wanted(table: &Table, now: i64) -> Option<Time> {
-    table.lock_named(NODE, b"lock:a").unwrap().wanted(Time(now))
+    table.lock_named(crate::lock::KeyspaceId::FIRST, b"lock:a").unwrap().wanted(Time(now))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn two_touches_that_nothing_explains_are_somebody() {
     touched(&mut table, 17 * S);
     assert_eq!(wanted(&table, 20 * S), Some(Time(17 * S)));
     assert_eq!(wanted(&table, 40 * S), None, "long ago says nothing of now");
-    let (lock, now) = (table.lock_named(NODE, b"lock:a").unwrap(), Time(19 * S));
+    let (lock, now) = (table.lock_named(crate::lock::KeyspaceId::FIRST, b"lock:a").unwrap(), Time(19 * S));
     let evidence = table.view(lock, now).unwrap().verdict.evidence;
     assert_eq!(
         evidence.last().unwrap(),
