@@ -1,5 +1,6 @@
 //! What every layer stands on: text made safe, globs, time, faults, processes. Knows nothing of locks or of Redis.
 
+pub mod backoff;
 pub mod clock;
 pub mod fault;
 pub mod glob;

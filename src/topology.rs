@@ -7,6 +7,7 @@ mod bounded;
 mod connection;
 mod endpoint;
 mod fault;
+mod link;
 mod standalone;
 mod stream;
 pub mod url;
@@ -23,6 +24,7 @@ use bounded::Bounded;
 pub use bounded::Excess;
 pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
+pub use link::Link;
 pub use stream::Stream;
 
 /// How long a connection may take to be made.

@@ -14,7 +14,7 @@ use super::driver::{Driver, Incoming, Task};
 use crate::model::{Asked, Connection, Observation, Table};
 use crate::server::client_list::{self, LISTED};
 use crate::server::refusal;
-use crate::topology::ServerConnection;
+use crate::topology::Link;
 
 /// Between two questions.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -42,12 +42,13 @@ impl Listing {
 }
 
 pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
-    let mut conn: Option<ServerConnection> = None;
+    let mut link = Link::new(&task.node);
     while let Some(order) = orders.recv().await {
         let mut refused = None;
         for asked in parts(order) {
-            match ask(&task, &mut conn, asked).await {
+            match ask(&task, &mut link, asked).await {
                 Ok(Ok(listed)) => {
+                    link.works();
                     if !task.tell(listed).await {
                         return;
                     }
@@ -58,7 +59,7 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
                 }
                 // The follower tells of the lost server; the next question tries again.
                 Err(_) => {
-                    conn = None;
+                    link.fails();
                     break;
                 }
             }
@@ -70,16 +71,10 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
 }
 
 /// What the server listed, or why it did not. An error means that the connection is lost.
-async fn ask(
-    task: &Task,
-    conn: &mut Option<ServerConnection>,
-    asked: Asked,
-) -> RedisResult<Result<Observation, String>> {
+async fn ask(task: &Task, link: &mut Link, asked: Asked) -> RedisResult<Result<Observation, String>> {
+    link.pause().await;
     let _turn = task.budget.turn().await;
-    let conn = match conn {
-        Some(conn) => conn,
-        None => conn.insert(task.node.connect().await?),
-    };
+    let conn = link.open().await?;
     let mut pipe = redis::pipe();
     pipe.cmd("CLIENT").arg("LIST");
     if let Asked::Ids(ids) = &asked {

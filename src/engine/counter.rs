@@ -16,7 +16,7 @@ use crate::model::{ClientRef, Lock, LockRef, Observation, Table};
 use crate::sources::attempts::{Changelog, Counts, Idle, idle};
 use crate::sources::query::{BATCH, LockQuery};
 use crate::sources::waiters;
-use crate::topology::ServerConnection;
+use crate::topology::Link;
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -61,23 +61,30 @@ impl Rounds {
 }
 
 /// What is kept between two rounds.
-#[derive(Default)]
 struct Memory {
-    conn: Option<ServerConnection>,
+    link: Link,
     counts: Counts,
     changelog: Changelog,
     idle_again: Option<Instant>,
 }
 
 pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
-    let mut memory = Memory::default();
+    let mut memory = Memory {
+        link: Link::new(&task.node),
+        counts: Counts::default(),
+        changelog: Changelog::default(),
+        idle_again: None,
+    };
     while let Some(Order { questions, scattered }) = orders.recv().await {
         for batch in questions.chunks(BATCH) {
             let seen = match memory.ask(&task, batch, scattered).await {
-                Ok(seen) => seen,
+                Ok(seen) => {
+                    memory.link.works();
+                    seen
+                }
                 // The follower tells of the lost server; the next round tries again.
                 Err(_) => {
-                    memory.conn = None;
+                    memory.link.fails();
                     break;
                 }
             };
@@ -100,11 +107,9 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
 impl Memory {
     async fn ask(&mut self, task: &Task, batch: &[LockQuery], scattered: bool) -> RedisResult<Vec<Observation>> {
         let node = task.node.id;
+        self.link.pause().await;
         let _turn = task.budget.turn().await;
-        let conn = match &mut self.conn {
-            Some(conn) => conn,
-            None => self.conn.insert(task.node.connect().await?),
-        };
+        let conn = self.link.open().await?;
         let counted = waiters::count(conn, batch, scattered, task.clock.now()).await?;
         let mut seen: Vec<Observation> =
             counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect();
@@ -125,7 +130,7 @@ impl Memory {
     /// Once a round, for all of its locks together.
     async fn read_changelog(&mut self, task: &Task, questions: &[LockQuery]) -> RedisResult<Vec<Observation>> {
         let node = task.node.id;
-        let Some(conn) = &mut self.conn else { return Ok(Vec::new()) };
+        let Some(conn) = self.link.made() else { return Ok(Vec::new()) };
         let _turn = task.budget.turn().await;
         let rates = self.changelog.ask(conn, questions, task.clock.now()).await?;
         Ok(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }).collect())

@@ -6,28 +6,31 @@ use tokio::sync::watch;
 use super::driver::{Incoming, Task};
 use crate::base::fault::Fault;
 use crate::sources::inspect::{Inspection, Subject, inspect};
-use crate::topology::ServerConnection;
+use crate::topology::Link;
 
 pub(super) async fn run(task: Task, mut orders: watch::Receiver<Option<Subject>>) {
-    let mut conn: Option<ServerConnection> = None;
+    let mut link = Link::new(&task.node);
     while orders.changed().await.is_ok() {
         let Some(subject) = orders.borrow_and_update().clone() else { continue };
-        let inspection = look(&task, &mut conn, &subject).await.unwrap_or_else(|error| {
-            conn = None;
-            let why = Fault::from_redis(&error, &task.node.name).to_string();
-            Inspection::failed(&subject, task.clock.now(), why)
-        });
+        let inspection = match look(&task, &mut link, &subject).await {
+            Ok(inspection) => {
+                link.works();
+                inspection
+            }
+            Err(error) => {
+                link.fails();
+                let why = Fault::from_redis(&error, &task.node.name).to_string();
+                Inspection::failed(&subject, task.clock.now(), why)
+            }
+        };
         if !task.tell(Incoming::Inspected(subject.key, Box::new(inspection))).await {
             return;
         }
     }
 }
 
-async fn look(task: &Task, conn: &mut Option<ServerConnection>, subject: &Subject) -> RedisResult<Inspection> {
+async fn look(task: &Task, link: &mut Link, subject: &Subject) -> RedisResult<Inspection> {
+    link.pause().await;
     let _turn = task.budget.turn().await;
-    let conn = match conn {
-        Some(conn) => conn,
-        None => conn.insert(task.node.connect().await?),
-    };
-    inspect(conn, subject, task.clock.now()).await
+    inspect(link.open().await?, subject, task.clock.now()).await
 }

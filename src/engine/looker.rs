@@ -1,20 +1,14 @@
 //! Looks at the keys that the table asks for, one batch at a time.
 
-use std::time::Duration;
-
 use tokio::sync::mpsc;
 
 use super::driver::{Incoming, Task};
 use crate::model::Ticket;
 use crate::sources::look::{Wanted, look};
-use crate::topology::ServerConnection;
-
-/// How long to wait after a failed look; the event stream notices the lost server and tells.
-const RETRY: Duration = Duration::from_millis(200);
+use crate::topology::Link;
 
 pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
-    let mut conn: Option<ServerConnection> = None;
-    let mut lost = false;
+    let mut link = Link::new(&task.node);
     while let Some(batch) = tickets.recv().await {
         let wanted: Vec<Wanted> = batch
             .iter()
@@ -23,27 +17,25 @@ pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
                 Wanted { key, hint: task.recogniser.field_hint(key) }
             })
             .collect();
+        link.pause().await;
         let turn = task.budget.turn().await;
         let asked = task.clock.now();
-        let seen = match &mut conn {
-            Some(conn) => look(conn, &wanted).await,
-            None => match task.node.connect().await {
-                Ok(new) => {
-                    if std::mem::take(&mut lost) {
-                        task.tell(Incoming::Reconnected).await;
-                    }
-                    look(conn.insert(new), &wanted).await
-                }
-                Err(error) => Err(error),
-            },
+        let seen = match link.open().await {
+            Ok(conn) => look(conn, &wanted).await,
+            Err(error) => Err(error),
         };
         drop(turn);
         let answered = task.clock.now();
         let looks = match seen {
-            Ok(seen) => batch.into_iter().zip(seen).collect(),
+            Ok(seen) => {
+                if link.works() {
+                    task.tell(Incoming::Reconnected).await;
+                }
+                batch.into_iter().zip(seen).collect()
+            }
+            // The event stream notices the lost server and tells; the next batch waits for the link.
             Err(_) => {
-                (conn, lost) = (None, true);
-                tokio::time::sleep(RETRY).await;
+                link.fails();
                 batch.into_iter().map(|ticket| (ticket, None)).collect()
             }
         };

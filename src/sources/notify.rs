@@ -17,6 +17,7 @@ use std::time::Duration;
 use redis::RedisResult;
 use tokio::sync::{mpsc, watch};
 
+use crate::base::backoff::{Backoff, chance};
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::Time;
@@ -80,22 +81,21 @@ enum Ended {
 
 /// Follows the node until nobody listens any more.
 pub async fn follow<M: Hears>(mut follower: Follower<M>) {
-    let mut retry = FIRST_RETRY;
+    let mut backoff = Backoff::new(FIRST_RETRY, LONGEST_RETRY);
     loop {
         let began = tokio::time::Instant::now();
         match follower.once().await {
             Ok(Ended::Unheard) => return,
-            Ok(Ended::Choose) => retry = FIRST_RETRY,
+            Ok(Ended::Choose) => backoff.reset(),
             Err(error) => {
                 if began.elapsed() > LONGEST_RETRY {
-                    retry = FIRST_RETRY;
+                    backoff.reset();
                 }
                 let down = Standing::Down { why: text::said(&error), at: follower.clock.now() };
                 if !follower.tell(down).await {
                     return;
                 }
-                tokio::time::sleep(retry).await;
-                retry = (retry * 2).min(LONGEST_RETRY);
+                tokio::time::sleep(backoff.next(chance())).await;
             }
         }
     }

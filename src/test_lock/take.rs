@@ -9,6 +9,7 @@ use redis::RedisError;
 use super::wire::{Answer, Failure, Wire, timed_out};
 use super::{Backoff, Form, Held, Lease, Other, Request, random};
 use crate::base::time::Ttl;
+use crate::server;
 use crate::topology::Node;
 
 /// How long an attempt may take; a lease that is shorter makes it less.
@@ -117,6 +118,7 @@ pub async fn take_on(
 fn passes(error: &RedisError) -> bool {
     match error.code() {
         None => true,
-        Some(code) => matches!(code, "LOADING" | "TRYAGAIN" | "CLUSTERDOWN" | "MASTERDOWN" | "BUSY" | "READONLY"),
+        // A replica that is being promoted takes writes soon.
+        Some(code) => server::is_passing(code) || code == "READONLY",
     }
 }

@@ -23,8 +23,8 @@ use crate::base::text;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::Key;
-use crate::server::EventFlags;
 use crate::server::channels::{channels, wider_channels};
+use crate::server::{self, EventFlags};
 use crate::topology::{Node, Stream};
 
 /// How long a reply may take.
@@ -349,7 +349,7 @@ fn refused(error: &[u8]) -> Reply {
 
 /// A temporary refusal: the next burst may succeed.
 fn is_for_now(code: &str, why: &str) -> bool {
-    matches!(code, "BUSY" | "LOADING" | "MASTERDOWN") || why.starts_with("max number of clients")
+    server::is_passing(code) || why.starts_with("max number of clients")
 }
 
 fn not_now(code: &str, why: &str) -> NoBurst {

@@ -1,0 +1,50 @@
+//! How long to wait before the next attempt: longer each time, up to a limit, and never the same for two that wait
+//! together. Pure: chance is handed in.
+
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    pause: Duration,
+}
+
+impl Backoff {
+    pub fn new(first: Duration, longest: Duration) -> Backoff {
+        Backoff { first, longest, pause: first }
+    }
+
+    /// The pause before the next attempt, from half of it to nearly all. `chance` is any number.
+    pub fn next(&mut self, chance: u8) -> Duration {
+        let pause = self.pause.mul_f64(0.5 + f64::from(chance) / 512.0);
+        self.pause = (self.pause * 2).min(self.longest);
+        pause
+    }
+
+    /// An attempt succeeded: the next failure begins anew.
+    pub fn reset(&mut self) {
+        self.pause = self.first;
+    }
+}
+
+/// Any number. Without random bytes from the system two that wait together meet again, which is no harm.
+pub fn chance() -> u8 {
+    let mut byte = [0];
+    let _ = getrandom::fill(&mut byte);
+    byte[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_limit_and_begin_anew_after_a_success() {
+        let mut backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
+        let pauses: Vec<u128> = (0..8).map(|_| backoff.next(0).as_millis()).collect();
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 125, 125, 125]);
+        backoff.reset();
+        assert!(backoff.next(255) < Duration::from_millis(10));
+    }
+}
