@@ -30,10 +30,6 @@ pub(super) const ANEW: &str =
     "it was renewed, or taken anew by the same token, since you looked; look again and confirm, or pass --if-renewed";
 
 impl Lease {
-    pub(super) fn never_ends(&self) -> bool {
-        self.end == End::Never
-    }
-
     pub(super) fn comparison(&self) -> Comparison {
         let (end, within) = match self.end {
             End::Never => (-1, 0),

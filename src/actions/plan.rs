@@ -113,9 +113,9 @@ impl Plan {
         self
     }
 
-    /// Whether nothing on the server would tell the hold from the next one by the same token: only whoever watches can.
-    pub fn is_traceless(&self) -> bool {
-        self.checks.iter().any(|check| matches!(check, Check::Lease(lease) if lease.never_ends()))
+    /// Whether the next hold by the same token may look the same on the server: then only whoever watches tells them apart.
+    pub fn is_repeatable(&self) -> bool {
+        self.checks.iter().any(|check| matches!(check, Check::Lease(_)))
     }
 
     /// What it does to the lock, as the model is told of it.

@@ -97,12 +97,18 @@ impl Dialog {
         Answer::Open
     }
 
-    /// Takes in what happens to the locks while the question stands. What the server compares it refuses by itself.
+    /// Takes in what happens to the locks while the question stands: a hold that was seen to end is not the one that the
+    /// operator saw, even if the next one looks the same on the server (the same thread of Redisson, a lock without TTL).
+    /// Another holder is refused by the server itself.
     pub fn watch(&mut self, changes: &[Transition]) {
-        let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_traceless());
+        let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_repeatable());
         let ends = |change: &&Transition| {
-            matches!(change.change, Change::Ended(_) | Change::Taken)
-                && plans().any(|plan| (plan.space, &plan.key) == (change.space, &change.key))
+            let again = change.change == Change::Taken && change.holder == change.previous;
+            (again || matches!(change.change, Change::Ended(_)))
+                && plans().any(|plan| {
+                    let same = (plan.space, &plan.key) == (change.space, &change.key);
+                    same && change.previous.as_ref().is_some_and(|holder| plan.holders.contains(holder))
+                })
         };
         let ended: Vec<Key> = changes.iter().filter(ends).map(|change| change.key.clone()).collect();
         self.ended.extend(ended);
