@@ -290,6 +290,15 @@ impl Permits {
     fn script(&self, wire: &mut Wire, text: &str, arguments: &[&[u8]]) -> bool {
         script(wire, text, &[self.name.as_bytes(), &self.timeouts()], arguments)
     }
+
+    /// What the library did, with a counter that was dropped, begins it anew: a permit given back, or a lapsed one that the
+    /// next taker cleans up.
+    fn count_on(&mut self, done: bool) -> bool {
+        if done && self.counter == Counter::Dropped {
+            self.counter = Counter::BegunAnew;
+        }
+        done
+    }
 }
 
 impl Library for Permits {
@@ -317,7 +326,8 @@ impl Library for Permits {
 
     fn acquire(&mut self, wire: &mut Wire, wish: &Wish) -> bool {
         let lease = wish.lease.map(|lease| lease.to_string()).unwrap_or_default();
-        self.script(wire, PERMIT_TAKE, &[&wish.token, lease.as_bytes()])
+        let taken = self.script(wire, PERMIT_TAKE, &[&wish.token, lease.as_bytes()]);
+        self.count_on(taken)
     }
 
     fn renew(&mut self, wire: &mut Wire, hold: &Hold, lease: Option<u64>) -> bool {
@@ -327,10 +337,7 @@ impl Library for Permits {
 
     fn release(&mut self, wire: &mut Wire, hold: &Hold) -> bool {
         let freed = self.script(wire, PERMIT_FREE, &[&hold.token, &self.channel()]);
-        if freed && self.counter == Counter::Dropped {
-            self.counter = Counter::BegunAnew;
-        }
-        freed
+        self.count_on(freed)
     }
 
     /// The server needs memory and drops the counter, which nobody was promised to keep.
