@@ -39,7 +39,14 @@ struct Kind {
 impl Kind {
     fn sight(&self) -> Sight<'_> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
-        Sight { key: &self.sample.key, value: &self.value, ttl: self.ttl, now: Time(now), given: true, told: true }
+        Sight {
+            key: &self.sample.key,
+            value: &self.value,
+            ttl: self.ttl,
+            now: Time(now),
+            given: true,
+            dialect_given: true,
+        }
     }
 
     fn key(&self) -> String {
@@ -225,7 +232,7 @@ fn the_pictures_show_the_screens_as_they_are() {
         let words = words_of(picture);
         for (screen, command, tab) in Screen::TABS {
             // Where many states are counted beside the tabs, the keys of the last ones stand for them.
-            let key = keys.of(command, Place::On(screen)).next().expect("each screen has a key");
+            let key = keys.presses(command, Place::On(screen)).next().expect("each screen has a key");
             let shown = words.contains(tab) || picture != "locks" && words.contains(&format!(" {key} "));
             assert!(shown, "{picture}.svg has no tab {tab}; run 'make docs'");
         }

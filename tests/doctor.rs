@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::Server;
 use common::program::has;
 use lockscope::base::glob::{Glob, Globs};
-use lockscope::commands::doctor::{self, Look};
+use lockscope::commands::doctor;
 use lockscope::server::health::{self, Feed, Report, Status};
 use lockscope::server::permissions::{Permission, Permissions, Scope};
 use redis::aio::MultiplexedConnection;
@@ -30,7 +30,7 @@ fn scope(patterns: &[&str]) -> Scope {
 async fn examine(conn: &mut MultiplexedConnection, scope: &Scope) -> Report {
     let report = health::examine(conn, scope).await.unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
-    doctor::text(&report, Look::default(), &mut text).unwrap();
+    doctor::text(&report, &doctor::TextStyle::default(), &mut text).unwrap();
     doctor::json(&report, &mut json).unwrap();
     serde_json::from_slice::<serde_json::Value>(&json).unwrap();
     report

@@ -35,7 +35,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     super::print(|out| match (options.json, options.csv) {
         (true, _) => output::json::write_list(out, &snapshot, &locks, &place, &server),
         (_, true) => output::csv::write(out, &locks, &place),
-        _ => output::table::write(out, &locks, &session.look()),
+        _ => output::table::write(out, &locks, &session.style()),
     })?;
     if !options.json && !options.csv {
         session.say(&footer(&engine, found, matched, locks.len()));

@@ -11,7 +11,7 @@ use crate::base::talk;
 use crate::dialects::Recogniser;
 use crate::engine::{Engine, Inventory, Options, Sampling, Stream};
 use crate::lock::Key;
-use crate::output::{Look, Place};
+use crate::output::{Place, TextStyle};
 use crate::server;
 use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
@@ -117,8 +117,8 @@ impl Session {
         }
     }
 
-    pub fn look(&self) -> Look {
-        Look::of_stdout(self.settings.color, self.settings.ascii)
+    pub fn style(&self) -> TextStyle {
+        TextStyle::of_stdout(self.settings.color, self.settings.ascii)
     }
 
     pub fn place(&self) -> Place {
@@ -187,7 +187,7 @@ fn sampling_json(sampling: &Sampling) -> Value {
             "commands": sampled.lines,
             "looked_ms": sampled.looked.as_millis() as u64,
             "coverage": (sampled.coverage * 1000.0).round() / 1000.0,
-            "judged": sampled.told,
+            "judged": sampled.judged,
         }),
     }
 }

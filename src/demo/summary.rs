@@ -221,7 +221,7 @@ impl Summary {
 /// The locks whose holders wait for each other, with what says so.
 fn deadlocked(engine: &Engine) -> BTreeMap<Key, String> {
     let (table, now) = (engine.table(), engine.clock.now());
-    let wanted = table.strained(WANTED, now);
+    let wanted = table.in_demand(WANTED, now);
     let locks: Vec<LockView> = wanted.into_iter().filter_map(|place| table.view(table.lock_at(place)?, now)).collect();
     let rings = Blocking::of(&locks, now).deadlocks;
     let words = |ring: &Vec<usize>| {

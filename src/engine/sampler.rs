@@ -66,7 +66,7 @@ impl Sampling {
             Sampling::On(sampled) => {
                 let ago = short_duration(now.since(sampled.at).as_millis() as u64);
                 let cut = sampled.cut.map(|cut| format!(", and ended early: {}", cut.why())).unwrap_or_default();
-                let untold = if sampled.told {
+                let untold = if sampled.judged {
                     ""
                 } else {
                     "; notifications are off or can't be asked for, so outcomes may not be known"
@@ -92,7 +92,7 @@ pub struct Sampled {
     /// Why it ended before its time.
     pub cut: Option<Cut>,
     /// Outcomes are known. Where they are not, the server's notifications are off.
-    pub told: bool,
+    pub judged: bool,
     /// The share of the time that was looked at, over the bursts that count.
     pub coverage: f64,
     /// For so long was looked since it was turned on.
@@ -157,7 +157,7 @@ fn account(burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
         at: burst.ended,
         lines: burst.lines,
         cut: burst.cut,
-        told: burst.judged,
+        judged: burst.judged,
         coverage: any.map_or(0.0, |tries| tries.coverage()),
         looked,
         wanted: rates.keys().cloned().collect(),

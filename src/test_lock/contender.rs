@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use redis::RedisError;
 
 use super::Request;
-use super::wire::{Answer, Failure, Wire};
+use super::wire::{Failure, Reply, Wire};
 use crate::topology::Node;
 
 /// How long a question may take.
@@ -39,18 +39,18 @@ impl Contender {
         let called = self.wire.call(self.request.form.acquire(), &self.request, PATIENCE).await;
         let lease = Instant::now() + self.request.ttl;
         match called {
-            Ok((Answer::Done(_), _)) => {
+            Ok((Reply::Done(_), _)) => {
                 self.owes = Some(lease);
                 Attempt::Obtained
             }
-            Ok((Answer::Other(other), _)) => {
+            Ok((Reply::Other(other), _)) => {
                 // An attempt without an answer was heard late.
                 if other.holder.as_ref() == Some(&self.request.token) {
                     self.owes = Some(lease);
                 }
                 Attempt::Refused
             }
-            Ok((Answer::Gone, _)) => Attempt::Failed,
+            Ok((Reply::Gone, _)) => Attempt::Failed,
             Err(Failure::Clean(_)) => Attempt::Failed,
             Err(Failure::Unknown(_)) => {
                 self.owes = Some(lease);
@@ -64,7 +64,7 @@ impl Contender {
         while self.owes.is_some_and(|until| Instant::now() < until) {
             match self.wire.call(self.request.form.release(), &self.request, PATIENCE).await {
                 // Entered more than once, by an attempt that was heard late.
-                Ok((Answer::Done(1..), _)) => {}
+                Ok((Reply::Done(1..), _)) => {}
                 Ok(_) => break,
                 Err(failure) => return Err(failure.error()),
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use redis::RedisError;
 
-use super::wire::{Answer, Failure, Wire};
+use super::wire::{Failure, Reply, Wire};
 use super::{Lease, Other, Request};
 use crate::base::text;
 
@@ -108,14 +108,14 @@ impl Held {
         let patience = self.lease.patience(now);
         let called = self.wire.call(self.request.form.renew(), &self.request, patience).await;
         match called {
-            Ok((Answer::Done(_), sent)) if self.lease.renewed(sent, Instant::now()) => {
+            Ok((Reply::Done(_), sent)) if self.lease.renewed(sent, Instant::now()) => {
                 self.renewals += 1;
                 self.trouble = None;
                 Turn::Renewed
             }
-            Ok((Answer::Done(_), _)) => Turn::Lost(self.unconfirmed()),
-            Ok((Answer::Other(other), _)) => Turn::Lost(Loss::Taken(other)),
-            Ok((Answer::Gone, _)) => Turn::Lost(Loss::Gone),
+            Ok((Reply::Done(_), _)) => Turn::Lost(self.unconfirmed()),
+            Ok((Reply::Other(other), _)) => Turn::Lost(Loss::Taken(other)),
+            Ok((Reply::Gone, _)) => Turn::Lost(Loss::Gone),
             Err(failure) => {
                 let error = failure.error();
                 let now = Instant::now();
@@ -144,12 +144,12 @@ impl Held {
             let patience = (PATIENCE / 2).min(until.saturating_duration_since(Instant::now()));
             match self.wire.call(script, &self.request, patience).await {
                 // An attempt that was given up and heard late has entered it, too.
-                Ok((Answer::Done(1..), _)) if self.request.unique => {}
-                Ok((Answer::Done(entries), _)) => return Released::Done { entries },
+                Ok((Reply::Done(1..), _)) if self.request.unique => {}
+                Ok((Reply::Done(entries), _)) => return Released::Done { entries },
                 // The one without an answer was heard after all.
-                Ok((Answer::Gone, _)) if unsure => return Released::Done { entries: 0 },
-                Ok((Answer::Gone, _)) => return Released::Lost(Loss::Gone),
-                Ok((Answer::Other(other), _)) => return Released::Lost(Loss::Taken(other)),
+                Ok((Reply::Gone, _)) if unsure => return Released::Done { entries: 0 },
+                Ok((Reply::Gone, _)) => return Released::Lost(Loss::Gone),
+                Ok((Reply::Other(other), _)) => return Released::Lost(Loss::Taken(other)),
                 Err(failure) => {
                     let in_doubt = matches!(failure, Failure::Unknown(_));
                     // Leaving twice what was entered more than once would take an entry of somebody else's.

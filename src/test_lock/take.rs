@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redis::RedisError;
 
-use super::wire::{Answer, Failure, Wire, timed_out};
+use super::wire::{Failure, Reply, Wire, timed_out};
 use super::{Backoff, Form, Held, Lease, Other, Request, random};
 use crate::base::time::Ttl;
 use crate::server;
@@ -63,7 +63,7 @@ pub async fn take_on(
         };
         reached |= called.is_ok() || wire.is_open();
         let (left, end) = match called {
-            Ok((Answer::Done(number), sent)) => {
+            Ok((Reply::Done(number), sent)) => {
                 let counts = form == Form::Reentrant && unsure.is_none();
                 let entries = if counts { number } else { 1 };
                 match Lease::begin(request.ttl, sent, Instant::now()) {
@@ -73,15 +73,15 @@ pub async fn take_on(
                 }
             }
             // An attempt that was given up was heard late.
-            Ok((Answer::Other(other), _)) if request.unique && other.holder.as_ref() == Some(&request.token) => {
+            Ok((Reply::Other(other), _)) if request.unique && other.holder.as_ref() == Some(&request.token) => {
                 unsure = Some(timed_out());
                 continue;
             }
-            Ok((Answer::Other(other), _)) => {
+            Ok((Reply::Other(other), _)) => {
                 unsure = None;
                 (other.left, Taken::Refused(other))
             }
-            Ok((Answer::Gone, _)) => {
+            Ok((Reply::Gone, _)) => {
                 // The attempt in doubt was in vain.
                 (Ttl::In(Duration::ZERO), Taken::Failed(unsure.take().unwrap_or_else(timed_out)))
             }

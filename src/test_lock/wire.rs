@@ -24,7 +24,7 @@ pub struct Wire {
 
 /// What a script answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum Reply {
     /// With a number: of milliseconds or entries.
     Done(u64),
     /// Somebody else holds it.
@@ -90,7 +90,7 @@ impl Wire {
         script: &Script,
         request: &Request,
         patience: Duration,
-    ) -> Result<(Answer, Instant), Failure> {
+    ) -> Result<(Reply, Instant), Failure> {
         let until = Instant::now() + patience;
         self.open(patience).await?;
         let Some(mut conn) = self.conn.take() else { return Err(Failure::Clean(timed_out())) };
@@ -115,15 +115,15 @@ impl Wire {
     }
 
     /// Where the script could not name the holder, asks of what type the key is; nothing depends on it.
-    async fn identify(&mut self, answer: Answer, request: &Request, until: Instant) -> Answer {
-        let (Answer::Other(Other { holder: None, left, .. }), Some(conn)) = (&answer, &mut self.conn) else {
+    async fn identify(&mut self, answer: Reply, request: &Request, until: Instant) -> Reply {
+        let (Reply::Other(Other { holder: None, left, .. }), Some(conn)) = (&answer, &mut self.conn) else {
             return answer;
         };
         let mut question = redis::cmd("TYPE");
         question.arg(request.key().as_bytes());
         let kind: RedisResult<String> = in_time(until, question.query_async(conn)).await;
         let kind = kind.ok().filter(|kind| kind != "none");
-        Answer::Other(Other { holder: None, left: *left, kind })
+        Reply::Other(Other { holder: None, left: *left, kind })
     }
 }
 
@@ -138,22 +138,22 @@ pub fn timed_out() -> RedisError {
     io::Error::from(io::ErrorKind::TimedOut).into()
 }
 
-fn read(value: Value) -> RedisResult<Answer> {
+fn read(value: Value) -> RedisResult<Reply> {
     let parts: Vec<Value> = redis::from_redis_value(value)?;
     let number = |index: usize| match parts.get(index) {
         Some(Value::Int(number)) => Some(*number),
         _ => None,
     };
     let answer = match (number(0), number(1)) {
-        (Some(1), Some(count)) => Some(Answer::Done(count.max(0) as u64)),
-        (Some(-1), _) => Some(Answer::Gone),
+        (Some(1), Some(count)) => Some(Reply::Done(count.max(0) as u64)),
+        (Some(-1), _) => Some(Reply::Gone),
         (Some(0), Some(left)) => {
             let holder = match parts.get(2) {
                 Some(Value::BulkString(bytes)) => Some(Token::from(&bytes[..])),
                 _ => None,
             };
             let left = Ttl::of_pttl(left).unwrap_or(Ttl::Never);
-            Some(Answer::Other(Other { holder, left, kind: None }))
+            Some(Reply::Other(Other { holder, left, kind: None }))
         }
         _ => None,
     };
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn answers_are_read_as_they_are_meant() {
         let array = |parts: &[Value]| read(Value::Array(parts.to_vec()));
-        assert_eq!(array(&[Value::Int(1), Value::Int(30_000)]).unwrap(), Answer::Done(30_000));
-        assert_eq!(array(&[Value::Int(-1)]).unwrap(), Answer::Gone);
-        let Answer::Other(other) =
+        assert_eq!(array(&[Value::Int(1), Value::Int(30_000)]).unwrap(), Reply::Done(30_000));
+        assert_eq!(array(&[Value::Int(-1)]).unwrap(), Reply::Gone);
+        let Reply::Other(other) =
             array(&[Value::Int(0), Value::Int(1_500), Value::BulkString(b"w\n1".to_vec())]).unwrap()
         else {
             panic!()
         };
         assert_eq!(other.to_string(), "held by w\\n1, for another 1.5s");
-        let Answer::Other(other) = array(&[Value::Int(0), Value::Int(-1), Value::Nil]).unwrap() else { panic!() };
+        let Reply::Other(other) = array(&[Value::Int(0), Value::Int(-1), Value::Nil]).unwrap() else { panic!() };
         assert_eq!(other.to_string(), "held by somebody else, and never expires");
         assert!(array(&[]).is_err() && array(&[Value::Int(2)]).is_err() && read(Value::Okay).is_err());
     }

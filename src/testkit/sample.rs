@@ -33,7 +33,7 @@ pub fn redisson() -> LockView {
         waits: None,
         tries: None,
         wanted: None,
-        strain: Strain::default(),
+        demand: Demand::default(),
         contenders: Vec::new(),
         connection: None,
         notices: Vec::new(),

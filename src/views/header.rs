@@ -168,7 +168,7 @@ fn tab_parts(app: &App) -> Vec<Part> {
     for (index, (screen, command, name)) in Screen::TABS.into_iter().enumerate() {
         let here = screen == app.page.screen && app.page.opened.is_none();
         let style = if here { theme.heading() } else { theme.dim() };
-        let name = match app.keys.of(command, app.place()).next() {
+        let name = match app.keys.presses(command, app.place()).next() {
             None => part(name, style),
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));

@@ -16,9 +16,9 @@ pub struct Tally {
     clock: Clock,
     /// An answer or a renewal that is later than this is late.
     tolerance: Duration,
-    pub acquire: Step,
-    pub renew: Step,
-    pub release: Step,
+    pub acquire: Operation,
+    pub renew: Operation,
+    pub release: Operation,
     /// How much later than planned we ourselves came to send a renewal.
     pub waking: Latencies,
     pub late: Late,
@@ -39,7 +39,7 @@ pub struct Tally {
 
 /// One of the three things that a canary does again and again.
 #[derive(Debug, Default)]
-pub struct Step {
+pub struct Operation {
     /// How long those took that went well.
     pub latencies: Latencies,
     /// Attempts that had no answer, or an error for one.
@@ -111,9 +111,9 @@ impl Tally {
         Tally {
             clock,
             tolerance: ttl / 10,
-            acquire: Step::default(),
-            renew: Step::default(),
-            release: Step::default(),
+            acquire: Operation::default(),
+            renew: Operation::default(),
+            release: Operation::default(),
             waking: Latencies::default(),
             late: Late::default(),
             lost: 0,
