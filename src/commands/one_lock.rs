@@ -1,4 +1,4 @@
-//! One lock by its name, for the commands that are about one.
+//! Finds one lock by its name, for the commands on one lock.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub fn key(typed: &str) -> Result<Key, Fault> {
     Ok(Key::from(bytes))
 }
 
-/// The lock, after it was watched for a while.
+/// The lock, after watching it for the time given.
 pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Engine), Fault> {
     let mut engine = session.engine_key(key, observe.is_some()).await?;
     engine.run_until_inventory().await;
@@ -34,7 +34,7 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
     }
 }
 
-/// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
+/// Its waiters and the keys that belong to it. If the server is lost by now, only these are missing from the page.
 pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
     let now = engine.clock.now();
     let node = session.topology.place(lock.space, &lock.key);
@@ -48,13 +48,13 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
     found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
 }
 
-/// Reads what a write to them is compared with.
+/// Reads what a write to these locks is compared with.
 pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
     prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
 }
 
-/// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for
-/// whoever looks at a preview: others may begin alike.
+/// Matches a typed token against a value of which only the first bytes are shown. A write needs the whole token,
+/// because other tokens may begin alike; a preview (`looks`) accepts what is shown.
 pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<Vec<u8>>, Fault> {
     let Whole::Sha1(sha1) = &lock.proof.value else { return Ok(None) };
     let head = lock.holders.first().map(|holder| holder.token.as_bytes().to_vec()).unwrap_or_default();
@@ -74,7 +74,7 @@ pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<V
     Ok(None)
 }
 
-/// A token that ls shortened is no other holder.
+/// Whether it is a token that ls shortened; such a token is not another holder's.
 pub fn is_shortened(typed: &str) -> bool {
     typed.contains('…')
 }
@@ -86,7 +86,7 @@ async fn missing(session: &Session, key: &Key) -> Fault {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),
     };
-    // A module may name its types as it likes.
+    // A module may give its types any name, so it is escaped.
     match kind.map(|kind| text::visible(kind.as_bytes())) {
         Err(error) => session.fault(&error),
         Ok(kind) if kind == "none" => Fault::finding(format!(

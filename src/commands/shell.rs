@@ -1,15 +1,14 @@
-//! Words for a command line that somebody pastes into a shell.
+//! Quotes words for a command line that people paste into a shell.
 
 use std::fmt::Write;
 
-/// A text as one word.
+/// A text as one shell word.
 pub fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@%+,=".contains(letter);
     if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Any bytes as one word; `None` where no command line can carry them. Nothing in it moves a terminal's cursor but the
-/// ends of lines.
+/// Any bytes as one shell word; `None` if they contain a NUL. The only control characters in it are line ends.
 pub fn word(bytes: &[u8]) -> Option<String> {
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
     match std::str::from_utf8(bytes) {
