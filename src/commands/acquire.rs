@@ -249,7 +249,7 @@ fn finish(
         _ => "released",
     };
     if let (Some(loss), None) = (&lost, &fault) {
-        // With `--on-lost warn` a warning already reported it.
+        // With `--on-lost warn` the command's own exit code stands.
         if options.on_lost == OnLost::Kill || options.command.is_empty() {
             code = 1;
             fault = Some(Fault::finding(format!("lost {key} before it was given back: {loss}")));
