@@ -1,7 +1,7 @@
 //! RPermitExpirableSemaphore: a sorted set `{NAME}:timeout` of permits that are out, beside a counter of those left.
 //!
-//! A permit is 16 random bytes, written as 32 hex digits in the application; its score is when it runs out. Permits past
-//! their time stay in the set until the next call of anybody reclaims them.
+//! A permit is 16 random bytes, written as 32 hex digits in the application; its score is when it expires. Expired
+//! permits stay in the set until the next call of any client reclaims them.
 
 use super::names;
 use crate::base::time::Time;
@@ -26,7 +26,7 @@ impl Dialect for Permits {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Zset { members, .. } = sight.value else { return None };
         let permits = members.iter().all(|(id, score)| id.len() == 16 && *score > 1e12 && *score <= NEVER);
-        // Sixteen random bytes are text once in ten million times.
+        // Sixteen random bytes are printable only once in ten million times.
         let random = members.iter().any(|(id, _)| !id.iter().all(|byte| byte.is_ascii_graphic()));
         let named = names::without_suffix(sight.key, SUFFIX).is_some();
         if members.is_empty() || !permits || !(named && random || sight.dialect_given) {
@@ -67,7 +67,7 @@ impl Dialect for Permits {
     }
 }
 
-/// The channel on which a semaphore tells its waiters of returned permits.
+/// The channel on which a semaphore announces returned permits to its waiters.
 pub fn channel(name: &[u8]) -> Vec<u8> {
     names::prefixed("redisson_sc", name)
 }
