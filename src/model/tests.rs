@@ -1,4 +1,4 @@
-//! The table against a simulated server: whatever is late, repeated or out of order, it ends up with the truth.
+//! The table against a simulated server: with events late, repeated or out of order, it ends up with the truth.
 
 mod own_writes;
 
@@ -81,7 +81,7 @@ fn a_deadline_that_passes_without_an_event_is_asked_about() {
     settle_all(&mut table, 1000, |_| seen("t", 500));
     assert_eq!(table.to_read(NODE, 10, Time(1400)).len(), 0);
     settle_all(&mut table, 1600, |_| Seen::Absent);
-    // The server deletes it when asked, and then the event is on its way: it is waited for.
+    // The server deletes the key when it is read, so the event is on its way: the table waits for it.
     settle_all(&mut table, 1700, |_| Seen::Absent);
     assert_eq!(story(&mut table).last().unwrap().0, "expired");
 }
@@ -153,7 +153,7 @@ fn another_database_in_its_place_is_no_takeover() {
 #[test]
 fn a_look_from_before_a_release_brings_no_ghost() {
     let mut table = table(Limits::default());
-    // A walk has read the key, but its answer waits behind the event of the release.
+    // A scan has read the key, but its answer arrives after the event of the release.
     events(&mut table, 1005, &[("lock:a", KeyEvent::Del)]);
     table.apply(Observation::Read {
         node: NODE,
@@ -177,7 +177,7 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     table.apply(Observation::Gap { node: NODE, at: Time(2000) });
     assert!(table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(2000)).unwrap().stale);
     assert!(!table.is_complete());
-    // A walk that began before the gap proves nothing.
+    // A scan that began before the gap proves nothing.
     table.apply(Observation::Swept { node: NODE, started: Time(1500) });
     assert!(!table.is_complete());
     table.apply(Observation::Swept { node: NODE, started: Time(2600) });
@@ -192,7 +192,7 @@ fn a_lock_first_heard_of_after_a_gap_has_missed_nothing() {
     let mut table = table(Limits::default());
     table.apply(Observation::Gap { node: NODE, at: Time(1000) });
     events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
-    // The look is ahead of the release, whose event is waited for.
+    // The read is ahead of the event of the release, so the table waits for it.
     settle_all(&mut table, 1010, |_| Seen::Absent);
     events(&mut table, 1020, &[("lock:a", KeyEvent::Del)]);
     settle_all(&mut table, 1020, |_| Seen::Absent);
@@ -226,7 +226,7 @@ enum Deed {
     SetAgain(u8),
     Release(u8),
     Expire(u8),
-    /// The observer looks at whatever the table asks for; the answer takes this long.
+    /// The observer reads what the table asks for; the answer takes this long.
     Look(u8),
     Deliver(u8),
 }
