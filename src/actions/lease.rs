@@ -86,7 +86,7 @@ fn watchdog_lease(lock: &LockView) -> Option<u64> {
     dialects::dialect(id).watchdog_lease().map(|lease| lease.as_millis() as u64)
 }
 
-/// The end by the server's clock, or by ours if the server was not asked.
+/// By the server's clock; where that was not asked, by ours.
 fn end(lock: &LockView) -> End {
     const CLOCKS_APART_MS: i64 = 1_000;
     lock.proof.end.unwrap_or(match lock.ttl {

@@ -49,7 +49,7 @@ pub enum Decision {
 }
 
 impl Dialog {
-    /// `choices` has at least one.
+    /// There is one choice at least.
     pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
         Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
     }

@@ -61,7 +61,7 @@ pub struct Writing {
     pending: Option<(Wish, Box<LockView>)>,
     /// The results so far, while several plans are performed.
     pub results: Vec<Came>,
-    /// How many plans were confirmed, while they are performed.
+    /// How many are being performed.
     pub running: Option<usize>,
     /// The record that the undo question is about.
     pub recalled: Option<Box<Kept>>,
@@ -250,7 +250,7 @@ impl App {
         let line = told(plan, performed);
         self.say(line.clone(), now);
         self.writing.results.push(Came { line, ended });
-        // A freed lock needs no mark.
+        // What was freed needs no mark any more.
         if ended == Ended::Done {
             self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
         }
@@ -282,7 +282,7 @@ impl App {
     }
 }
 
-/// The result, in a line.
+/// What came of it, in a line.
 fn told(plan: &Plan, performed: &Performed) -> String {
     let key = &plan.key;
     match &performed.outcome {

@@ -346,7 +346,7 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The result, for a person.
+/// What came of it, for a person.
 fn outcome_line(plan: &Plan, performed: &Performed) -> String {
     let Performed { id, outcome, undo, renewed } = performed;
     let mut line = match outcome {

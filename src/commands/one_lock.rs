@@ -53,8 +53,8 @@ pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Faul
     prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
 }
 
-/// Matches a typed token against a value of which only the first bytes are shown. A write needs the whole token,
-/// because other tokens may begin alike; a preview (`looks`) accepts what is shown.
+/// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for
+/// whoever looks at a preview: others may begin alike.
 pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<Vec<u8>>, Fault> {
     let Whole::Sha1(sha1) = &lock.proof.value else { return Ok(None) };
     let head = lock.holders.first().map(|holder| holder.token.as_bytes().to_vec()).unwrap_or_default();

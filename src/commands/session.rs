@@ -91,7 +91,7 @@ impl Session {
         Ok(engine)
     }
 
-    /// The requested pace, or the command's default.
+    /// The pace that was asked for, or what the command thinks right.
     pub fn pace(&self, default: Pace) -> Pace {
         match self.settings.pace {
             None => default,

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-/// A text as one shell word.
+/// A text as one word.
 pub fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@%+,=".contains(letter);
     if !text.is_empty() && text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Any bytes as one shell word; `None` if they contain a NUL. The only control characters in it are line ends.
+/// Any bytes as one word; `None` where no command line can carry them. Nothing in it moves a terminal's cursor but the
+/// ends of lines.
 pub fn word(bytes: &[u8]) -> Option<String> {
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');
     match std::str::from_utf8(bytes) {

@@ -24,7 +24,7 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     })
 }
 
-/// The notes of the lock's library.
+/// What the lock's library says of it.
 fn notes(lock: &LockView, engine: &Engine) -> Notes {
     let Some(id) = dialects::by_name(lock.dialect) else { return Notes::default() };
     let dialect = dialects::dialect(id);

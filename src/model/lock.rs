@@ -167,7 +167,7 @@ impl Lock {
         self.phase == Phase::Held
     }
 
-    /// The lock as its dialect reads it; the dialect is settled, so it is read as that one again.
+    /// What a dialect gets to see of it: what it was when it was read, it is still.
     pub fn sight(&self, now: Time) -> Sight<'_> {
         Sight {
             key: self.key.as_bytes(),

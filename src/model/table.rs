@@ -218,8 +218,8 @@ impl Table {
         self.enqueue(place);
     }
 
-    /// The place of the lock that was read; it is created if it is missing and may be a lock. `None` if there is
-    /// nothing to keep, or if the key has gone or changed since, so that it must be read again first.
+    /// Where the lock is kept that was looked at, made if it is not there and may be. `None` where there is nothing to
+    /// keep, or the key is gone or another one since, so that a new look is needed first.
     pub(super) fn place_of(&mut self, node: NodeId, key: &Key, asked: Time, seen: &Seen) -> Option<LockRef> {
         let space = self.space(node);
         let hash = self.slots.hash(space, key.as_bytes());

@@ -81,7 +81,7 @@ fn a_deadline_that_passes_without_an_event_is_asked_about() {
     settle_all(&mut table, 1000, |_| seen("t", 500));
     assert_eq!(table.to_read(NODE, 10, Time(1400)).len(), 0);
     settle_all(&mut table, 1600, |_| Seen::Absent);
-    // The server deletes the key when it is read, so the event is on its way: the table waits for it.
+    // The server deletes it when asked, and then the event is on its way: it is waited for.
     settle_all(&mut table, 1700, |_| Seen::Absent);
     assert_eq!(story(&mut table).last().unwrap().0, "expired");
 }
@@ -153,7 +153,7 @@ fn another_database_in_its_place_is_no_takeover() {
 #[test]
 fn a_look_from_before_a_release_brings_no_ghost() {
     let mut table = table(Limits::default());
-    // A scan has read the key, but its answer arrives after the event of the release.
+    // A walk has read the key, but its answer waits behind the event of the release.
     events(&mut table, 1005, &[("lock:a", KeyEvent::Del)]);
     table.apply(Observation::Read {
         node: NODE,
@@ -192,7 +192,7 @@ fn a_lock_first_heard_of_after_a_gap_has_missed_nothing() {
     let mut table = table(Limits::default());
     table.apply(Observation::Gap { node: NODE, at: Time(1000) });
     events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
-    // The read is ahead of the event of the release, so the table waits for it.
+    // The look is ahead of the release, whose event is waited for.
     settle_all(&mut table, 1010, |_| Seen::Absent);
     events(&mut table, 1020, &[("lock:a", KeyEvent::Del)]);
     settle_all(&mut table, 1020, |_| Seen::Absent);

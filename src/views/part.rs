@@ -80,7 +80,7 @@ pub fn token(app: &App, text: &str) -> String {
     }
 }
 
-/// A text that may name the lock's holders; private mode hides those names.
+/// A text that may name the lock's holders, as it may be shown now.
 pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
     if !app.display.private {
         return text;
@@ -103,7 +103,7 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
         names.extend(address.map(|address| address.to_string()));
     }
     names.retain(|name| !name.is_empty());
-    // Longest first: replacing a name that is part of another would leave the rest visible.
+    // A name that is part of another would leave the rest of it to be seen.
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
 }

@@ -1,7 +1,7 @@
 //! RPermitExpirableSemaphore: a sorted set `{NAME}:timeout` of permits that are out, beside a counter of those left.
 //!
-//! A permit is 16 random bytes, written as 32 hex digits in the application; its score is when it expires. Expired
-//! permits stay in the set until the next call of any client reclaims them.
+//! A permit is 16 random bytes, written as 32 hex digits in the application; its score is when it runs out. Permits past
+//! their time stay in the set until the next call of anybody reclaims them.
 
 use super::names;
 use crate::base::time::Time;
@@ -67,7 +67,7 @@ impl Dialect for Permits {
     }
 }
 
-/// The channel on which a semaphore announces returned permits to its waiters.
+/// The channel on which a semaphore tells its waiters of returned permits.
 pub fn channel(name: &[u8]) -> Vec<u8> {
     names::prefixed("redisson_sc", name)
 }

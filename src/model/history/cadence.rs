@@ -163,7 +163,7 @@ fn period(gaps: &[f64], expected_ms: Option<u64>) -> Option<f64> {
     Some(if periods > 0.0 { time / periods } else { median })
 }
 
-/// How many periods a distance of `units` medians stands for.
+/// How many periods a distance of so many units stands for.
 fn beats_in(units: f64) -> Option<f64> {
     match units {
         // Two renewals at once, for example by hand and then by the watchdog.
