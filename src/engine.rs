@@ -264,7 +264,9 @@ impl Engine {
             return Some(format!("{dropped} locks were left out: the table is full; narrow it with --pattern"));
         }
         let short = self.nodes().find_map(NodeStatus::shortfall);
-        short.or_else(|| (!self.table.is_complete()).then(|| self.why_not_whole()))
+        let unwalked = || (!self.table.is_complete()).then(|| self.why_not_whole());
+        let part = || self.nodes().find_map(|node| Some(node.facts.part()?.sentence()));
+        short.or_else(unwalked).or_else(part)
     }
 
     fn why_not_whole(&self) -> String {

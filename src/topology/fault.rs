@@ -52,6 +52,11 @@ fn by_code(code: &str, detail: &str, url: &str) -> Option<String> {
         "MASTERDOWN" => {
             format!("{url} is a replica that has lost its master and does not serve old data; connect to the master")
         }
+        "MOVED" | "ASK" => {
+            // `MOVED 3999 127.0.0.1:6381`
+            let place = detail.rsplit(' ').next().unwrap_or("");
+            format!("this key belongs to another node of the cluster of {url}; look at it there: {}", cleaned(place))
+        }
         "CLUSTERDOWN" => format!("the cluster of {url} is down; see CLUSTER INFO on it"),
         "BUSY" => format!("{url} is busy with a script that does not end; SCRIPT KILL on the server stops it"),
         "OOM" => format!("{url} is out of memory and refuses writes; see 'maxmemory' on the server"),

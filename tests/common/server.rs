@@ -38,6 +38,8 @@ enum Listen {
     Port,
     Socket,
     Tls(Certificates),
+    /// With the directives of its config.
+    Sentinel(String),
 }
 
 /// When a server counts as ready.
@@ -98,6 +100,40 @@ impl Server {
         }
     }
 
+    /// A sentinel that watches a master.
+    pub fn sentinel(master: &Server) -> Server {
+        let config = format!("sentinel monitor watched 127.0.0.1 {} 1\n", master.port);
+        Server::launch(Listen::Sentinel(config), &[]).unwrap_or_else(|log| panic!("the sentinel did not start: {log}"))
+    }
+
+    /// Masters of one cluster that share the slots evenly, each knowing the others; empty, counted as left out, where
+    /// the server can't be told its bus port.
+    pub fn cluster(size: u16) -> Vec<Server> {
+        if !has((7, 0), "choice of the cluster's bus port") {
+            return Vec::new();
+        }
+        let bus = || free_port().to_string();
+        let nodes: Vec<Server> =
+            (0..size).map(|_| Server::with(&["--cluster-enabled", "yes", "--cluster-port", &bus()])).collect();
+        for (index, node) in (0..size).zip(&nodes) {
+            let (first, next) =
+                (u32::from(index) * 16_384 / u32::from(size), (u32::from(index) + 1) * 16_384 / u32::from(size));
+            node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()]);
+            node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
+            for other in &nodes[usize::from(index) + 1..] {
+                let bus = other.settings.argument("--cluster-port").expect("it was given");
+                node.cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port.to_string(), bus]);
+            }
+        }
+        for node in &nodes {
+            super::wait_until("the cluster to agree", PATIENCE, || {
+                let info: String = node.ask(&["CLUSTER", "INFO"]);
+                field(&info, "cluster_state") == Some("ok") && field(&info, "cluster_size") == Some(&size.to_string())
+            });
+        }
+        nodes
+    }
+
     fn launch(listen: Listen, arguments: &[&str]) -> Result<Server, String> {
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
         let settings = Settings { program: program(), listen, arguments };
@@ -116,6 +152,12 @@ impl Server {
         let port = match &settings.listen {
             Listen::Socket => 0,
             Listen::Port => free_port(),
+            Listen::Sentinel(config) => {
+                let port = free_port();
+                let config = format!("port {port}\n{config}");
+                std::fs::write(directory.path().join("sentinel.conf"), config).expect("a config in our own directory");
+                port
+            }
             Listen::Tls(certificates) => {
                 certificates.write_to(directory.path());
                 free_port()
@@ -153,7 +195,7 @@ impl Server {
     /// The URL for `lockscope -u`, without any password.
     pub fn url(&self) -> String {
         match &self.settings.listen {
-            Listen::Port => format!("redis://127.0.0.1:{}", self.port),
+            Listen::Port | Listen::Sentinel(_) => format!("redis://127.0.0.1:{}", self.port),
             Listen::Tls(_) => format!("rediss://localhost:{}", self.port),
             Listen::Socket => format!("redis+unix://{}", self.socket().display()),
         }
@@ -187,7 +229,7 @@ impl Server {
             None => String::new(),
         };
         let client = match &self.settings.listen {
-            Listen::Port => Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?,
+            Listen::Port | Listen::Sentinel(_) => Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?,
             Listen::Tls(certificates) => certificates.client(&format!("rediss://{password}localhost:{}", self.port))?,
             Listen::Socket => {
                 let query = self.settings.argument("--requirepass").map(|p| format!("?pass={p}")).unwrap_or_default();
@@ -327,11 +369,17 @@ impl Settings {
     fn spawn(&self, port: u16, directory: &Path) -> Child {
         let log = std::fs::File::create(directory.join("log")).expect("a log file in our own directory");
         let mut command = Command::new(&self.program);
+        if let Listen::Sentinel(_) = self.listen {
+            command.args(["sentinel.conf", "--sentinel"]);
+        }
         command.current_dir(directory).stdin(Stdio::null());
         command.stdout(log.try_clone().expect("a second handle of the log")).stderr(log);
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
-        command.arg("--dir").arg(directory);
+        command.args(["--bind", "127.0.0.1", "--daemonize", "no"]).arg("--dir").arg(directory);
+        if !matches!(self.listen, Listen::Sentinel(_)) {
+            command.args(["--save", "", "--appendonly", "no"]);
+        }
         match &self.listen {
+            Listen::Sentinel(_) => &mut command,
             Listen::Port => command.args(["--port", &port.to_string()]),
             Listen::Socket => command.args(["--port", "0", "--unixsocket", "socket"]),
             Listen::Tls(_) => command.args(["--port", "0", "--tls-port", &port.to_string()]).args([
