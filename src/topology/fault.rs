@@ -1,4 +1,4 @@
-//! What Redis, TLS and the network say, as a sentence with its fix.
+//! Turns errors of Redis, TLS and the network into a sentence with its fix.
 
 use std::error::Error;
 use std::io;
