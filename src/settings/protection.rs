@@ -22,6 +22,8 @@ pub enum ReadOnly {
     Asked,
     /// By the target of this name.
     Target(String),
+    /// The server itself takes no writes; why.
+    Server(String),
 }
 
 /// The strictest rules that apply to an address.
