@@ -136,8 +136,8 @@ pub trait Dialect: Send + Sync {
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal;
 
-    /// Whether the key stays on purpose when the work is done, or is taken by another process than the one that works:
-    /// then a dead holder means nothing.
+    /// Whether the key stays on purpose when the work is done, or is taken by somebody else than the one who works, so
+    /// that a holder who is gone means nothing.
     fn stays(&self, _key: &[u8]) -> bool {
         false
     }

@@ -18,11 +18,11 @@
 //!
 //! # The path of one notification
 //!
-//! Socket, `topology::bounded`, the client crate's subscriber; `sources::notify::keyspace` packs what has arrived into
-//! one `Observation::Events` and puts it into its driver's inbox; `Engine::next` passes it to `Driver::take`, which
-//! applies it to the `Table`. The table asks for the key to be read: a ticket goes to `engine::looker`, the answer
-//! comes back through the same inbox, `Table::answer` settles it and reports the transition to the `readers`. The
-//! console composes the rows in sight from the table (`App::compose`), and `views` writes the cell.
+//! Socket, `topology::bounded`, the client crate's subscriber; `sources::notify::keyspace` packs what has come into one
+//! `Observation::Events` and puts it into its driver's inbox; `Engine::next` hands it to `Driver::take`, which applies it
+//! to the `Table`. The table asks for a look: a ticket goes to `engine::looker`, the answer comes back by the same inbox,
+//! `Table::answer` settles it and tells the transition to the `readers`. The console composes the rows in sight from the
+//! table (`App::compose`), and `views` writes the cell.
 //!
 //! # Layers
 //!

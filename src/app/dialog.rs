@@ -8,7 +8,7 @@ use crate::base::text;
 use crate::lock::Key;
 use crate::model::{Change, Transition};
 
-/// One answer to choose from.
+/// One way to go on.
 #[derive(Debug)]
 pub struct Choice {
     pub label: String,
@@ -32,11 +32,11 @@ pub struct Dialog {
     production: bool,
     pub prompt: Prompt,
     pub scroll: usize,
-    /// Locks whose hold ended while the question was open, and whose next hold looks the same to the server.
+    /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
     ended: Vec<Key>,
 }
 
-/// What a key decided.
+/// What a key came to.
 #[derive(Debug, PartialEq)]
 pub enum Decision {
     /// Nothing yet.

@@ -178,7 +178,7 @@ impl<'a> Actor<'a> {
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
     }
 
-    /// Prints a `redis-cli` command that does the same with the same comparisons.
+    /// Prints the command by which a person does the same, with the same comparisons.
     pub fn print_eval(&self, plan: &Plan) -> Result<(), Fault> {
         if let Some(why) = self.refusal(plan) {
             return Err(Fault::finding(why.to_string()));
@@ -197,7 +197,7 @@ impl<'a> Actor<'a> {
         Ok(())
     }
 
-    /// Shows what would be done to many locks: a table, and each hazard once.
+    /// Says what would be done to many: a table, and each hazard once.
     pub fn show_all(&self, plans: &[(&LockView, Plan)], kept: Option<&str>) -> Result<(), Fault> {
         if self.json {
             return plans.iter().try_for_each(|(_, plan)| self.show(plan, kept));

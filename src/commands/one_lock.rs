@@ -34,7 +34,7 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
     }
 }
 
-/// Its waiters and the keys that belong to it. If the server is lost by now, only these are missing from the page.
+/// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
 pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
     let now = engine.clock.now();
     let node = session.topology.place(lock.space, &lock.key);

@@ -89,9 +89,9 @@ pub struct LockView {
     pub demand: Demand,
     /// The clients seen to want it.
     pub contenders: Vec<Contender>,
-    /// The connection of its holder, if known.
+    /// The connection of its holder, where that is known.
     pub connection: Option<Connection>,
-    /// What clients did to it that events do not show, oldest first.
+    /// What clients were seen to do to it that events do not tell, oldest first.
     pub notices: Vec<(Time, Notice)>,
     /// What is wrong with it or with how it is used, the worst first.
     pub findings: Vec<Finding>,
@@ -129,7 +129,7 @@ pub struct Snapshot {
 }
 
 impl LockView {
-    /// The lock as its dialect reads it; the dialect is settled, so it is read as that one again.
+    /// What a dialect gets to see of it: what it was when it was read, it is still.
     pub fn sight(&self, now: Time) -> Sight<'_> {
         Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl, now, given: true, dialect_given: true }
     }

@@ -205,7 +205,7 @@ struct Holder<'a> {
 
 impl<'a> Holder<'a> {
     fn of(holder: &'a crate::lock::Holder, lock: &'a LockView) -> Holder<'a> {
-        // It is known only for a lock with a single holder.
+        // It is known only of a lock that one alone holds.
         let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
         let (token, token_base64) = typed(holder.token.as_bytes());
         Holder {

@@ -21,9 +21,9 @@ const LISTED: usize = 500;
 /// At most this many different hazards are listed.
 const HAZARDS: usize = 20;
 
-/// Returns the position of the cursor. There is always room for it: smaller screens show only a notice.
+/// Says where the cursor belongs. There is room for it: smaller screens show nothing but a notice.
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, dialog: &Dialog) -> Position {
-    // The top line stays visible: it says that writing is on.
+    // The line on top says that writing is on, all the while.
     let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let width = area.width.min(WIDEST);
     let inner = usize::from(width.saturating_sub(BORDER + 2));
@@ -36,7 +36,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, dialog: &Dialog) -> Po
         say(app, "left out", why, app.theme.warning(), inner, &mut lines);
     }
     let asked = question(app, dialog, inner);
-    // The border, the question, and the input line.
+    // The border, the question, and the line that is typed into.
     let around = BORDER + asked.len() as u16 + 1;
     let height = (lines.len() as u16 + around).min(area.height.saturating_sub(1)).max(around + 1);
     let room = usize::from(height - around);

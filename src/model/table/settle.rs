@@ -311,7 +311,7 @@ impl Lock {
         let left = left.as_millis() as u64;
         if let Some(at) = given_at {
             let full = left + answered.since(at).as_millis() as u64;
-            // The same lease, given again and read a little later, must not look shorter.
+            // The same lease given again and seen a little later must not look shorter.
             let before = u64::from(self.lease_ms.unwrap_or(0));
             let full = rounded(full);
             let full = if full < before && full * 10 > before * 9 { before } else { full };
@@ -321,7 +321,7 @@ impl Lock {
         }
     }
 
-    /// Learns how long a lock had no TTL, if a second command set it.
+    /// A lock that is given its TTL by a second command has none in between.
     fn learn_bare(&mut self, got_ttl: bool, answered: Time) {
         if let Some(taken) = self.taken().filter(|_| got_ttl && self.beats().is_none_or(|beats| beats.count <= 1)) {
             let bare = answered.since(taken).as_millis().min(u128::from(u32::MAX)) as u32;
