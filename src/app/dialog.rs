@@ -32,8 +32,23 @@ pub struct Dialog {
     production: bool,
     pub prompt: Prompt,
     pub scroll: usize,
+    /// So many of its lines were shown, from the first on, and on how wide a screen.
+    read: usize,
+    width: u16,
+    /// So many of them are warnings; not known before it was drawn.
+    warnings: Option<usize>,
     /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
     ended: Vec<Key>,
+}
+
+/// What of the question is in sight: its lines from `first` to before `end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sight {
+    pub first: usize,
+    pub end: usize,
+    /// So many of its lines come before the commands: all that has to be read first.
+    pub warnings: usize,
+    pub width: u16,
 }
 
 /// What a key came to.
@@ -51,7 +66,18 @@ pub enum Answer {
 impl Dialog {
     /// There is one choice at least.
     pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
-        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
+        Dialog {
+            choices,
+            at: 0,
+            waiters,
+            production,
+            prompt: Prompt::new(""),
+            scroll: 0,
+            read: 0,
+            width: 0,
+            warnings: None,
+            ended: Vec::new(),
+        }
     }
 
     pub fn choice(&self) -> &Choice {
@@ -66,6 +92,35 @@ impl Dialog {
                 plan.undo.clone_from(&told.undo);
             }
         }
+        self.read_anew();
+    }
+
+    /// Takes in what was drawn. Lines count as read only where none was skipped.
+    pub fn was_shown(&mut self, sight: Sight) {
+        let Sight { first, end, warnings, width } = sight;
+        if width != self.width {
+            self.read_anew();
+            self.width = width;
+            if first > 0 {
+                // Lines are others now: the next frame begins with the first.
+                return;
+            }
+        }
+        self.scroll = first;
+        if first <= self.read {
+            self.read = self.read.max(end);
+        }
+        self.warnings = Some(warnings);
+    }
+
+    /// Its text is another one.
+    fn read_anew(&mut self) {
+        (self.scroll, self.read, self.warnings) = (0, 0, None);
+    }
+
+    /// Whether all warnings were shown.
+    fn is_read(&self) -> bool {
+        self.warnings.is_some_and(|warnings| self.read >= warnings)
     }
 
     /// Which one it is, and of how many.
@@ -116,7 +171,8 @@ impl Dialog {
 
     fn turn(&mut self, by: usize) {
         self.at = (self.at + by) % self.choices.len();
-        (self.scroll, self.prompt) = (0, Prompt::new(""));
+        self.prompt = Prompt::new("");
+        self.read_anew();
     }
 
     /// The word, and after it the reason, if there is one.
@@ -129,6 +185,11 @@ impl Dialog {
             return Answer::Open;
         }
         match rest.map(|rest| rest.trim().to_string()) {
+            Some(_) if !self.is_read() => {
+                self.scroll = self.read;
+                self.prompt.refuse("There is more to know before: read on, then press enter again".into(), usize::MAX);
+                Answer::Open
+            }
             Some(reason) => {
                 let plans = self.choice().plans.clone();
                 Answer::Do { plans, reason: (!reason.is_empty()).then_some(reason) }

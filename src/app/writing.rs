@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::dialog::{Choice, Dialog};
+use super::dialog::{Choice, Dialog, Sight};
 use super::{App, Effect, LockId, Overlay, Since};
 use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
 use crate::base::text::{self, short_duration};
@@ -204,6 +204,13 @@ impl App {
         self.open_dialog(plan, None, now);
     }
 
+    /// What was drawn of the question.
+    pub fn was_shown(&mut self, sight: Option<Sight>) {
+        if let (Overlay::Dialog(dialog), Some(sight)) = (&mut self.overlay, sight) {
+            dialog.was_shown(sight);
+        }
+    }
+
     pub(super) fn take_foreseen(&mut self, plans: &[Plan]) {
         if let Overlay::Dialog(dialog) = &mut self.overlay {
             dialog.foresee(plans);
@@ -247,7 +254,7 @@ impl App {
             Outcome::Unknown(_) => Ended::Unknown,
             Outcome::Refused(_) => Ended::NotDone,
         };
-        let line = told(plan, performed);
+        let line = told(plan, performed, !self.display.private);
         self.say(line.clone(), now);
         self.writing.results.push(Came { line, ended });
         // What was freed needs no mark any more.
@@ -283,7 +290,7 @@ impl App {
 }
 
 /// What came of it, in a line.
-fn told(plan: &Plan, performed: &Performed) -> String {
+fn told(plan: &Plan, performed: &Performed, named: bool) -> String {
     let key = &plan.key;
     match &performed.outcome {
         Outcome::Refused(why) => format!("refused: {key}: {why}"),
@@ -296,6 +303,8 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (1, None) => line.push_str("; told 1 waiter"),
                 (woken, None) => line.push_str(&format!("; told {woken} waiters")),
             }
+            line.push_str(&performed.queue.describe(named));
+            line.extend(plan.not_put_back(named).map(|what| format!("; {what}")));
             match (&plan.action, &performed.undo) {
                 (Action::Free, Ok(())) => line.push_str("; undo puts it back"),
                 (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),

@@ -1,0 +1,119 @@
+//! What freeing does to those who wait in a fair queue, and how it is told before and after: pure.
+//!
+//! Waiters for whom nobody listens leave the queue, since those behind them would wait until their deadline. The script
+//! asks once more whether anybody listens. No undo puts them back: they would hold up the others again.
+
+use serde_json::{Map, Value};
+
+use crate::base::json::put_all;
+use crate::dialects::{Release, Step};
+use crate::lock::Token;
+
+/// Name at most this many waiters in a sentence; the commands name all of them.
+const NAMED: usize = 5;
+
+/// What became of the waiters in a fair queue.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Cleared {
+    /// Taken out, since nobody listened for them.
+    pub dropped: Vec<Token>,
+    /// Seen without a listener before, and listening when it ran: left where they were.
+    pub stayed: Vec<Token>,
+    /// How many were taken out since their deadline had passed.
+    pub overdue: u64,
+}
+
+impl Cleared {
+    /// In clauses, each after a semicolon. `named`: by their ids, else by their number.
+    pub fn describe(&self, named: bool) -> String {
+        let mut told = String::new();
+        if !self.dropped.is_empty() {
+            told.push_str(&format!("; dropped {} from its queue", who(&self.dropped, named)));
+        }
+        if self.overdue > 0 {
+            told.push_str(&format!("; dropped {} whose deadline had passed", count(self.overdue as usize)));
+        }
+        if !self.stayed.is_empty() {
+            told.push_str(&format!("; left {} alone, listening again", who(&self.stayed, named)));
+        }
+        told
+    }
+
+    /// For the audit file and the result.
+    pub fn put_into(&self, record: &mut Map<String, Value>) {
+        put_all(record, "dropped", self.dropped.iter().map(Token::as_bytes));
+        put_all(record, "stayed", self.stayed.iter().map(Token::as_bytes));
+        record.insert("overdue".into(), self.overdue.into());
+    }
+}
+
+/// The waiters that a release takes out of the queue.
+pub(super) fn dropped_by(release: &Release) -> Vec<Token> {
+    let waiter = |step: &Step| match step {
+        Step::DropWaiter { waiter, .. } => Some(Token::from(&waiter[..])),
+        _ => None,
+    };
+    release.steps.iter().filter_map(waiter).collect()
+}
+
+/// What to know before these are dropped.
+pub(super) fn warning(dropped: &[Token]) -> Option<String> {
+    (!dropped.is_empty()).then(|| {
+        let who = who(dropped, true);
+        format!(
+            "Nobody listens for {who}: dropped from the queue for good, unless somebody listens by the time this runs."
+        )
+    })
+}
+
+/// What an undo does not put back, as a clause.
+pub(super) fn not_put_back(dropped: &[Token], overdue: u64, named: bool) -> Option<String> {
+    let overdue = (overdue > 0).then(|| format!("{} whose deadline had passed", count(overdue as usize)));
+    let dropped = (!dropped.is_empty()).then(|| who(dropped, named));
+    let both: Vec<String> = dropped.into_iter().chain(overdue).collect();
+    (!both.is_empty()).then(|| format!("not put back into its queue: {}", both.join(", and ")))
+}
+
+fn who(waiters: &[Token], named: bool) -> String {
+    if !named {
+        return count(waiters.len());
+    }
+    let names: Vec<String> = waiters.iter().take(NAMED).map(|waiter| waiter.to_string()).collect();
+    let more = waiters.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
+fn count(waiters: usize) -> String {
+    if waiters == 1 { "1 waiter".into() } else { format!("{waiters} waiters") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiters(count: usize) -> Vec<Token> {
+        (1..=count).map(|number| Token::from(format!("w{number}").as_bytes())).collect()
+    }
+
+    #[test]
+    fn what_happened_in_the_queue_is_told_with_and_without_names() {
+        let cleared = Cleared { dropped: waiters(2), stayed: waiters(1), overdue: 1 };
+        assert_eq!(
+            cleared.describe(true),
+            "; dropped w1, w2 from its queue; dropped 1 waiter whose deadline had passed; left w1 alone, listening again"
+        );
+        assert!(cleared.describe(false).starts_with("; dropped 2 waiters from its queue;"));
+        assert_eq!(Cleared::default().describe(true), "");
+    }
+
+    #[test]
+    fn a_long_queue_does_not_fill_the_screen() {
+        let told = warning(&waiters(50)).unwrap();
+        assert!(told.contains("w1, w2, w3, w4, w5 and 45 more:"), "{told}");
+        assert_eq!(warning(&[]), None);
+        assert_eq!(not_put_back(&[], 0, true), None);
+        let told = not_put_back(&waiters(1), 2, true).unwrap();
+        assert_eq!(told, "not put back into its queue: w1, and 2 waiters whose deadline had passed");
+    }
+}
