@@ -98,9 +98,26 @@ async fn of_several_deaf_waiters_only_those_still_deaf_are_dropped() {
     let plan = plan_of(&acting, &[B, "gone", C, "left by itself"]).await;
     let mut last = listen(&server, C);
     let performed = acting.perform(&plan).await;
-    assert_eq!(performed.queue, Cleared { dropped: tokens(&[B, "gone"]), stayed: tokens(&[C]), overdue: 1 });
+    assert_eq!(
+        performed.queue,
+        Cleared { dropped: tokens(&[B, "gone"]), stayed: tokens(&[C]), overdue: 1, deaf_head: None }
+    );
     assert_eq!(last.heard(&server), ["0"]);
     assert_eq!(queue(&server), both(&[C]));
+}
+
+/// Whoever frees many at once does not look at each queue.
+#[test]
+fn a_release_that_nobody_heard_at_the_head_of_the_queue_says_so() {
+    let server = Server::start();
+    fair(&server, &[B, C]);
+    let mut second = listen(&server, C);
+    let desk = Desk::at(&server);
+    let ran = desk.run(&["release", "-p", "lock:*", "--filter", "lock:fair", "--yes"]);
+    let told = format!("first in its queue is {B}, for whom nobody listens here: those behind wait until its deadline");
+    assert!(ran.code == 0 && ran.out.contains(&told), "{ran:?}");
+    assert_eq!(second.heard(&server), [""; 0]);
+    assert_eq!(queue(&server), both(&[B, C]), "nobody is dropped who was not shown");
 }
 
 /// Without that right nobody can say that it is deaf: a new preview drops nobody.
@@ -153,8 +170,8 @@ fn every_preview_names_who_is_dropped_and_on_which_condition() {
     let drop = format!("if nobody listens on {}: LREM {QUEUE} 0 {B}; ZREM {DEADLINES} {B}", channel(B));
     assert!(commands.contains(&drop.as_str()), "{commands:#?}");
     let beware =
-        format!("Nobody listens for {B}: dropped from the queue for good, unless somebody listens by the time");
-    assert!(texts(&shown["hazards"]).iter().any(|hazard| hazard.starts_with(&beware)), "{shown:#}");
+        format!("Nobody listens for {B}. This drops it from the queue for good, unless somebody listens by then.");
+    assert!(texts(&shown["hazards"]).iter().any(|hazard| **hazard == beware), "{shown:#}");
     assert_eq!(shown["dropped"], json!([B]));
 
     // The page says the same, word for word and in the same order.
@@ -204,6 +221,7 @@ fn an_undo_says_whom_it_does_not_put_back_into_the_queue() {
     let _late = listen(&server, "late");
     let freed = desk.run(&["release", "lock:fair", "--holder", A, "--yes"]);
     assert!(freed.out.contains(&format!("dropped {B} from its queue; dropped 1 waiter whose deadline")), "{freed:?}");
+    assert!(freed.out.contains("puts it back, without the dropped waiters"), "{freed:?}");
     let undone = desk.run(&["undo", "--yes", "--unwatched"]);
     let told = format!("not put back into its queue: {B}, and 1 waiter whose deadline had passed");
     assert!(undone.code == 0 && undone.out.contains(&told), "{undone:?}");

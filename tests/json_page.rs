@@ -265,6 +265,10 @@ fn clearing_a_queue(desk: &Desk, server: &Server, held: &mut Held) {
     let _back = Listener::on(server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:cleared}}:{back}"));
     let plan = shown["plan"].as_str().expect("a plan");
     held.hold(&["release-extend-and-undo"], &desk.run(&["release", "--json", "--yes", "--plan", plan]).json());
+    server.cli(&["HSET", "lock:cleared", holder, "1"]);
+    server.cli(&["LPUSH", "redisson_lock_queue:{lock:cleared}", gone]);
+    let many = ["release", "--json", "--yes", "-p", "lock:cleared", "--filter", "lock:cleared"];
+    held.hold(&["release-extend-and-undo"], &desk.run(&many).json());
 }
 
 /// `acquire` and `probe`.

@@ -60,7 +60,7 @@ impl Program {
                 "  if type(why) == \"table\" then why = why.err end",
                 "  return changed and { 2, tostring(why) } or redis.error_reply(tostring(why))",
                 "end",
-                "return { 1, woken, emptied, silent, ended, dropped, stayed, overdue }",
+                "return { 1, woken, emptied, silent, ended, dropped, stayed, overdue, deaf }",
             ]
             .map(String::from),
         );

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::base::json::put_all;
+use crate::base::json::{put, put_all};
 use crate::dialects::{Release, Step};
 use crate::lock::Token;
 
@@ -21,6 +21,8 @@ pub struct Cleared {
     pub stayed: Vec<Token>,
     /// How many were taken out since their deadline had passed.
     pub overdue: u64,
+    /// The first in the queue, if it was told that it is its turn and nobody heard.
+    pub deaf_head: Option<Token>,
 }
 
 impl Cleared {
@@ -36,7 +38,18 @@ impl Cleared {
         if !self.stayed.is_empty() {
             told.push_str(&format!("; left {} alone, listening again", who(&self.stayed, named)));
         }
+        if let Some(head) = &self.deaf_head {
+            let who = who(std::slice::from_ref(head), named);
+            told.push_str(&format!(
+                "; first in its queue is {who}, for whom nobody listens here: those behind wait until its deadline"
+            ));
+        }
         told
+    }
+
+    /// How far an undo goes, as the end of a clause.
+    pub fn undone(&self) -> &'static str {
+        if self.dropped.is_empty() && self.overdue == 0 { "" } else { ", without the dropped waiters" }
     }
 
     /// For the audit file and the result.
@@ -44,6 +57,10 @@ impl Cleared {
         put_all(record, "dropped", self.dropped.iter().map(Token::as_bytes));
         put_all(record, "stayed", self.stayed.iter().map(Token::as_bytes));
         record.insert("overdue".into(), self.overdue.into());
+        match &self.deaf_head {
+            Some(head) => put(record, "deaf_head", head.as_bytes()),
+            None => drop(record.insert("deaf_head".into(), Value::Null)),
+        }
     }
 }
 
@@ -59,10 +76,8 @@ pub(super) fn dropped_by(release: &Release) -> Vec<Token> {
 /// What to know before these are dropped.
 pub(super) fn warning(dropped: &[Token]) -> Option<String> {
     (!dropped.is_empty()).then(|| {
-        let who = who(dropped, true);
-        format!(
-            "Nobody listens for {who}: dropped from the queue for good, unless somebody listens by the time this runs."
-        )
+        let (who, them) = (who(dropped, true), if dropped.len() == 1 { "it" } else { "each of them" });
+        format!("Nobody listens for {who}. This drops {them} from the queue for good, unless somebody listens by then.")
     })
 }
 
@@ -98,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_happened_in_the_queue_is_told_with_and_without_names() {
-        let cleared = Cleared { dropped: waiters(2), stayed: waiters(1), overdue: 1 };
+        let cleared = Cleared { dropped: waiters(2), stayed: waiters(1), overdue: 1, deaf_head: None };
         assert_eq!(
             cleared.describe(true),
             "; dropped w1, w2 from its queue; dropped 1 waiter whose deadline had passed; left w1 alone, listening again"
@@ -110,7 +125,7 @@ mod tests {
     #[test]
     fn a_long_queue_does_not_fill_the_screen() {
         let told = warning(&waiters(50)).unwrap();
-        assert!(told.contains("w1, w2, w3, w4, w5 and 45 more:"), "{told}");
+        assert!(told.contains("w1, w2, w3, w4, w5 and 45 more. "), "{told}");
         assert_eq!(warning(&[]), None);
         assert_eq!(not_put_back(&[], 0, true), None);
         let told = not_put_back(&waiters(1), 2, true).unwrap();

@@ -8,6 +8,9 @@ use crate::base::text;
 use crate::lock::Key;
 use crate::model::{Change, Transition};
 
+/// So many lines are shown again when the text is read on.
+const AGAIN: usize = 2;
+
 /// One way to go on.
 #[derive(Debug)]
 pub struct Choice {
@@ -32,11 +35,10 @@ pub struct Dialog {
     production: bool,
     pub prompt: Prompt,
     pub scroll: usize,
-    /// So many of its lines were shown, from the first on, and on how wide a screen.
+    /// So many of its lines were shown, from the first on.
     read: usize,
-    width: u16,
-    /// So many of them are warnings; not known before it was drawn.
-    warnings: Option<usize>,
+    /// What of it was drawn last, since its text is what it is.
+    shown: Option<Sight>,
     /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
     ended: Vec<Key>,
 }
@@ -74,8 +76,7 @@ impl Dialog {
             prompt: Prompt::new(""),
             scroll: 0,
             read: 0,
-            width: 0,
-            warnings: None,
+            shown: None,
             ended: Vec::new(),
         }
     }
@@ -97,30 +98,31 @@ impl Dialog {
 
     /// Takes in what was drawn. Lines count as read only where none was skipped.
     pub fn was_shown(&mut self, sight: Sight) {
-        let Sight { first, end, warnings, width } = sight;
-        if width != self.width {
+        if self.shown.is_some_and(|before| before.width != sight.width) {
+            // Its lines are broken elsewhere.
             self.read_anew();
-            self.width = width;
-            if first > 0 {
-                // Lines are others now: the next frame begins with the first.
-                return;
-            }
         }
-        self.scroll = first;
-        if first <= self.read {
-            self.read = self.read.max(end);
+        self.scroll = self.scroll.min(sight.first);
+        if sight.first <= self.read {
+            self.read = self.read.max(sight.end);
         }
-        self.warnings = Some(warnings);
+        self.shown = Some(sight);
     }
 
     /// Its text is another one.
     fn read_anew(&mut self) {
-        (self.scroll, self.read, self.warnings) = (0, 0, None);
+        (self.scroll, self.read, self.shown) = (0, 0, None);
     }
 
     /// Whether all warnings were shown.
     fn is_read(&self) -> bool {
-        self.warnings.is_some_and(|warnings| self.read >= warnings)
+        self.shown.is_some_and(|shown| self.read >= shown.warnings)
+    }
+
+    /// Shows what comes after the lines that were shown, and the last of those again, if there is room.
+    fn read_on(&mut self) {
+        let room = self.shown.map_or(0, |shown| shown.end - shown.first);
+        self.scroll = self.read.saturating_sub(AGAIN.min(room.saturating_sub(1)));
     }
 
     /// Which one it is, and of how many.
@@ -186,7 +188,7 @@ impl Dialog {
         }
         match rest.map(|rest| rest.trim().to_string()) {
             Some(_) if !self.is_read() => {
-                self.scroll = self.read;
+                self.read_on();
                 self.prompt.refuse("There is more to know before: read on, then press enter again".into(), usize::MAX);
                 Answer::Open
             }

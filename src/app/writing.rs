@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::dialog::{Choice, Dialog, Sight};
 use super::{App, Effect, LockId, Overlay, Since};
-use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
+use crate::actions::{Action, Cleared, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::Token;
@@ -40,6 +40,8 @@ pub enum Wish {
 pub struct Came {
     pub line: String,
     pub ended: Ended,
+    /// More came of it than a line at the bottom tells.
+    pub to_be_read: bool,
 }
 
 /// How a write ended.
@@ -256,7 +258,9 @@ impl App {
         };
         let line = told(plan, performed, !self.display.private);
         self.say(line.clone(), now);
-        self.writing.results.push(Came { line, ended });
+        let to_be_read =
+            ended != Ended::Done || performed.queue != Cleared::default() || plan.not_put_back(false).is_some();
+        self.writing.results.push(Came { line, ended, to_be_read });
         // What was freed needs no mark any more.
         if ended == Ended::Done {
             self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
@@ -279,9 +283,9 @@ impl App {
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
             let line = format!("stopped: {untouched} of {asked} were not touched");
-            results.push(Came { line, ended: Ended::NotDone });
+            results.push(Came { line, ended: Ended::NotDone, to_be_read: true });
         }
-        let to_be_read = results.len() > 1 || results.iter().any(|came| came.ended != Ended::Done);
+        let to_be_read = results.len() > 1 || results.iter().any(|came| came.to_be_read);
         if to_be_read && matches!(self.overlay, Overlay::None) {
             self.overlay = Overlay::Results { scroll: 0 };
             self.notice = None;
@@ -306,7 +310,7 @@ fn told(plan: &Plan, performed: &Performed, named: bool) -> String {
             line.push_str(&performed.queue.describe(named));
             line.extend(plan.not_put_back(named).map(|what| format!("; {what}")));
             match (&plan.action, &performed.undo) {
-                (Action::Free, Ok(())) => line.push_str("; undo puts it back"),
+                (Action::Free, Ok(())) => line.push_str(&format!("; undo puts it back{}", performed.queue.undone())),
                 (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }

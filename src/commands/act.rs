@@ -387,7 +387,7 @@ fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(
     line.push_str(&queue.describe(true));
     line.extend(plan.not_put_back(true).map(|what| format!("; {what}")));
     match (&plan.action, undo) {
-        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back")),
+        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back{}", queue.undone())),
         (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
         _ => {}
     }

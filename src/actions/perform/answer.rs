@@ -58,7 +58,12 @@ impl Answer<'_> {
                     Some(Value::Int(ended)) => Some(*ended),
                     _ => None,
                 };
-                let queue = Cleared { dropped: names(5), stayed: names(6), overdue: number(7).unwrap_or(0) };
+                let queue = Cleared {
+                    dropped: names(5),
+                    stayed: names(6),
+                    overdue: number(7).unwrap_or(0),
+                    deaf_head: parts.get(8).and_then(token),
+                };
                 Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3), ended, queue }
             }
             (Some(0), Some(which)) => match number(2).and_then(|nth| program.check(which, nth)) {

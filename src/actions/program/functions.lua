@@ -1,8 +1,8 @@
 -- lockscope: compares what an operator saw, then writes: all of it in one step, or nothing.
 -- KEYS: what is compared and written, the lock first. ARGV: the word lockscope, then the values, in order.
 -- Returns {1, woken, emptied, why nobody was told, end of the lease before (ms, -1: never), waiters dropped from a fair
--- queue, waiters that listen again and stay in it, how many were dropped since their deadline had passed} when all was
--- written;
+-- queue, waiters that listen again and stay in it, how many were dropped since their deadline had passed, the first in
+-- it if nobody heard} when all was written;
 -- {0, which, nth, what is there now} when a comparison failed; {2, why} when an error came half-way;
 -- {3, key, why} when a write would fail, {4, command, key or channel} when it is not permitted: nothing was written.
 
@@ -14,7 +14,7 @@ end
 local now, ended = clock(), redis.call("PTTL", KEYS[1])
 if ended >= 0 then ended = now + ended end
 local woken, emptied, silent, changed = 0, 0, false, false
-local dropped, stayed, overdue = {}, {}, 0
+local dropped, stayed, overdue, deaf = {}, {}, 0, false
 
 -- Each comparison answers whether it holds, and what is there now.
 local function absent(key) local there = redis.call("EXISTS", key); return there == 0, there end
@@ -112,7 +112,7 @@ end
 
 local function nobody_blocked()
   local clients = redis.pcall("INFO", "clients")
-  local blocked = type(clients) == "string" and tonumber(string.match(clients, "blocked_clients:(%d+)")) or 0
+  local blocked = type(clients) == "string" and tonumber(string.match(clients, "blocked_clients:(%d+)"))
   return blocked == 0, blocked
 end
 
@@ -205,7 +205,12 @@ local function tell_head(queue, deadlines, prefix)
     local head = redis.call("LINDEX", queue, 0)
     if not head then return end
     local deadline = redis.call("ZSCORE", deadlines, head)
-    if not deadline or tonumber(deadline) > now then tell(prefix .. head, "0"); return end
+    if not deadline or tonumber(deadline) > now then
+      local before = woken
+      tell(prefix .. head, "0")
+      if woken == before then deaf = head end
+      return
+    end
     change("LPOP", queue)
     change("ZREM", deadlines, head)
     overdue = overdue + 1
