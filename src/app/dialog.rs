@@ -55,7 +55,7 @@ pub struct Sight {
 
 /// What a key came to.
 #[derive(Debug, PartialEq)]
-pub enum Answer {
+pub enum Decision {
     /// Nothing yet.
     Open,
     Leave,
@@ -139,9 +139,9 @@ impl Dialog {
         }
     }
 
-    pub fn press(&mut self, key: KeyEvent) -> Answer {
+    pub fn press(&mut self, key: KeyEvent) -> Decision {
         match key.code {
-            KeyCode::Esc => return Answer::Leave,
+            KeyCode::Esc => return Decision::Leave,
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(self.choices.len() - 1),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
@@ -151,7 +151,7 @@ impl Dialog {
             KeyCode::Enter => return self.enter(),
             _ => self.prompt.press(key),
         }
-        Answer::Open
+        Decision::Open
     }
 
     /// Takes in what happens to the locks while the question stands: a hold that was seen to end is not the one that the
@@ -178,27 +178,27 @@ impl Dialog {
     }
 
     /// The word, and after it the reason, if there is one.
-    fn enter(&mut self) -> Answer {
+    fn enter(&mut self) -> Decision {
         let (word, typed) = (self.word(), self.prompt.text().trim().to_string());
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         let over = self.choice().plans.iter().find(|plan| self.ended.contains(&plan.key));
         if let (Some(_), Some(plan)) = (rest, over) {
             self.prompt.refuse(format!("{} was freed since you were asked: esc, and look again", plan.key), 1);
-            return Answer::Open;
+            return Decision::Open;
         }
         match rest.map(|rest| rest.trim().to_string()) {
             Some(_) if !self.is_read() => {
                 self.read_on();
                 self.prompt.refuse("There is more to know before: read on, then press enter again".into(), usize::MAX);
-                Answer::Open
+                Decision::Open
             }
             Some(reason) => {
                 let plans = self.choice().plans.clone();
-                Answer::Do { plans, reason: (!reason.is_empty()).then_some(reason) }
+                Decision::Do { plans, reason: (!reason.is_empty()).then_some(reason) }
             }
             None => {
                 self.prompt.refuse(format!("type {word} to {}, or esc to leave it", self.choice().label), 1);
-                Answer::Open
+                Decision::Open
             }
         }
     }

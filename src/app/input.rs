@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::dialog::Answer;
+use super::dialog::Decision;
 use super::{App, Effect, Overlay, command_bar};
 use crate::base::time::Time;
 use crate::filter::Filter;
@@ -23,12 +23,12 @@ impl App {
             }
             Overlay::Dialog(dialog) => {
                 return match dialog.press(key) {
-                    Answer::Open => Vec::new(),
-                    Answer::Leave => {
+                    Decision::Open => Vec::new(),
+                    Decision::Leave => {
                         self.overlay = Overlay::None;
                         Vec::new()
                     }
-                    Answer::Do { plans, reason } => self.confirmed(plans, reason),
+                    Decision::Do { plans, reason } => self.confirmed(plans, reason),
                 };
             }
             Overlay::Help { .. } | Overlay::Results { .. } => {

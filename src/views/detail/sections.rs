@@ -237,7 +237,7 @@ pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
     if let Some(rest) = rest(&lock.value, texts.len().min(ITEMS)) {
         page.say("value", &rest, theme.dim());
     }
-    if shortened && let Some(key) = app.keys.of(Command::Reveal, app.place()).next() {
+    if shortened && let Some(key) = app.keys.presses(Command::Reveal, app.place()).next() {
         page.say("value", &format!("{key} shows it whole"), theme.dim());
     }
 }
