@@ -8,6 +8,15 @@ use crate::base::text::{self, short_duration};
 use crate::lock::Key;
 
 impl Check {
+    /// The holder that was seen has the lock, for another lease: a person who looks again may free it all the same.
+    pub fn is_another_lease(&self, now: &Value) -> bool {
+        match self {
+            Check::Lease(_) => matches!(now, Value::Int(-1..)),
+            Check::Score { .. } => matches!(now, Value::BulkString(_)),
+            _ => false,
+        }
+    }
+
     /// What moved, by what the server found instead: a value, a number, or the key's type in a list.
     pub fn moved(&self, now: &Value) -> String {
         if let Value::Array(kind) = now
