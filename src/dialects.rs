@@ -53,7 +53,6 @@ pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, diale
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 
-
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Holder, Kind, Mode, RawValue};
 

@@ -204,7 +204,10 @@ async fn renewals_that_were_seen_explain_an_end_on_their_beat_and_no_other() {
         ends_at(end + off);
         for refused in [acting.free(&lock, None).await, acting.perform(&longer).await] {
             let why = why(&refused);
-            assert!(why.contains("off the beat") && why.contains("were left when you looked"), "{off} of {every}: {why}");
+            assert!(
+                why.contains("off the beat") && why.contains("were left when you looked"),
+                "{off} of {every}: {why}"
+            );
         }
         assert!(server.ask::<bool, _>(&["EXISTS", "lock:r"]));
     }

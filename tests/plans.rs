@@ -176,7 +176,7 @@ fn the_next_hold_of_the_same_thread_is_not_freed_by_a_command_for_a_runbook() {
     assert!(server.ask::<bool, _>(&["EXISTS", "orders-lock:1"]), "{answer:?}");
     // The answer means what the comments say.
     let [redis::Value::Int(0), redis::Value::Int(which), ..] = answer[..] else { panic!("{answer:?}") };
-    let told = format!("# comparison {which}: its TTL still ends at the moment that you saw\n");
+    let told = format!("# comparison {which}: the TTL of orders-lock:1 still ends at the moment that you saw\n");
     assert!(shown.out.contains(&told) && shown.out.contains("#   0: nothing was done"), "{which}: {}", shown.out);
 }
 

@@ -7,7 +7,7 @@
 use super::check::{Check, Comparison, gone};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
-use crate::dialects::{self, unique};
+use crate::dialects::{self, unique, word};
 use crate::lock::{Mode, RawValue, Token};
 use crate::model::{End, Hold, LockView};
 
@@ -55,17 +55,17 @@ impl Lease {
         };
         let (to, every, off) =
             self.renewed.map_or((0, 0, 0), |renewed| (renewed.to + LEASE_WITHIN_MS, renewed.every, renewed.off));
-        let operands =
-            [end.to_string(), within.to_string(), to.to_string(), every.to_string(), off.to_string()];
+        let operands = [end.to_string(), within.to_string(), to.to_string(), every.to_string(), off.to_string()];
         Comparison { name: "lease", key: Some(self.key.clone()), values: operands.map(String::into_bytes).to_vec() }
     }
 
     pub(super) fn describe(&self) -> String {
         match (self.end, self.renewed) {
-            (End::Never, _) => "it still has no TTL".into(),
-            (End::At { .. }, None) => "its TTL still ends at the moment that you saw".into(),
+            (End::Never, _) => format!("{} still has no TTL", word(&self.key)),
+            (End::At { .. }, None) => format!("the TTL of {} still ends at the moment that you saw", word(&self.key)),
             (End::At { .. }, Some(Renewed { every, .. })) => format!(
-                "its TTL still ends at the moment that you saw, or later by a multiple of {}, in which it is renewed",
+                "the TTL of {} still ends at the moment that you saw, or later by a multiple of {}, in which it is renewed",
+                word(&self.key),
                 short_duration(every)
             ),
         }
@@ -94,12 +94,27 @@ impl Lease {
 /// What another lease means. What to do about it depends on who asks: a person looks again, a script takes an option.
 pub(super) const ANEW: &str = "it was renewed, or taken anew by the same token, since you looked";
 
-/// That the lease is the one that was seen, where nothing else tells the hold from the next one by the same token.
-pub(super) fn of(lock: &LockView) -> Option<Check> {
-    let alone = matches!(lock.mode, Mode::Exclusive | Mode::Write);
+/// That the lease of each of these holders is the one that was seen, where nothing else tells its hold from the next one
+/// by the same token.
+pub(super) fn of<'a>(lock: &LockView, holders: impl IntoIterator<Item = &'a Token>) -> Vec<Check> {
+    if matches!(lock.mode, Mode::Exclusive | Mode::Write) {
+        return of_key(lock).into_iter().collect();
+    }
+    holders.into_iter().filter_map(|token| of_holder(lock, token.as_bytes())).collect()
+}
+
+/// The lease of one of several holders. Of those the renewals are not told apart: none explains a later end.
+pub(super) fn of_holder(lock: &LockView, token: &[u8]) -> Option<Check> {
+    let lease = lock.proof.leases.iter().find(|lease| lease.holder.as_bytes() == token);
+    let lease = lease.filter(|_| comes_again(lock, token))?;
+    Some(Check::Lease(Lease { key: lease.key.clone(), end: lease.end, left: lease.left, renewed: None }))
+}
+
+/// The lease of a key that has one holder.
+fn of_key(lock: &LockView) -> Option<Check> {
     let stored = matches!(lock.value, RawValue::Str { .. } | RawValue::Hash { .. });
     let unique = |token: &Token| !comes_again(lock, token.as_bytes());
-    if !alone || !stored || !lock.holders.is_empty() && lock.holders.iter().all(|holder| unique(&holder.token)) {
+    if !stored || !lock.holders.is_empty() && lock.holders.iter().all(|holder| unique(&holder.token)) {
         return None;
     }
     Some(Check::Lease(Lease {

@@ -17,9 +17,12 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             Step::Delete(key) if own(key) => {
                 whole_or_refused(lock)?;
                 checks.extend(check::whole(lock));
-                checks.extend(lease::of(lock));
+                checks.extend(lease::of(lock, lock.holders.iter().map(|holder| &holder.token)));
             }
-            Step::DeleteField { key, field } if own(key) => checks.push(check::hash_field(lock, field)),
+            Step::DeleteField { key, field } if own(key) => {
+                checks.push(check::hash_field(lock, field));
+                checks.extend(lease::of_holder(lock, field));
+            }
             Step::RemoveScored { key, member } if own(key) => {
                 checks.push(check::scored(lock, member));
             }

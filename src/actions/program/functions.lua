@@ -99,6 +99,8 @@ local function lease(key, seen, within, renewed_to, every, off)
   local from = clock()
   local left = redis.call("PTTL", key)
   local to = clock()
+  -- What ran out when it was to says nothing of a reader that has entered again: that it holds the lock is compared besides.
+  if left == -2 and seen >= 0 then return to >= seen - within, left end
   if left < 0 or seen < 0 then return left == seen, left end
   if to + left >= seen - within and from + left <= seen + within then return true end
   if every == 0 or left > renewed_to then return false, left end
