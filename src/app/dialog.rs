@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::actions::Plan;
 use crate::app::prompt::Prompt;
+use crate::app::{Effect, LockId, Wish};
 use crate::base::text;
 use crate::lock::Key;
 use crate::model::{Change, Transition};
@@ -25,6 +26,8 @@ impl Choice {
 
 #[derive(Debug)]
 pub struct Dialog {
+    /// What was asked for; `None`: to undo what was done last.
+    wish: Option<Wish>,
     choices: Vec<Choice>,
     at: usize,
     /// Who waits for the lock, in a sentence.
@@ -42,6 +45,8 @@ pub enum Answer {
     /// Nothing yet.
     Open,
     Leave,
+    /// The hold that was shown was seen to end: there is nothing left to confirm.
+    Over(Key),
     Do {
         plans: Vec<Plan>,
         reason: Option<String>,
@@ -50,8 +55,16 @@ pub enum Answer {
 
 impl Dialog {
     /// There is one choice at least.
-    pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
-        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
+    pub fn new(wish: Option<Wish>, choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
+        Dialog { wish, choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
+    }
+
+    /// Asks for the same once more, of the locks as they are by then.
+    pub fn again(&self) -> Effect {
+        match self.wish {
+            None => Effect::Recall,
+            Some(wish) => Effect::See(wish, self.choice().plans.iter().map(LockId::of_plan).collect()),
+        }
     }
 
     pub fn choice(&self) -> &Choice {
@@ -125,8 +138,7 @@ impl Dialog {
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         let over = self.choice().plans.iter().find(|plan| self.ended.contains(&plan.key));
         if let (Some(_), Some(plan)) = (rest, over) {
-            self.prompt.refuse(format!("{} was freed since you were asked: esc, and look again", plan.key), 1);
-            return Answer::Open;
+            return Answer::Over(plan.key.clone());
         }
         match rest.map(|rest| rest.trim().to_string()) {
             Some(reason) => {
