@@ -71,7 +71,7 @@ pub struct Sight<'a> {
     /// The user named the pattern under which the key was found: a string there is a lock.
     pub given: bool,
     /// The user said that this keyspace is of this dialect: take what could be one for one.
-    pub told: bool,
+    pub dialect_given: bool,
 }
 
 /// A dialect's reading of a key.

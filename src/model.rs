@@ -43,6 +43,6 @@ pub use view::{HeldIs, LockView, RenewalView, Snapshot};
 pub use wants::blocking::Blocking;
 pub use wants::client::{Address, Asked, ClientRef, Connection};
 pub use wants::contention::{Contender, Contention, Former, Notice, Sample};
-pub use wants::strain::Strain;
+pub use wants::demand::Demand;
 pub use wants::tries::{Tries, TriesFrom};
 pub use wants::waits::{Waits, WaitsAt};

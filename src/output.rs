@@ -24,20 +24,20 @@ use crate::lock::NodeId;
 
 /// How output for people should look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Look {
+pub struct TextStyle {
     /// Columns of the terminal; `None` where the output goes to a file or a pipe, and nothing is cut.
     pub width: Option<usize>,
     pub color: bool,
     pub ascii: bool,
 }
 
-impl Look {
+impl TextStyle {
     /// For stdout as it is: on a terminal fitted to its width.
-    pub fn of_stdout(color: bool, ascii: bool) -> Look {
+    pub fn of_stdout(color: bool, ascii: bool) -> TextStyle {
         use std::io::IsTerminal;
         let size = std::io::stdout().is_terminal().then(crossterm::terminal::size).and_then(Result::ok);
         // A terminal that does not know its width says nought.
-        Look { width: size.map(|(width, _)| usize::from(width)).filter(|width| *width > 0), color, ascii }
+        TextStyle { width: size.map(|(width, _)| usize::from(width)).filter(|width| *width > 0), color, ascii }
     }
 
     /// Tokens are long: shortened where a person reads, whole where a program might.

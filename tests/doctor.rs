@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::Server;
 use common::program::has;
 use lockscope::base::glob::{Glob, Globs};
-use lockscope::commands::doctor::{self, Look};
+use lockscope::commands::doctor;
 use lockscope::server::health::{self, Feed, Report, Status};
 use lockscope::server::permissions::{Permission, Permissions, Scope};
 use redis::aio::MultiplexedConnection;
@@ -30,7 +30,7 @@ fn scope(patterns: &[&str]) -> Scope {
 async fn examine(conn: &mut MultiplexedConnection, scope: &Scope) -> Report {
     let report = health::examine(conn, scope).await.unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
-    doctor::text(&report, Look::default(), &mut text).unwrap();
+    doctor::text(&report, &doctor::TextStyle::default(), &mut text).unwrap();
     doctor::json(&report, &mut json).unwrap();
     serde_json::from_slice::<serde_json::Value>(&json).unwrap();
     report
@@ -184,7 +184,7 @@ async fn the_operators_line_allows_writes_under_the_patterns_only() {
     ] {
         paste(&mut conn, line).await.unwrap_or_else(|error| panic!("{line}: {error}"));
     }
-    // By EVAL, as our own are: SCRIPT LOAD is not granted.
+    // With EVAL, as our own scripts: SCRIPT LOAD is not granted.
     let script = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('publish', ARGV[2], '0') return \
         redis.call('del', KEYS[1]) end return 0";
     let mut free = redis::cmd("EVAL");

@@ -64,7 +64,7 @@ impl Lease {
             (End::Never, _) => format!("{} still has no TTL", word(&self.key)),
             (End::At { .. }, None) => format!("the TTL of {} still ends at the moment that you saw", word(&self.key)),
             (End::At { .. }, Some(Renewed { every, .. })) => format!(
-                "the TTL of {} still ends at the moment that you saw, or later by a multiple of {}, in which it is renewed",
+                "the TTL of {} still ends at the moment that you saw, or a multiple of its renewal period ({}) later",
                 word(&self.key),
                 short_duration(every)
             ),
@@ -80,7 +80,7 @@ impl Lease {
         let anew = match self.renewed {
             None => format!("{ANEW}, and no renewals were seen that would explain it"),
             Some(Renewed { every, .. }) => {
-                format!("{ANEW}, and that is off the beat of {} in which it is renewed", short_duration(every))
+                format!("{ANEW}; its new end does not fit its renewals every {}", short_duration(every))
             }
         };
         match left {

@@ -128,7 +128,7 @@ impl App {
 
     /// The first key of a command, as it is told to people.
     pub fn key_of(&self, command: Command) -> String {
-        let key = self.keys.of(command, self.place()).next();
+        let key = self.keys.presses(command, self.place()).next();
         key.map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
     }
 

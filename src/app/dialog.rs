@@ -41,7 +41,7 @@ pub struct Dialog {
 
 /// What a key came to.
 #[derive(Debug, PartialEq)]
-pub enum Answer {
+pub enum Decision {
     /// Nothing yet.
     Open,
     Leave,
@@ -95,9 +95,9 @@ impl Dialog {
         }
     }
 
-    pub fn press(&mut self, key: KeyEvent) -> Answer {
+    pub fn press(&mut self, key: KeyEvent) -> Decision {
         match key.code {
-            KeyCode::Esc => return Answer::Leave,
+            KeyCode::Esc => return Decision::Leave,
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(self.choices.len() - 1),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
@@ -107,7 +107,7 @@ impl Dialog {
             KeyCode::Enter => return self.enter(),
             _ => self.prompt.press(key),
         }
-        Answer::Open
+        Decision::Open
     }
 
     /// Takes in what happens to the locks while the question stands: a hold that was seen to end is not the one that the
@@ -133,21 +133,21 @@ impl Dialog {
     }
 
     /// The word, and after it the reason, if there is one.
-    fn enter(&mut self) -> Answer {
+    fn enter(&mut self) -> Decision {
         let (word, typed) = (self.word(), self.prompt.text().trim().to_string());
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         let over = self.choice().plans.iter().find(|plan| self.ended.contains(&plan.key));
         if let (Some(_), Some(plan)) = (rest, over) {
-            return Answer::Over(plan.key.clone());
+            return Decision::Over(plan.key.clone());
         }
         match rest.map(|rest| rest.trim().to_string()) {
             Some(reason) => {
                 let plans = self.choice().plans.clone();
-                Answer::Do { plans, reason: (!reason.is_empty()).then_some(reason) }
+                Decision::Do { plans, reason: (!reason.is_empty()).then_some(reason) }
             }
             None => {
                 self.prompt.refuse(format!("type {word} to {}, or esc to leave it", self.choice().label), 1);
-                Answer::Open
+                Decision::Open
             }
         }
     }

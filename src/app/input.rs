@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::dialog::Answer;
+use super::dialog::Decision;
 use super::{App, Effect, Overlay, command_bar};
 use crate::base::time::Time;
 use crate::filter::Filter;
@@ -30,17 +30,17 @@ impl App {
                     return self.obey(Command::LookAgain, now);
                 }
                 return match dialog.press(key) {
-                    Answer::Open => Vec::new(),
-                    Answer::Over(key) => {
+                    Decision::Open => Vec::new(),
+                    Decision::Over(key) => {
                         let why = format!("{key} was freed since you were asked: {again} looks again, esc leaves it");
                         dialog.prompt.refuse(why, 1);
                         Vec::new()
                     }
-                    Answer::Leave => {
+                    Decision::Leave => {
                         self.overlay = Overlay::None;
                         Vec::new()
                     }
-                    Answer::Do { plans, reason } => self.confirmed(plans, reason),
+                    Decision::Do { plans, reason } => self.confirmed(plans, reason),
                 };
             }
             Overlay::Help { .. } => {

@@ -5,10 +5,10 @@
 //! frames, a slice at a time. Only the rows in sight are decoded. So a frame costs the same for a hundred locks and for a
 //! hundred thousand.
 
+mod contended;
 mod node;
 mod rank;
 mod sorting;
-mod struggle;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::engine::NodeStatus;
 use crate::filter::{Filter, Subject};
 use crate::model::{Lock, LockRef, LockView, State, Table};
 
+pub use contended::Contended;
 pub use node::NodeScene;
 use rank::Rank;
 use sorting::{Portion, Sorted, Sorting};
-pub use struggle::Struggle;
 
 /// How often the order is worked out anew, less often where there are very many locks, and how long it stays after a key.
 const REORDER: Duration = Duration::from_millis(1_000);
@@ -59,7 +59,7 @@ pub struct Scene {
     /// The order must be worked out at once: something about it was changed.
     pub outdated: bool,
     /// The locks that are wanted, while the contention screen shows them.
-    pub struggle: Struggle,
+    pub contended: Contended,
     order: Vec<LockRef>,
     ordered_at: Time,
     /// The next order, while it is being worked out.
@@ -97,7 +97,7 @@ impl App {
             self.scene.frozen = None;
             self.scene.at = now;
             self.scene.see_nodes(nodes.clone(), now);
-            let short = |node: &NodeStatus| node.shortfall().is_some();
+            let short = |node: &NodeStatus| node.shortfall().is_some() || node.facts.part().is_some();
             self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
             self.reorder(table, now);
         }
@@ -154,7 +154,7 @@ impl App {
         }
         let (filter, nodes, at, order) = (self.list.filter.as_ref(), &scene.nodes, scene.at, self.list.order);
         let locks = &frozen.locks;
-        let wanted = |lock: &LockView| self.page.screen != Screen::Contention || lock.strain.is_any();
+        let wanted = |lock: &LockView| self.page.screen != Screen::Contention || lock.demand.is_any();
         let shown = locks.iter().enumerate().filter(|(_, lock)| wanted(lock) && passes(filter, lock, nodes));
         let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order, at)).collect();
         ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].space))));
@@ -225,15 +225,15 @@ impl App {
         scene.counts = State::ALL.into_iter().map(|state| (state, sorted.counts[state as usize])).collect();
         scene.order = match self.page.screen {
             Screen::Contention => {
-                scene.struggle = Struggle::of(table, now);
+                scene.contended = Contended::of(table, now);
                 let filter = self.list.filter.as_ref();
-                let wanted = scene.struggle.places().filter(|(_, lock)| passes(filter, lock, &scene.nodes));
+                let wanted = scene.contended.places().filter(|(_, lock)| passes(filter, lock, &scene.nodes));
                 wanted.map(|(place, _)| place).collect()
             }
             _ => sorted.places,
         };
         let stays = |view: &LockView| {
-            let wanted = self.page.screen != Screen::Contention || view.strain.is_any();
+            let wanted = self.page.screen != Screen::Contention || view.demand.is_any();
             wanted && passes(self.list.filter.as_ref(), view, &scene.nodes)
         };
         // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out; and

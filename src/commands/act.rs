@@ -29,7 +29,7 @@ use crate::test_lock::joined;
 const BREATHER: Duration = Duration::from_millis(20);
 
 /// Somebody who is about to write.
-pub struct Operator<'a> {
+pub struct Actor<'a> {
     session: &'a Session,
     gate: Gate,
     journal: Journal,
@@ -39,17 +39,17 @@ pub struct Operator<'a> {
     signals: Option<Signals>,
 }
 
-impl<'a> Operator<'a> {
+impl<'a> Actor<'a> {
     /// Refuses at once where nothing may be written, or nothing could be recorded.
-    pub fn new(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
+    pub fn new(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Actor<'a>, Fault> {
         match session.settings.gate().closed() {
             Some(why) => Err(Fault::finding(why.to_string())),
-            None => Operator::who_looks(session, reason, json),
+            None => Actor::who_looks(session, reason, json),
         }
     }
 
     /// For a dry run, which says of each lock whether it may be written. The gate stays as closed as it is.
-    pub fn who_looks(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Operator<'a>, Fault> {
+    pub fn who_looks(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Actor<'a>, Fault> {
         let gate = session.settings.gate();
         let journal = Journal::open().map_err(|why| Fault::finding(Refusal::Audit(why.to_string()).to_string()))?;
         let node = session.topology.main();
@@ -60,7 +60,7 @@ impl<'a> Operator<'a> {
             environment: session.settings.environment.map(Environment::name),
             reason: reason.map(|reason| text::visible(reason.as_bytes())),
         };
-        Ok(Operator { session, gate, journal, context, json, signals: None })
+        Ok(Actor { session, gate, journal, context, json, signals: None })
     }
 
     /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
@@ -189,7 +189,7 @@ impl<'a> Operator<'a> {
         let refusals = plans.iter().filter_map(|(_, plan)| Some((plan, self.refusal(plan)?)));
         let for_good = plans.iter().filter_map(|(_, plan)| Some((plan, plan.undo.as_ref()?.as_ref().err()?)));
         super::print(|out| {
-            output::table::write(out, &locks, &self.session.look())?;
+            output::table::write(out, &locks, &self.session.style())?;
             hazards.iter().try_for_each(|hazard| writeln!(out, "beware: {hazard}"))?;
             for (plan, why) in refusals {
                 writeln!(out, "refused: {}: {why}", plan.key)?;

@@ -58,8 +58,8 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     } else {
         // People look for those that are wanted; programs take them all.
         let all = locks.len();
-        locks.retain(|lock| lock.strain.is_any());
-        super::print(|out| wanted::write(out, &locks, &session.look()))?;
+        locks.retain(|lock| lock.demand.is_any());
+        super::print(|out| wanted::write(out, &locks, &session.style()))?;
         if let others @ 1.. = all - locks.len() {
             let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
             let locks = if others == 1 { "lock" } else { "locks" };
@@ -67,7 +67,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         }
     }
     if let Some(why) = &snapshot.incomplete {
-        session.say(&format!("the list is incomplete: {why}"));
+        session.say_incomplete(why);
     }
     tell_sampling(session, &engine);
     session.still_there(&engine)
@@ -131,7 +131,7 @@ fn sentence(name: &str, sampled: &Sampled) -> String {
     if let Some(cut) = sampled.cut {
         text.push_str(&format!(", which was cut short: {}", cut.why()));
     }
-    if !sampled.told {
+    if !sampled.judged {
         text.push_str(
             "; how attempts by SET NX ended is not known, since notify-keyspace-events is off or can't be asked for",
         );

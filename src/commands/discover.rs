@@ -41,6 +41,7 @@ const LOOKS_LEAST: usize = 3;
 const EXAMPLES: usize = 3;
 
 pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
+    session.holds_locks()?;
     let mut survey = Survey::new(session)?;
     for node in session.topology.nodes() {
         survey.sample(node, options.sample).await.map_err(|error| session.fault(&error))?;
@@ -49,7 +50,7 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     let groups = std::mem::take(&mut survey.groups).finish();
     let each = Looks::shared_by(&groups);
     for node in session.topology.nodes() {
-        let wanted = groups.iter().flat_map(|(_, group)| group.samples.iter().take(each.of(group)));
+        let wanted = groups.iter().flat_map(|(_, group)| group.samples.iter().take(each.share_of(group)));
         let keys: Vec<Key> = wanted.filter(|(id, _)| *id == node.id).map(|(_, key)| key.clone()).collect();
         survey.look(node, &keys).await.map_err(|error| session.fault(&error))?;
     }
@@ -57,7 +58,7 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     let found = survey.judge(groups);
     print(|out| match options.json {
         true => render::document(out, &found),
-        false => render::text(out, &found, &server_options(session), &session.look()),
+        false => render::text(out, &found, &server_options(session), &session.style()),
     })?;
     if !options.json {
         session.say(&footer(session, &found));
@@ -91,7 +92,7 @@ impl Looks {
         group.keys >= groups::SAMPLES as u64
     }
 
-    fn of(&self, group: &Group) -> usize {
+    fn share_of(&self, group: &Group) -> usize {
         if Looks::is_large(group) { self.large } else { self.small }
     }
 }

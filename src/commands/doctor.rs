@@ -4,7 +4,8 @@
 
 mod render;
 
-pub use render::{Look, json, text};
+pub use crate::output::TextStyle;
+pub use render::{json, text};
 
 use super::print;
 use super::session::Session;
@@ -19,8 +20,8 @@ pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> 
     let scope = Scope::new(session.recogniser().patterns().clone(), node.db);
     let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
     let report = examine(&mut conn, &scope).await.map_err(|error| session.fault(&error))?;
-    let look = Look { ascii: session.settings.ascii, width: session.look().width };
-    print(|out| if options.json { json(&report, out) } else { text(&report, look, out) })?;
+    let style = session.style();
+    print(|out| if options.json { json(&report, out) } else { text(&report, &style, out) })?;
     Ok(report.exit_code())
 }
 

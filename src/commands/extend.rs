@@ -1,6 +1,6 @@
 //! `lockscope extend`: more time for a lock.
 
-use super::act::{Operator, ended, exit_code};
+use super::act::{Actor, ended, exit_code};
 use super::one_lock;
 use super::release::{say_which, token_of};
 use super::session::Session;
@@ -15,8 +15,8 @@ pub async fn run(session: &Session, options: &Extend) -> Result<u8, Fault> {
 
 async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     plan::may_extend_by(options.ttl).map_err(|why| Fault::usage(format!("--ttl: {why}")))?;
-    let who = if options.dry_run { Operator::who_looks } else { Operator::new };
-    let mut operator = who(session, options.reason.as_deref(), options.json)?;
+    let who = if options.dry_run { Actor::who_looks } else { Actor::new };
+    let mut actor = who(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
     let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
@@ -33,13 +33,13 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     if options.eval {
-        return operator.print_evals([&plan]).map(|()| 0);
+        return actor.print_evals([&plan]).map(|()| 0);
     }
     if options.dry_run {
-        return operator.show(&plan, None).map(|()| 0);
+        return actor.show(&plan, None).map(|()| 0);
     }
-    if !operator.asks(&plan, options.yes)? {
+    if !actor.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
     }
-    Ok(exit_code(&operator.perform(&plan).await?))
+    Ok(exit_code(&actor.perform(&plan).await?))
 }

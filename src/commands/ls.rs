@@ -35,7 +35,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     super::print(|out| match (options.json, options.csv) {
         (true, _) => output::json::write_list(out, &snapshot, &locks, &place, &server),
         (_, true) => output::csv::write(out, &locks, &place),
-        _ => output::table::write(out, &locks, &session.look()),
+        _ => output::table::write(out, &locks, &session.style()),
     })?;
     if !options.json && !options.csv {
         session.say(&footer(&engine, found, matched, locks.len()));
@@ -125,7 +125,7 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
 /// What was left out, and why.
 fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     if let Some(why) = &snapshot.incomplete {
-        session.say(&format!("the list is incomplete: {why}"));
+        session.say_incomplete(why);
     }
     for node in engine.nodes() {
         let too_large = node.scan.as_ref().map_or(0, |scan| scan.unread - scan.denied);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::act::{Operator, ended, exit_code, in_doubt};
+use super::act::{Actor, ended, exit_code, in_doubt};
 use super::session::Session;
 use super::shell::quoted;
 use super::{ls, one_lock};
@@ -24,13 +24,13 @@ pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
 }
 
 /// `looks`: nothing is to be written.
-fn operator<'a>(session: &'a Session, options: &Release, looks: bool) -> Result<Operator<'a>, Fault> {
-    let who = if looks { Operator::who_looks } else { Operator::new };
+fn actor<'a>(session: &'a Session, options: &Release, looks: bool) -> Result<Actor<'a>, Fault> {
+    let who = if looks { Actor::who_looks } else { Actor::new };
     who(session, options.reason.as_deref(), options.json)
 }
 
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
-    let mut operator = operator(session, options, options.dry_run)?;
+    let mut actor = actor(session, options, options.dry_run)?;
     let key = one_lock::key(typed)?;
     let (mut lock, engine) = one_lock::find(session, &key, None).await?;
     let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
@@ -53,18 +53,18 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(session.topology.node_of(&plan.key), [&mut plan]).await;
     if options.eval {
-        return operator.print_evals([&plan]).map(|()| 0);
+        return actor.print_evals([&plan]).map(|()| 0);
     }
     if options.dry_run {
-        let kept = operator.keep_plans(&[&plan]).await;
-        operator.show(&plan, kept.as_deref().ok())?;
+        let kept = actor.keep_plans(&[&plan]).await;
+        actor.show(&plan, kept.as_deref().ok())?;
         session.say(&how_to_perform(session, &kept, usize::from(plan.doubt.is_some())));
         return Ok(0);
     }
-    if !operator.asks(&plan, options.yes)? {
+    if !actor.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
     }
-    Ok(exit_code(&operator.perform(&plan).await?))
+    Ok(exit_code(&actor.perform(&plan).await?))
 }
 
 /// A token as it was typed: as it is shown or, where no holder looks so, as it is. What is no holder's is refused later.
@@ -96,7 +96,7 @@ pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
 }
 
 async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
-    let mut operator = operator(session, options, !options.yes)?;
+    let mut actor = actor(session, options, !options.yes)?;
     let filter = options.filter.as_deref().unwrap_or_default();
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     let mut locks = ls::matching(session, &mut engine, filter, options.observe).await?;
@@ -109,15 +109,15 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if options.eval {
-        return operator.print_evals(plans.iter().map(|(_, plan)| plan)).map(|()| 0);
+        return actor.print_evals(plans.iter().map(|(_, plan)| plan)).map(|()| 0);
     }
     if !options.yes {
         for node in session.topology.nodes() {
             foresee(node, plans.iter_mut().filter(|(lock, _)| lock.node == node.id).map(|(_, plan)| plan)).await;
         }
-        let kept = operator.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
-        operator.show_all(&plans, kept.as_deref().ok())?;
-        let refused = plans.iter().filter(|(_, plan)| operator.refusal(plan).is_some()).count();
+        let kept = actor.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
+        actor.show_all(&plans, kept.as_deref().ok())?;
+        let refused = plans.iter().filter(|(_, plan)| actor.refusal(plan).is_some()).count();
         let refusals = if refused > 0 { format!(", {refused} refused") } else { String::new() };
         let freed = count(plans.len() - refused);
         let doubted = plans.iter().filter(|(_, plan)| plan.doubt.is_some()).count();
@@ -126,12 +126,12 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     }
     session.say("freeing the locks that match as they are now; 'release --plan ID --yes' frees what a dry run showed");
     let plans: Vec<Plan> = plans.into_iter().map(|(_, plan)| plan).collect();
-    perform_certain(session, &mut operator, plans, options).await
+    perform_certain(session, &mut actor, plans, options).await
 }
 
 /// What a dry run showed, exactly.
 async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, Fault> {
-    let mut operator = operator(session, options, !options.yes)?;
+    let mut actor = actor(session, options, !options.yes)?;
     let unreadable = |why: io::Error| Fault::finding(format!("the plan {id:?} can't be read: {why}"));
     let runs = DryRuns::open().map_err(unreadable)?;
     let Some(dry_run) = runs.find(id, Clock::start().now()).map_err(unreadable)? else {
@@ -150,20 +150,20 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
         )));
     }
     if !options.yes {
-        dry_run.plans.iter().try_for_each(|plan| operator.show(plan, Some(id)))?;
+        dry_run.plans.iter().try_for_each(|plan| actor.show(plan, Some(id)))?;
         session.say(&format!("{} would be freed; add --yes to free exactly these", count(dry_run.plans.len())));
         return Ok(0);
     }
-    operator.is_in_data_of(&dry_run.plans).await?;
+    actor.is_in_data_of(&dry_run.plans).await?;
     // First of all, so that nobody else performs it too.
     runs.spend(&dry_run).map_err(unreadable)?;
-    perform_certain(session, &mut operator, dry_run.plans, options).await
+    perform_certain(session, &mut actor, dry_run.plans, options).await
 }
 
 /// A number that may count permits is not freed by whoever did not say that it is a lock.
 async fn perform_certain(
     session: &Session,
-    operator: &mut Operator<'_>,
+    actor: &mut Actor<'_>,
     plans: Vec<Plan>,
     options: &Release,
 ) -> Result<u8, Fault> {
@@ -171,7 +171,7 @@ async fn perform_certain(
     let plans = plans.map(|plan| if options.if_renewed { plan.even_if_renewed() } else { plan });
     let (plans, doubted): (Vec<Plan>, Vec<Plan>) = plans.partition(|plan| plan.doubt.is_none());
     doubted.iter().filter_map(in_doubt).for_each(|why| session.say(&format!("left out: {why}")));
-    let code = operator.perform_all(&plans.iter().collect::<Vec<_>>()).await?;
+    let code = actor.perform_all(&plans.iter().collect::<Vec<_>>()).await?;
     Ok(code.max(u8::from(!doubted.is_empty())))
 }
 

@@ -19,7 +19,7 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
         if options.json {
             output::json::write_lock(out, &lock, &found, &place, &server, &notes)
         } else {
-            output::page::write(out, &lock, &found, &place, &notes, &session.look())
+            output::page::write(out, &lock, &found, &place, &notes, &session.style())
         }
     })
 }

@@ -5,7 +5,7 @@ mod list;
 
 use std::io::IsTerminal;
 
-use super::act::{Operator, ended, exit_code};
+use super::act::{Actor, ended, exit_code};
 use super::session::Session;
 use crate::actions::{Deed, Happened, Journal, Kept, Keyspace, last_done};
 use crate::base::clock::Clock;
@@ -27,14 +27,14 @@ pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
 
 /// `key` becomes that of the record, once it is known which one is meant.
 async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Result<u8, Fault> {
-    let mut operator = Operator::new(session, options.reason.as_deref(), options.json)?;
-    let named = options.id.as_deref().map(|id| named(operator.journal(), id)).transpose()?;
+    let mut actor = Actor::new(session, options.reason.as_deref(), options.json)?;
+    let named = options.id.as_deref().map(|id| named(actor.journal(), id)).transpose()?;
     let now = Clock::start().now();
     let mut conn = session.topology.main().connect().await.map_err(|error| session.fault(&error))?;
     let here = Keyspace::read(&mut conn).await.map_err(|error| session.fault(&error))?;
     let kept = match named {
         Some(kept) => kept,
-        None => last(session, operator.journal(), here.as_ref().ok(), now)?,
+        None => last(session, actor.journal(), here.as_ref().ok(), now)?,
     };
     *key = Some(text::visible(&kept.key.0));
     let asks = !options.yes && std::io::stdin().is_terminal();
@@ -46,7 +46,7 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
         doubts.push((doubt, options.force, "--force"));
     }
     let told = kept.freed_when(now);
-    if let Some(later) = operator.journal().freed_since(&kept).map_err(unreadable)?.filter(|_| kept.is_whole()) {
+    if let Some(later) = actor.journal().freed_since(&kept).map_err(unreadable)?.filter(|_| kept.is_whole()) {
         let holders: Vec<String> = later.holders.iter().map(|token| text::visible(&token.0)).collect();
         let since = short_duration(now.since(Time(later.about.at)).as_millis() as u64);
         return Err(Fault::finding(format!(
@@ -72,10 +72,10 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     if options.id.is_none() {
         session.say(&format!("undo {}: {told}", kept.id()));
     }
-    if !operator.asks(&plan, options.yes)? {
+    if !actor.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
     }
-    Ok(exit_code(&operator.perform(&plan).await?))
+    Ok(exit_code(&actor.perform(&plan).await?))
 }
 
 fn unreadable(why: std::io::Error) -> Fault {

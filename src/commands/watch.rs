@@ -12,7 +12,7 @@ use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
 use crate::lock::NodeId;
 use crate::model::Transition;
-use crate::output::{self, Look, Place};
+use crate::output::{self, Place, TextStyle};
 use crate::settings::cli::Watch;
 use crate::sources::pace::Pace;
 
@@ -23,7 +23,7 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
     let mut printer = Printer {
         out: BufWriter::new(io::stdout().lock()),
         json: options.json,
-        look: session.look(),
+        style: session.style(),
         place: session.place(),
     };
     let mut interrupted = signal(SignalKind::interrupt())?;
@@ -74,7 +74,7 @@ fn matches(filter: Option<&Filter>, change: &Transition, engine: &Engine, place:
 struct Printer {
     out: BufWriter<io::StdoutLock<'static>>,
     json: bool,
-    look: Look,
+    style: TextStyle,
     place: Place,
 }
 
@@ -84,7 +84,7 @@ impl Printer {
             if self.json {
                 output::json::write_change(&mut self.out, change, &self.place)?;
             } else {
-                output::watch::write(&mut self.out, change, &self.look)?;
+                output::watch::write(&mut self.out, change, &self.style)?;
             }
         }
         self.out.flush()

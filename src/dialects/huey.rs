@@ -33,7 +33,7 @@ impl Dialect for Huey {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         match sight.value {
-            RawValue::Hash { fields, .. } if sight.key.starts_with(RESULTS) || sight.told => {
+            RawValue::Hash { fields, .. } if sight.key.starts_with(RESULTS) || sight.dialect_given => {
                 let holders: Vec<Holder> = fields
                     .iter()
                     .filter_map(|(field, _)| Some(Holder { client: Some(lock_name(field)?), ..Holder::new(field) }))

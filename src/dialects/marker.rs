@@ -41,7 +41,7 @@ impl Dialect for Marker {
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
-        let strength = if sight.told {
+        let strength = if sight.dialect_given {
             matches!(sight.value, RawValue::Str { .. }).then_some(Strength::Told)
         } else {
             let value = sight.value.as_string()?;

@@ -37,7 +37,7 @@ impl Dialect for Plain {
         let whole = head.len() as u64 == *len;
         let strength = if whole && shape::could_be_token(head) && shape::names_a_lock(sight.key) {
             Strength::Possible
-        } else if sight.given || sight.told {
+        } else if sight.given || sight.dialect_given {
             // Any string is a lock there; one too long to be fetched whole is known by its head.
             Strength::Faint
         } else {

@@ -41,7 +41,7 @@ impl Dialect for Pottery {
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         let release = Release::delete(sight.key).warn_of_copies();
-        if sight.told {
+        if sight.dialect_given {
             return release;
         }
         release

@@ -88,9 +88,9 @@ impl Recogniser {
 
     /// Reads a key as a lock, if it is one.
     pub fn read(&self, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Best> {
-        let mut sight = Sight { key, value, ttl, now, given: self.standing == Standing::Given, told: false };
+        let mut sight = Sight { key, value, ttl, now, given: self.standing == Standing::Given, dialect_given: false };
         if let Some(mapping) = self.mapping(key) {
-            sight.told = true;
+            sight.dialect_given = true;
             let claim = dialect(mapping.dialect).read(&sight)?;
             return Some(Best {
                 dialect: mapping.dialect,
@@ -134,7 +134,7 @@ impl Recogniser {
     /// Decodes once more a value that was read as a lock of this dialect before; what it was then, it is still, even if
     /// the TTL that helped to tell has changed.
     pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {
-        dialect(id).read(&Sight { key, value, ttl, now, given: self.standing == Standing::Given, told: true })
+        dialect(id).read(&Sight { key, value, ttl, now, given: self.standing == Standing::Given, dialect_given: true })
     }
 }
 

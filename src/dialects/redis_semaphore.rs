@@ -31,7 +31,7 @@ impl Dialect for RedisSemaphore {
         let strength = match name {
             name if name.starts_with(PREFIX) => Strength::Certain,
             // Old versions of sidekiq-unique-jobs used the same suffix for something else.
-            name if name.starts_with(b"uniquejobs:") && !sight.told => return None,
+            name if name.starts_with(b"uniquejobs:") && !sight.dialect_given => return None,
             _ => Strength::Likely,
         };
         let holders: Option<Vec<Holder>> = fields

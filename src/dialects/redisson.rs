@@ -55,8 +55,8 @@ impl Dialect for Redisson {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         match Form::of(sight.value)? {
-            Form::Lock(fields) => lock::read(fields, sight.told),
-            Form::ReadWrite(mode, fields) => read_write::read(fields, mode, sight.told),
+            Form::Lock(fields) => lock::read(fields, sight.dialect_given),
+            Form::ReadWrite(mode, fields) => read_write::read(fields, mode, sight.dialect_given),
             Form::Multi(fields) => multi::read(fields),
         }
     }

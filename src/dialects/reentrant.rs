@@ -27,7 +27,7 @@ impl Dialect for Reentrant {
         let strength = match holders.len() {
             1 if shape::names_a_lock(sight.key) => Strength::Possible,
             1 if sight.given => Strength::Faint,
-            _ if sight.told => Strength::Told,
+            _ if sight.dialect_given => Strength::Told,
             _ => return None,
         };
         Some(Claim::lock(strength, Mode::Exclusive, holders))

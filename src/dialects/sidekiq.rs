@@ -40,7 +40,7 @@ impl Dialect for UniqueJobs {
         let RawValue::Hash { fields, .. } = sight.value else { return None };
         let digest = sight.key.strip_suffix(LOCKED)?;
         let strength = match digest {
-            _ if sight.told => Strength::Told,
+            _ if sight.dialect_given => Strength::Told,
             digest if digest.starts_with(PREFIX) => Strength::Certain,
             digest if is_digest(digest) => Strength::Sure,
             _ => return None,

@@ -15,14 +15,14 @@ impl<'a> Sight<'a> {
     /// must do.
     pub(super) fn token(&self) -> Option<&'a [u8]> {
         match self.value {
-            RawValue::Str { head, .. } if self.told => Some(head),
+            RawValue::Str { head, .. } if self.dialect_given => Some(head),
             value => value.as_string(),
         }
     }
 
     /// Certainty where the user named the dialect, else what `judge` says.
     pub(super) fn told_or(&self, judge: impl FnOnce() -> Option<Strength>) -> Option<Strength> {
-        if self.told { Some(Strength::Told) } else { judge() }
+        if self.dialect_given { Some(Strength::Told) } else { judge() }
     }
 
     /// The weight of a value's shape: one for keys that are named like a lock, one for others that the user pointed at.

@@ -29,7 +29,7 @@ impl Dialect for Symfony {
         let RawValue::Zset { members, .. } = sight.value else { return None };
         let exclusive = is_exclusive(members);
         let is_token = |(member, score): &(Box<[u8]>, f64)| {
-            (shape::is_base64(member, 32) || sight.told) && (1e12..1e14).contains(score)
+            (shape::is_base64(member, 32) || sight.dialect_given) && (1e12..1e14).contains(score)
         };
         let tokens: Vec<_> = members.iter().filter(|(member, _)| **member != *EXCLUSIVE).collect();
         if let [(mark, score)] = &**members

@@ -11,12 +11,12 @@ pub const NOW: Time = Time(1_750_000_000_000);
 
 /// A key with a TTL, found under the default patterns.
 pub fn sight<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
-    Sight { key, value, ttl: Ttl::In(Duration::from_secs(30)), now: NOW, given: false, told: false }
+    Sight { key, value, ttl: Ttl::In(Duration::from_secs(30)), now: NOW, given: false, dialect_given: false }
 }
 
 /// The same key in a keyspace that the user said is of the dialect asked.
 pub fn told<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
-    Sight { told: true, ..sight(key, value) }
+    Sight { dialect_given: true, ..sight(key, value) }
 }
 
 /// What the default recogniser, with all dialects competing, makes of a key.

@@ -81,7 +81,7 @@ pub fn holder(best: Option<Best>) -> Holder {
 }
 
 fn with_sight<T>(key: &str, value: &RawValue, ttl: Ttl, look: impl FnOnce(&Sight<'_>) -> T) -> T {
-    look(&Sight { key: key.as_bytes(), value, ttl, now: NOW, given: false, told: false })
+    look(&Sight { key: key.as_bytes(), value, ttl, now: NOW, given: false, dialect_given: false })
 }
 
 pub fn release(name: &str, key: &str, value: &RawValue) -> Release {
@@ -219,7 +219,7 @@ proptest! {
         given in any::<bool>(), told in any::<bool>(),
     ) {
         let ttl = left.map_or(Ttl::Never, |left| Ttl::In(Duration::from_millis(left)));
-        let sight = Sight { key: &key, value: &value, ttl, now: Time(now), given, told };
+        let sight = Sight { key: &key, value: &value, ttl, now: Time(now), given, dialect_given: told };
         for dialect in all() {
             if let Some(claim) = dialect.read(&sight) {
                 prop_assert!(told || claim.strength < Strength::Told, "{} was not told", dialect.name());

@@ -40,5 +40,5 @@ fn others(lock: &LockView) -> impl Iterator<Item = &'static dyn Dialect> {
 
 /// The lock as it was before anybody said what it is.
 fn untold(lock: &LockView) -> Sight<'_> {
-    Sight { told: false, ..lock.sight(lock.at) }
+    Sight { dialect_given: false, ..lock.sight(lock.at) }
 }

@@ -169,7 +169,14 @@ impl Lock {
 
     /// What a dialect gets to see of it: what it was when it was read, it is still.
     pub fn sight(&self, now: Time) -> Sight<'_> {
-        Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl(now), now, given: true, told: true }
+        Sight {
+            key: self.key.as_bytes(),
+            value: &self.value,
+            ttl: self.ttl(now),
+            now,
+            given: true,
+            dialect_given: true,
+        }
     }
 
     pub fn value(&self) -> &RawValue {

@@ -125,5 +125,5 @@ pub fn sort(locks: &mut [LockView], by: Option<Column>) {
 
 /// Hardest wanted first, as the Contention screen has it.
 pub fn hardest_first(a: &LockView, b: &LockView) -> Ordering {
-    a.strain.compare(&b.strain).then_with(|| worst_first(a, b))
+    a.demand.compare(&b.demand).then_with(|| worst_first(a, b))
 }

@@ -59,7 +59,7 @@ impl Table {
             waits: lock.waits(now).filter(|_| lock.is_held()),
             tries: self.tries(lock, now),
             wanted: lock.wanted(now).filter(|_| lock.is_held()),
-            strain: lock.strain(now),
+            demand: lock.demand(now),
             contenders: lock.contention().map(|contention| contention.contenders().to_vec()).unwrap_or_default(),
             connection: self.connection(lock).cloned(),
             notices: lock.contention().into_iter().flat_map(Contention::notices).cloned().collect(),

@@ -30,7 +30,7 @@ use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
 use crate::model::table::slots::{LockRef, Slots};
 use crate::model::wants::client::Clients;
-use crate::model::wants::strain::Strained;
+use crate::model::wants::demand::InDemand;
 use crate::model::{EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
 
 /// How much the table may hold.
@@ -65,7 +65,7 @@ pub struct Table {
     ignored: Ignored,
     departed: Departed,
     pub(super) clients: Clients,
-    pub(super) strained: Strained,
+    pub(super) in_demand: InDemand,
     pub(super) groups: Groups,
     pub(super) tuning: Tuning,
     markers: Markers,
@@ -93,7 +93,7 @@ impl Table {
             ignored: Ignored::default(),
             departed: Departed::default(),
             clients: Clients::default(),
-            strained: Strained::default(),
+            in_demand: InDemand::default(),
             groups: Groups::default(),
             tuning: Tuning::default(),
             markers: Markers::default(),

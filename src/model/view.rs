@@ -4,7 +4,7 @@ use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Sight;
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
-use crate::model::{Connection, Contender, Finding, Hold, Notice, Proof, Source, Strain, Tries, Usual, Verdict, Waits};
+use crate::model::{Connection, Contender, Demand, Finding, Hold, Notice, Proof, Source, Tries, Usual, Verdict, Waits};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +86,7 @@ pub struct LockView {
     /// When somebody else than its holder last looked at it, if that was lately.
     pub wanted: Option<Time>,
     /// How hard it is wanted, by all that is known.
-    pub strain: Strain,
+    pub demand: Demand,
     /// Who was seen to want it.
     pub contenders: Vec<Contender>,
     /// The connection of its holder, where that is known.
@@ -131,6 +131,6 @@ pub struct Snapshot {
 impl LockView {
     /// What a dialect gets to see of it: what it was when it was read, it is still.
     pub fn sight(&self, now: Time) -> Sight<'_> {
-        Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl, now, given: true, told: true }
+        Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl, now, given: true, dialect_given: true }
     }
 }

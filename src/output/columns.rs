@@ -1,6 +1,6 @@
 //! The columns of the table: what stands in a cell, and its colour.
 
-use super::Look;
+use super::TextStyle;
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
 use crate::dialects::Claim;
@@ -13,13 +13,13 @@ impl Column {
     }
 
     /// What stands in the cell of a lock.
-    pub(super) fn cell(self, lock: &LockView, look: &Look) -> String {
+    pub(super) fn cell(self, lock: &LockView, style: &TextStyle) -> String {
         let text = match self {
             Column::State if lock.stale => format!("{} stale", lock.verdict.state.label()),
             Column::State => lock.verdict.state.label().to_string(),
             Column::Key => lock.key.to_string(),
             Column::Library => library(lock),
-            Column::Holder => holders(lock, look),
+            Column::Holder => holders(lock, style),
             Column::Held => held(lock),
             Column::Ttl => ttl(lock),
             Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
@@ -27,7 +27,7 @@ impl Column {
             Column::Fail => fail(lock),
             Column::Wait => wait(lock),
         };
-        look.plain(text).into_owned()
+        style.plain(text).into_owned()
     }
 }
 
@@ -50,19 +50,19 @@ pub fn library(lock: &LockView) -> String {
     format!("{}{mark}", lock.dialect)
 }
 
-pub(super) fn holders(lock: &LockView, look: &Look) -> String {
+pub(super) fn holders(lock: &LockView, style: &TextStyle) -> String {
     let Some(first) = lock.holders.first() else {
         return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
     };
     let more = lock.holders.len() - 1;
-    let first = holder(first, look);
+    let first = holder(first, style);
     if more == 0 { first } else { format!("{first} +{more}") }
 }
 
 /// The token, and beside it what tells a person where to look.
-fn holder(holder: &Holder, look: &Look) -> String {
+fn holder(holder: &Holder, style: &TextStyle) -> String {
     let whole = holder.token.to_string();
-    let mut parts = vec![look.token(&whole)];
+    let mut parts = vec![style.token(&whole)];
     for text in [&holder.client, &holder.host].into_iter().flatten() {
         let text = text.visible();
         if !whole.contains(&text) {
@@ -111,7 +111,7 @@ fn renewals(lock: &LockView) -> String {
 pub fn wait(lock: &LockView) -> String {
     match lock.waits {
         // Who polls can't be counted, but some of them were seen.
-        None if lock.strain.waiting > 0 => format!("≥{}", lock.strain.waiting),
+        None if lock.demand.waiting > 0 => format!("≥{}", lock.demand.waiting),
         None if lock.wanted.is_some() => "some".to_string(),
         None => "?".to_string(),
         Some(waits) if waits.at_least => format!("≥{}", waits.count),
@@ -160,7 +160,10 @@ mod tests {
             assert_eq!(held(&lock), expected);
         }
         assert_eq!(held(&sample::unknown()), "?");
-        assert_eq!(Column::Held.cell(&sample::forever(), &Look { ascii: true, ..Look::default() }), ">=1m00s");
+        assert_eq!(
+            Column::Held.cell(&sample::forever(), &TextStyle { ascii: true, ..TextStyle::default() }),
+            ">=1m00s"
+        );
     }
 
     #[test]
@@ -171,12 +174,12 @@ mod tests {
 
     #[test]
     fn holders_are_told_by_what_is_known() {
-        let full = Look::default();
+        let full = TextStyle::default();
         assert_eq!(Column::Holder.cell(&sample::forever(), &full), "worker-7\\u{1b}[2J 10.0.3.7 pid 4242");
         assert_eq!(Column::Holder.cell(&sample::unknown(), &full), "?");
         let mut lock = sample::redisson();
         lock.holders.push(Holder::new(b"b"));
-        let narrow = Look { width: Some(80), ..full };
+        let narrow = TextStyle { width: Some(80), ..full };
         assert_eq!(Column::Holder.cell(&lock, &narrow), "3f2a8c00…6:57 +1");
         lock.kind = Kind::Marker;
         lock.holders.clear();
@@ -187,7 +190,7 @@ mod tests {
     fn unknown_is_never_a_zero() {
         let lock = sample::unknown();
         for column in [Column::Held, Column::Lease, Column::Renewals] {
-            assert_eq!(column.cell(&lock, &Look::default()), "?");
+            assert_eq!(column.cell(&lock, &TextStyle::default()), "?");
         }
     }
 

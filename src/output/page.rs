@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::columns::{self, held, library, paint, ttl};
-use super::{Look, Place};
+use super::{Place, TextStyle};
 use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Claim;
@@ -32,11 +32,11 @@ pub fn write(
     found: &Inspection,
     place: &Place,
     notes: &Notes,
-    look: &Look,
+    style: &TextStyle,
 ) -> io::Result<()> {
     let state = lock.verdict.state;
     let stale = if lock.stale { "  (stale: not confirmed since events went missing)" } else { "" };
-    writeln!(out, "{}  {}{stale}", look.plain(lock.key.to_string()), look.painted(paint(state), state.label()))?;
+    writeln!(out, "{}  {}{stale}", style.plain(lock.key.to_string()), style.painted(paint(state), state.label()))?;
     let mut lines: Vec<(&str, String)> = Vec::new();
     lines.push(("state", format!("{}, sure to {:.2}", state.name(), lock.verdict.confidence)));
     lines.extend(lock.verdict.evidence.iter().map(|sentence| ("evidence", harmless(sentence))));
@@ -74,7 +74,7 @@ pub fn write(
     let mut last = "";
     for (label, text) in lines {
         let shown = if label == last { "" } else { label };
-        writeln!(out, "  {shown:<10} {}", look.plain(text))?;
+        writeln!(out, "  {shown:<10} {}", style.plain(text))?;
         last = label;
     }
     Ok(())
@@ -170,9 +170,9 @@ mod tests {
     use crate::model::Finding;
     use crate::testkit::sample;
 
-    fn page(lock: &LockView, notes: &Notes, look: Look) -> String {
+    fn page(lock: &LockView, notes: &Notes, style: TextStyle) -> String {
         let mut out = Vec::new();
-        write(&mut out, lock, &sample::inspection(), &Place::default(), notes, &look).unwrap();
+        write(&mut out, lock, &sample::inspection(), &Place::default(), notes, &style).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -183,7 +183,7 @@ mod tests {
             renewal: vec!["a watchdog renews it".into()],
             release: vec!["DEL lock:order:8841".into(), "PUBLISH it".into()],
         };
-        let text = page(&sample::redisson(), &notes, Look::default());
+        let text = page(&sample::redisson(), &notes, TextStyle::default());
         let expected = "\
 lock:order:8841  HELD
   state      held, sure to 0.97
@@ -221,7 +221,7 @@ lock:order:8841  HELD
             settle: Some("a burst of MONITOR would show it".into()),
         };
         let lock = LockView { findings: vec![finding], ..sample::redisson() };
-        let text = page(&lock, &Notes::default(), Look { ascii: true, ..Look::default() });
+        let text = page(&lock, &Notes::default(), TextStyle { ascii: true, ..TextStyle::default() });
         let told = "findings   orphan-suspected: held for 11m40s\\u{1b} without a TTL (sure to 0.50)\n";
         assert!(text.contains(told) && text.contains("  to settle it: a burst of MONITOR would show it\n"), "{text}");
         assert!(text.contains("next due in 3.1s, +/-200ms") && text.is_ascii(), "{text}");
@@ -229,7 +229,7 @@ lock:order:8841  HELD
 
     #[test]
     fn a_guess_and_the_unknown_are_called_so() {
-        let text = page(&sample::forever(), &Notes::default(), Look::default());
+        let text = page(&sample::forever(), &Notes::default(), TextStyle::default());
         for part in [
             "evidence   it has no TTL",
             "plain? (0.45), or else redsync (0.40); say how to read it with --dialect",
@@ -242,8 +242,10 @@ lock:order:8841  HELD
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
-        let text = page(&sample::unknown(), &Notes::default(), Look::default());
+        let text = page(&sample::unknown(), &Notes::default(), TextStyle::default());
         assert!(text.contains("holder     not known") && text.contains("held       not known"), "{text}");
-        assert!(page(&sample::unknown(), &Notes::default(), Look { ascii: true, ..Look::default() }).is_ascii());
+        assert!(
+            page(&sample::unknown(), &Notes::default(), TextStyle { ascii: true, ..TextStyle::default() }).is_ascii()
+        );
     }
 }

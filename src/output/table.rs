@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use super::Look;
+use super::TextStyle;
 use super::columns::paint;
 use crate::base::text::fit_marked;
 use crate::model::Column;
@@ -26,15 +26,15 @@ const DROPPED: [Column; 6] =
     [Column::Lease, Column::Fail, Column::Wait, Column::Renewals, Column::Library, Column::Held];
 
 /// Writes a header and a line for each lock, in the order given.
-pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Result<()> {
-    let columns = layout(locks, look);
-    let mark = if look.ascii { '~' } else { '…' };
+pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io::Result<()> {
+    let columns = layout(locks, style);
+    let mark = if style.ascii { '~' } else { '…' };
     let title = |column: Column| column.title().to_string();
     line(out, &columns, mark, |column| (title(column), ""))?;
     for lock in locks {
         line(out, &columns, mark, |column| {
-            let code = if look.color && column == Column::State { paint(lock.verdict.state) } else { "" };
-            (column.cell(lock, look), code)
+            let code = if style.color && column == Column::State { paint(lock.verdict.state) } else { "" };
+            (column.cell(lock, style), code)
         })?;
     }
     Ok(())
@@ -63,16 +63,16 @@ fn line(
 }
 
 /// Which columns are shown, and how wide each is.
-fn layout(locks: &[LockView], look: &Look) -> Vec<(Column, usize)> {
+fn layout(locks: &[LockView], style: &TextStyle) -> Vec<(Column, usize)> {
     let natural = |column: Column| {
-        let cells = locks.iter().map(|lock| column.cell(lock, look).width());
+        let cells = locks.iter().map(|lock| column.cell(lock, style).width());
         cells.max().unwrap_or(0).max(column.title().len())
     };
     // Rates are the exception; where nobody counted any, their column has nothing to say.
     let rated = locks.iter().any(|lock| lock.tries.is_some());
     let shown = Column::ALL.iter().filter(|column| rated || **column != Column::Fail);
     let mut columns: Vec<(Column, usize)> = shown.map(|&column| (column, natural(column))).collect();
-    let Some(width) = look.width else { return columns };
+    let Some(width) = style.width else { return columns };
     let needed = |columns: &[(Column, usize)], cut: bool| -> usize {
         let widths = columns.iter().map(|&(column, natural)| match least(column) {
             Some(least) if cut => natural.min(least),
@@ -107,9 +107,9 @@ mod tests {
     use super::*;
     use crate::testkit::sample;
 
-    fn table(locks: &[LockView], look: Look) -> String {
+    fn table(locks: &[LockView], style: TextStyle) -> String {
         let mut out = Vec::new();
-        write(&mut out, locks, &look).unwrap();
+        write(&mut out, locks, &style).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_everything() {
-        let text = table(&all(), Look::default());
+        let text = table(&all(), TextStyle::default());
         let expected = "\
 STATE   KEY              LIBRARY   HOLDER                                     HELD    TTL  LEASE  RENEWALS  WAIT
 NO-TTL  job-lock:\\xff\\n  plain?    worker-7\\u{1b}[2J 10.0.3.7 pid 4242      ≥1m00s  never      ?  ?            ?
@@ -132,7 +132,7 @@ HELD    锁:cart          redisson  ?                                           
     #[test]
     fn a_terminal_gets_what_fits() {
         for width in [1, 5, 20, 40, 60, 80, 100, 200] {
-            let text = table(&all(), Look { width: Some(width), ..Look::default() });
+            let text = table(&all(), TextStyle { width: Some(width), ..TextStyle::default() });
             assert_eq!(text.lines().count(), 4);
             for line in text.lines() {
                 assert!(line.width() <= width.max(10), "{width}: {line:?}");
@@ -140,26 +140,26 @@ HELD    锁:cart          redisson  ?                                           
         }
         let mut locks = all();
         locks[1].key = crate::lock::Key::from("lock:customer:order:8841:invoice");
-        let text = table(&locks, Look { width: Some(80), ..Look::default() });
+        let text = table(&locks, TextStyle { width: Some(80), ..TextStyle::default() });
         assert!(text.contains("RENEWALS") && !text.contains("LEASE") && text.contains("3f2a8c00…"), "\n{text}");
     }
 
     #[test]
     fn colour_only_repeats_the_word() {
-        let text = table(&all(), Look { color: true, ..Look::default() });
+        let text = table(&all(), TextStyle { color: true, ..TextStyle::default() });
         assert!(text.contains("\x1b[1;35mNO-TTL\x1b[0m"), "{text}");
         let bare = text.replace("\x1b[1;35m", "").replace("\x1b[32m", "").replace("\x1b[0m", "");
-        assert_eq!(bare, table(&all(), Look::default()));
+        assert_eq!(bare, table(&all(), TextStyle::default()));
     }
 
     #[test]
     fn ascii_is_ascii() {
-        assert!(table(&all(), Look { ascii: true, width: Some(60), ..Look::default() }).is_ascii());
+        assert!(table(&all(), TextStyle { ascii: true, width: Some(60), ..TextStyle::default() }).is_ascii());
     }
 
     #[test]
     fn no_locks_leave_a_header() {
-        assert_eq!(table(&[], Look::default()).lines().count(), 1);
+        assert_eq!(table(&[], TextStyle::default()).lines().count(), 1);
     }
 
     #[test]
@@ -173,7 +173,7 @@ HELD    锁:cart          redisson  ?                                           
                 Ok(())
             }
         }
-        let why = write(&mut Gone, &all(), &Look::default()).unwrap_err();
+        let why = write(&mut Gone, &all(), &TextStyle::default()).unwrap_err();
         assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
     }
 }

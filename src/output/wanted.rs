@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
-use super::Look;
+use super::TextStyle;
 use super::columns::{attempts, fail, holders, library, rate, wait};
 use crate::base::text::fit_marked;
 use crate::model::{Contender, LockView, State};
@@ -22,16 +22,16 @@ fn failures(lock: &LockView) -> String {
 }
 
 /// Writes a header and a line for each lock, in the order given.
-pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Result<()> {
+pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io::Result<()> {
     let cells = |lock: &LockView| {
         let wait = match lock.waits {
             Some(waits) => format!("{} {}", wait(lock), waits.source()),
             None => wait(lock),
         };
-        let holder = if lock.verdict.state == State::Free { "free".into() } else { holders(lock, look) };
+        let holder = if lock.verdict.state == State::Free { "free".into() } else { holders(lock, style) };
         let texts =
-            [lock.key.to_string(), library(lock), holder, wait, attempts(lock), failures(lock), top(lock, look)];
-        texts.map(|text| look.plain(text).into_owned())
+            [lock.key.to_string(), library(lock), holder, wait, attempts(lock), failures(lock), top(lock, style)];
+        texts.map(|text| style.plain(text).into_owned())
     };
     let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(String::from)).chain(locks.iter().map(cells)).collect();
     let mut widths = [0; TITLES.len()];
@@ -40,13 +40,13 @@ pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Resul
             *width = (*width).max(cell.width());
         }
     }
-    if let Some(room) = look.width {
+    if let Some(room) = style.width {
         for (column, least) in CUT {
             let over = (widths.iter().sum::<usize>() + GAP * (TITLES.len() - 1)).saturating_sub(room);
             widths[column] -= over.min(widths[column].saturating_sub(least));
         }
     }
-    let mark = if look.ascii { '~' } else { '…' };
+    let mark = if style.ascii { '~' } else { '…' };
     for row in rows {
         let mut line = String::new();
         for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
@@ -57,19 +57,19 @@ pub fn write(out: &mut impl Write, locks: &[LockView], look: &Look) -> io::Resul
             line.push_str(&if is_number { format!("{padding}{cell}  ") } else { format!("{cell}{padding}  ") });
         }
         let line = line.trim_end();
-        let line = look.width.map_or(line.to_string(), |room| fit_marked(line, room, mark));
+        let line = style.width.map_or(line.to_string(), |room| fit_marked(line, room, mark));
         writeln!(out, "{line}")?;
     }
     Ok(())
 }
 
 /// Who was seen to lose most often.
-fn top(lock: &LockView, look: &Look) -> String {
+fn top(lock: &LockView, style: &TextStyle) -> String {
     let rank = |one: &&Contender| (one.failures, one.attempts);
     let Some(top) = lock.contenders.iter().filter(|one| one.failures > 0).max_by_key(rank) else {
         return if lock.tries.is_some() { "—" } else { "?" }.into();
     };
-    let token = top.token.as_ref().map(|token| look.token(&token.to_string()));
+    let token = top.token.as_ref().map(|token| style.token(&token.to_string()));
     let address = top.address.as_ref().map(|address| address.to_string());
     let name: Vec<String> = [token, address].into_iter().flatten().collect();
     format!("{} ({} of {} lost)", name.join(" "), top.failures, top.attempts)
@@ -102,8 +102,8 @@ mod tests {
     fn wanted() -> Vec<LockView> {
         let (mut hot, mut unjudged, calm) = (sample::redisson(), sample::forever(), sample::unknown());
         hot.tries = Some(tries(21, 0));
-        hot.strain.waiting = 6;
-        unjudged.strain.wanted = true;
+        hot.demand.waiting = 6;
+        unjudged.demand.polled = true;
         hot.waits = Some(Waits { count: 6, at: WaitsAt::Channel, at_least: false, dead_heads: None, counted: Time(0) });
         hot.contenders.push(Contender {
             token: Some(Token::from(&b"worker-9\x1b[2J"[..])),
@@ -124,7 +124,7 @@ mod tests {
         let mut locks = wanted();
         locks.sort_by(crate::model::order::hardest_first);
         let mut out = Vec::new();
-        write(&mut out, &locks, &Look::default()).unwrap();
+        write(&mut out, &locks, &TextStyle::default()).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("KEY") && lines[0].ends_with("TOP CONTENDER"), "\n{text}");
@@ -154,7 +154,7 @@ mod tests {
         let mut lock = sample::unknown();
         lock.verdict.state = State::Free;
         let mut out = Vec::new();
-        write(&mut out, &[lock], &Look::default()).unwrap();
+        write(&mut out, &[lock], &TextStyle::default()).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("redisson  free"));
     }
 
@@ -162,7 +162,7 @@ mod tests {
     fn a_terminal_gets_what_fits() {
         for width in [10, 40, 80, 120] {
             let mut out = Vec::new();
-            write(&mut out, &wanted(), &Look { width: Some(width), ascii: true, ..Look::default() }).unwrap();
+            write(&mut out, &wanted(), &TextStyle { width: Some(width), ascii: true, ..TextStyle::default() }).unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.is_ascii() && text.lines().all(|line| line.width() <= width), "{width}\n{text}");
         }

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::Look;
+use super::TextStyle;
 use crate::base::text;
 use crate::lock::Token;
 use crate::model::{Change, Ending, Transition};
 
 /// Writes one change as one line.
-pub fn write(out: &mut impl Write, change: &Transition, look: &Look) -> io::Result<()> {
-    let token = |token: &Token| look.token(&token.to_string());
+pub fn write(out: &mut impl Write, change: &Transition, style: &TextStyle) -> io::Result<()> {
+    let token = |token: &Token| style.token(&token.to_string());
     let mut line = change.key.to_string();
     if let Some(holder) = &change.holder {
         line.push_str(&format!("  by {}", token(holder)));
@@ -22,12 +22,12 @@ pub fn write(out: &mut impl Write, change: &Transition, look: &Look) -> io::Resu
     if let Some(why) = why(change.change) {
         line.push_str(&format!("  ({why})"));
     }
-    let mark = if look.ascii { '~' } else { '…' };
+    let mark = if style.ascii { '~' } else { '…' };
     let start = format!("{}  ", change.at.rfc3339());
     let word = format!("{:<8}", change.change.name());
-    let line = look.plain(line);
-    let room = look.width.map_or(usize::MAX, |width| width.saturating_sub(start.len() + word.len() + 2));
-    writeln!(out, "{start}{}  {}", look.painted(paint(change.change), &word), text::fit_marked(&line, room, mark))
+    let line = style.plain(line);
+    let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(start.len() + word.len() + 2));
+    writeln!(out, "{start}{}  {}", style.painted(paint(change.change), &word), text::fit_marked(&line, room, mark))
 }
 
 /// How a lock was lost, where the event's word does not say it.
@@ -68,16 +68,16 @@ mod tests {
             previous: Some(Token::from(&b"old"[..])),
             source: Source::Scan,
         };
-        let line = |change: &Transition, look: Look| {
+        let line = |change: &Transition, style: TextStyle| {
             let mut out = Vec::new();
-            write(&mut out, change, &look).unwrap();
+            write(&mut out, change, &style).unwrap();
             String::from_utf8(out).unwrap()
         };
-        let full = Look::default();
+        let full = TextStyle::default();
         assert_eq!(line(&change, full), "1970-01-01T00:00:00.000Z  taken     lock:a\\n  by new  from old\n");
-        assert_eq!(line(&change, Look { width: Some(48), ..full }).chars().count(), 49);
+        assert_eq!(line(&change, TextStyle { width: Some(48), ..full }).chars().count(), 49);
         (change.change, change.holder) = (Change::Ended(Ending::Flushed), None);
         assert_eq!(line(&change, full), "1970-01-01T00:00:00.000Z  lost      lock:a\\n  held by old  (flushed)\n");
-        assert!(line(&change, Look { color: true, ..full }).contains("\x1b[33mlost    \x1b[0m"));
+        assert!(line(&change, TextStyle { color: true, ..full }).contains("\x1b[33mlost    \x1b[0m"));
     }
 }

@@ -86,7 +86,7 @@ impl Keys {
     }
 
     /// The keys of a command, the first one first: here, or where it works.
-    pub fn of(&self, command: Command, here: Place) -> impl Iterator<Item = Press> + '_ {
+    pub fn presses(&self, command: Command, here: Place) -> impl Iterator<Item = Press> + '_ {
         let own = self.0.iter().filter(move |bound| bound.command == command);
         own.filter_map(move |bound| {
             let place = if bound.at.includes(here) { here } else { bound.at.first() };

@@ -1,4 +1,4 @@
-//! The connection of one test lock: sends a script, waits as long as it is told to, and connects anew after a failure.
+//! The connection of one test lock: sends a script, waits for a limited time, and reconnects after a failure.
 
 use std::fmt;
 use std::future::Future;
@@ -18,14 +18,14 @@ use crate::topology::{Node, ServerConnection};
 pub struct Wire {
     node: Node,
     conn: Option<ServerConnection>,
-    /// How often it could not be made.
+    /// How often connecting failed.
     failed: u64,
 }
 
-/// What a script answered.
+/// The reply of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// With a number: of milliseconds or entries.
+pub enum Reply {
+    /// Success, with a number of milliseconds or entries.
     Done(u64),
     /// Somebody else holds it.
     Other(Other),
@@ -36,17 +36,17 @@ pub enum Answer {
 /// Who holds a lock that is not ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Other {
-    /// `None` where the key is kept in another way than ours, or has several holders.
+    /// `None` if the key is stored in another form than ours, or has several holders.
     pub holder: Option<Token>,
     pub left: Ttl,
-    /// The type of the key, where the holder is not known.
+    /// The type of the key, if the holder is not known.
     pub kind: Option<String>,
 }
 
-/// Why there is no answer.
+/// Why there is no reply.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nothing was sent, or the server said why not: nothing was done.
+    /// Nothing was sent, or the server refused it: nothing was done.
     Clean(RedisError),
     /// It may have been done.
     Unknown(RedisError),
@@ -62,7 +62,7 @@ impl Wire {
         self.conn.is_some()
     }
 
-    /// Connects, if there is no connection. Nothing is sent: it may be dropped at any time.
+    /// Connects if there is no connection. It sends no command, so it may be dropped at any time.
     pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
         if self.conn.is_none() {
             let until = Instant::now() + patience;
@@ -73,24 +73,24 @@ impl Wire {
         Ok(())
     }
 
-    /// How often there was no connection to be had.
+    /// How often connecting failed.
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// Hands itself over, and leaves one to the same server that is not connected and has seen nothing.
+    /// Returns itself, and leaves a new, unconnected one to the same server in its place.
     pub(super) fn hand_over(&mut self) -> Wire {
         let node = self.node.clone();
         std::mem::replace(self, Wire::new(node))
     }
 
-    /// Runs a script on the lock; the answer comes with the moment when the question was sent.
+    /// Runs a script on the lock. Returns the reply, and when the command was sent.
     pub async fn call(
         &mut self,
         script: &Script,
         request: &Request,
         patience: Duration,
-    ) -> Result<(Answer, Instant), Failure> {
+    ) -> Result<(Reply, Instant), Failure> {
         let until = Instant::now() + patience;
         self.open(patience).await?;
         let Some(mut conn) = self.conn.take() else { return Err(Failure::Clean(timed_out())) };
@@ -100,7 +100,7 @@ impl Wire {
         let sent = Instant::now();
         let answered = in_time(until, request.admission.run(script.text, &mut conn, &keys, &args)).await;
         match answered {
-            // A connection that failed, or on which an answer is still to come, is not used again.
+            // A connection that failed, or on which a reply is still due, is not reused.
             Ok(value) => {
                 let answer = read(value).map_err(Failure::Unknown)?;
                 self.conn = Some(conn);
@@ -114,16 +114,16 @@ impl Wire {
         }
     }
 
-    /// Where the script could not name the holder, asks of what type the key is; nothing depends on it.
-    async fn identify(&mut self, answer: Answer, request: &Request, until: Instant) -> Answer {
-        let (Answer::Other(Other { holder: None, left, .. }), Some(conn)) = (&answer, &mut self.conn) else {
+    /// If the script could not name the holder, asks for the type of the key. It is only for display.
+    async fn identify(&mut self, answer: Reply, request: &Request, until: Instant) -> Reply {
+        let (Reply::Other(Other { holder: None, left, .. }), Some(conn)) = (&answer, &mut self.conn) else {
             return answer;
         };
         let mut question = redis::cmd("TYPE");
         question.arg(request.key().as_bytes());
         let kind: RedisResult<String> = in_time(until, question.query_async(conn)).await;
         let kind = kind.ok().filter(|kind| kind != "none");
-        Answer::Other(Other { holder: None, left: *left, kind })
+        Reply::Other(Other { holder: None, left: *left, kind })
     }
 }
 
@@ -138,22 +138,22 @@ pub fn timed_out() -> RedisError {
     io::Error::from(io::ErrorKind::TimedOut).into()
 }
 
-fn read(value: Value) -> RedisResult<Answer> {
+fn read(value: Value) -> RedisResult<Reply> {
     let parts: Vec<Value> = redis::from_redis_value(value)?;
     let number = |index: usize| match parts.get(index) {
         Some(Value::Int(number)) => Some(*number),
         _ => None,
     };
     let answer = match (number(0), number(1)) {
-        (Some(1), Some(count)) => Some(Answer::Done(count.max(0) as u64)),
-        (Some(-1), _) => Some(Answer::Gone),
+        (Some(1), Some(count)) => Some(Reply::Done(count.max(0) as u64)),
+        (Some(-1), _) => Some(Reply::Gone),
         (Some(0), Some(left)) => {
             let holder = match parts.get(2) {
                 Some(Value::BulkString(bytes)) => Some(Token::from(&bytes[..])),
                 _ => None,
             };
             let left = Ttl::of_pttl(left).unwrap_or(Ttl::Never);
-            Some(Answer::Other(Other { holder, left, kind: None }))
+            Some(Reply::Other(Other { holder, left, kind: None }))
         }
         _ => None,
     };
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn answers_are_read_as_they_are_meant() {
         let array = |parts: &[Value]| read(Value::Array(parts.to_vec()));
-        assert_eq!(array(&[Value::Int(1), Value::Int(30_000)]).unwrap(), Answer::Done(30_000));
-        assert_eq!(array(&[Value::Int(-1)]).unwrap(), Answer::Gone);
-        let Answer::Other(other) =
+        assert_eq!(array(&[Value::Int(1), Value::Int(30_000)]).unwrap(), Reply::Done(30_000));
+        assert_eq!(array(&[Value::Int(-1)]).unwrap(), Reply::Gone);
+        let Reply::Other(other) =
             array(&[Value::Int(0), Value::Int(1_500), Value::BulkString(b"w\n1".to_vec())]).unwrap()
         else {
             panic!()
         };
         assert_eq!(other.to_string(), "held by w\\n1, for another 1.5s");
-        let Answer::Other(other) = array(&[Value::Int(0), Value::Int(-1), Value::Nil]).unwrap() else { panic!() };
+        let Reply::Other(other) = array(&[Value::Int(0), Value::Int(-1), Value::Nil]).unwrap() else { panic!() };
         assert_eq!(other.to_string(), "held by somebody else, and never expires");
         assert!(array(&[]).is_err() && array(&[Value::Int(2)]).is_err() && read(Value::Okay).is_err());
     }

@@ -123,9 +123,9 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
 fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
     let mut row = Row::new(app, lock, selected);
-    let index = app.scene.struggle.index_of(lock);
-    let deadlock = index.is_some_and(|index| app.scene.struggle.blocking.is_in_deadlock(index));
-    let depth = index.map_or(0, |index| app.scene.struggle.depth(index));
+    let index = app.scene.contended.index_of(lock);
+    let deadlock = index.is_some_and(|index| app.scene.contended.blocking.is_in_deadlock(index));
+    let depth = index.map_or(0, |index| app.scene.contended.depth(index));
     let state = if lock.stale { "stale" } else { lock.verdict.state.label() };
     row.styled(fit(state, widths.state, theme), theme.state(lock.verdict.state));
     let sign = match (deadlock, depth) {
@@ -179,24 +179,27 @@ fn tell(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
 
 /// What it is stuck behind, and what is stuck behind it.
 fn blocked(app: &App, lock: &LockView) -> String {
-    let struggle = &app.scene.struggle;
-    let name = |index: usize| part::key(&struggle.locks[index].key, app.theme);
+    let contended = &app.scene.contended;
+    let name = |index: usize| part::key(&contended.locks[index].key, app.theme);
     let key = part::key(&lock.key, app.theme);
-    let Some(index) = struggle.index_of(lock) else { return key };
-    let ring = struggle.blocking.deadlocks.iter().find(|ring| ring.contains(&index));
+    let Some(index) = contended.index_of(lock) else { return key };
+    let ring = contended.blocking.deadlocks.iter().find(|ring| ring.contains(&index));
     if let Some(ring) = ring {
-        let sure =
-            if struggle.blocking.is_sure(ring) { "deadlock" } else { "deadlock suspected (connections can be shared)" };
+        let sure = if contended.blocking.is_sure(ring) {
+            "deadlock"
+        } else {
+            "deadlock suspected (connections can be shared)"
+        };
         let names: Vec<String> = ring.iter().chain(ring.first()).map(|index| name(*index)).collect();
         return format!("{sure}: each holder waits for the next lock: {}", names.join(", "));
     }
-    let waiting = lock.strain.waiting;
+    let waiting = lock.demand.waiting;
     let mut parts = match waiting {
         0 => vec![format!("{key}: nobody is seen to wait")],
         1 => vec![format!("{key}: 1 waits for it")],
         many => vec![format!("{key}: {many} wait for it")],
     };
-    let chain = struggle.blocking.chain(index);
+    let chain = contended.blocking.chain(index);
     if let [_, next, ..] = chain[..] {
         let root = *chain.last().unwrap_or(&next);
         parts.push(format!("its holder waits for {}", name(next)));
@@ -204,8 +207,8 @@ fn blocked(app: &App, lock: &LockView) -> String {
             parts.push(format!("all of them for the holder of {}", name(root)));
         }
     }
-    for (stuck, distance) in struggle.blocking.stuck_behind(index).into_iter().take(3) {
-        let more = struggle.locks[stuck].strain.waiting;
+    for (stuck, distance) in contended.blocking.stuck_behind(index).into_iter().take(3) {
+        let more = contended.locks[stuck].demand.waiting;
         let whose = if distance == 1 { ", whose holder waits for it" } else { "" };
         parts.push(format!("{more} more behind {}{whose}", name(stuck)));
     }

@@ -41,7 +41,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
         let allowed = app.writes() || !binding.command.writes() || ours;
         let useful = !aside && allowed && app.can(binding.command);
         let word = binding.footer.filter(|_| useful);
-        if let (Some(word), Some(key)) = (word, app.keys.of(binding.command, app.place()).next()) {
+        if let (Some(word), Some(key)) = (word, app.keys.presses(binding.command, app.place()).next()) {
             shown.push((binding.command, key.to_string(), word));
         }
     }

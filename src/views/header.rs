@@ -80,7 +80,9 @@ fn place(app: &App) -> Vec<Part> {
             let product = format!(" {} {}", product.flavor.name(), product.version);
             parts.push(part(part::safe(&product, theme), Style::new()).gives_way(5));
         }
-        if let Some(mode) = node.facts.mode.known() {
+        if let Some(part) = node.facts.part() {
+            parts.push(super::header::part(format!(" {} ", part.name()), theme.bad()));
+        } else if let Some(mode) = node.facts.mode.known() {
             let mode = format!(" {} {} ", theme.sign("·", "-"), mode.name());
             parts.push(part(mode, theme.dim()).gives_way(6));
         }
@@ -168,7 +170,7 @@ fn tab_parts(app: &App) -> Vec<Part> {
     for (index, (screen, command, name)) in Screen::TABS.into_iter().enumerate() {
         let here = screen == app.page.screen && app.page.opened.is_none();
         let style = if here { theme.heading() } else { theme.dim() };
-        let name = match app.keys.of(command, app.place()).next() {
+        let name = match app.keys.presses(command, app.place()).next() {
             None => part(name, style),
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));

@@ -47,7 +47,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
         .iter()
         .skip(scroll)
         .map(|binding| {
-            let keys: Vec<String> = app.keys.of(binding.command, app.place()).map(|press| press.to_string()).collect();
+            let keys: Vec<String> =
+                app.keys.presses(binding.command, app.place()).map(|press| press.to_string()).collect();
             let (key, about) = match binding.at {
                 Where::Only { name, .. } if !app.can(binding.command) => {
                     (app.theme.dim(), Span::styled(format!("{name}: {}", binding.about), app.theme.dim()))

@@ -18,7 +18,7 @@ const LARGEST: u64 = 1 << 20;
 const ENTRIES: u64 = 10_000;
 
 /// What has to be asked to keep one thing.
-struct Question<'a> {
+struct Keeping<'a> {
     step: &'a Step,
     when_emptied: bool,
 }
@@ -31,12 +31,12 @@ pub(in crate::actions) async fn foresee(
     if plan.action != Action::Free {
         return Ok(Err("only a release can be undone".into()));
     }
-    let questions = questions(plan);
-    if let Err(why) = measure(conn, &wholes(&questions), &fields(&questions)).await? {
+    let keepings = keepings(plan);
+    if let Err(why) = measure(conn, &wholes(&keepings), &fields(&keepings)).await? {
         return Ok(Err(why));
     }
     let dumps: Vec<Vec<Vec<u8>>> =
-        wholes(&questions).into_iter().map(|key| vec![b"DUMP".to_vec(), key.clone()]).collect();
+        wholes(&keepings).into_iter().map(|key| vec![b"DUMP".to_vec(), key.clone()]).collect();
     if dumps.is_empty() {
         return Ok(Ok(()));
     }
@@ -53,13 +53,13 @@ pub(in crate::actions) async fn read(
     plan: &Plan,
     about: About,
 ) -> RedisResult<Result<Kept, String>> {
-    let questions = questions(plan);
-    if let Err(why) = measure(conn, &wholes(&questions), &fields(&questions)).await? {
+    let keepings = keepings(plan);
+    if let Err(why) = measure(conn, &wholes(&keepings), &fields(&keepings)).await? {
         return Ok(Err(why));
     }
     let mut pipe = redis::pipe();
     pipe.cmd("TIME").cmd("PTTL").arg(plan.key.as_bytes());
-    for question in &questions {
+    for question in &keepings {
         ask(&mut pipe, question.step);
     }
     let answers: Vec<Value> = pipe.ignore_errors().query_async(conn).await?;
@@ -74,7 +74,7 @@ pub(in crate::actions) async fn read(
     let mut kept = Kept::nothing(about, plan, Deed::Freed);
     kept.ahead = server_now - kept.about.at;
     kept.until = until(answers.next());
-    for question in questions {
+    for question in keepings {
         let (value, left) = (answers.next(), answers.next());
         if let Some(Value::ServerError(error)) = value.as_ref().filter(|answer| refuses(answer)) {
             return Ok(Err(format!("it could not be read as a whole: {}", text::said(error))));
@@ -103,32 +103,32 @@ fn server_time(answer: Value) -> Option<i64> {
 }
 
 /// Steps that take something away which somebody could want back. What wakes waiters is not.
-fn questions(plan: &Plan) -> Vec<Question<'_>> {
+fn keepings(plan: &Plan) -> Vec<Keeping<'_>> {
     let steps = plan.writes.iter().filter_map(|write| match write {
         Write::Step(step) => Some(step),
         _ => None,
     });
-    let mut questions = Vec::new();
+    let mut keepings = Vec::new();
     for step in steps {
         match step {
             Step::WhenEmptied { then, besides, .. } => {
                 if besides.is_some() {
-                    questions.push(Question { step, when_emptied: true });
+                    keepings.push(Keeping { step, when_emptied: true });
                 }
                 // The hash itself comes back field by field.
                 let own = |step: &&Step| !matches!(step, Step::Delete(key) if *key == plan.key.as_bytes());
-                questions.extend(then.iter().filter(own).map(|step| Question { step, when_emptied: true }));
+                keepings.extend(then.iter().filter(own).map(|step| Keeping { step, when_emptied: true }));
             }
-            step => questions.push(Question { step, when_emptied: false }),
+            step => keepings.push(Keeping { step, when_emptied: false }),
         }
     }
-    let signalled: Vec<&Vec<u8>> = questions.iter().filter_map(|question| signal(question.step)).collect();
-    let wanted = |question: &Question<'_>| match question.step {
+    let signalled: Vec<&Vec<u8>> = keepings.iter().filter_map(|question| signal(question.step)).collect();
+    let wanted = |question: &Keeping<'_>| match question.step {
         Step::Delete(key) => !signalled.contains(&key),
         Step::Publish { .. } | Step::PublishToHead { .. } | Step::DropWaiter { .. } | Step::Signal { .. } => false,
         _ => true,
     };
-    questions.into_iter().filter(wanted).collect()
+    keepings.into_iter().filter(wanted).collect()
 }
 
 fn signal(step: &Step) -> Option<&Vec<u8>> {
@@ -204,23 +204,23 @@ fn too_large(key: &[u8], size: &Value, most: u64, unit: &str) -> Option<String> 
     }
 }
 
-fn wholes<'a>(questions: &[Question<'a>]) -> Vec<&'a Vec<u8>> {
-    let whole = |question: &Question<'a>| match question.step {
+fn wholes<'a>(keepings: &[Keeping<'a>]) -> Vec<&'a Vec<u8>> {
+    let whole = |question: &Keeping<'a>| match question.step {
         Step::Delete(key) => Some(key),
         _ => None,
     };
-    questions.iter().filter_map(whole).collect()
+    keepings.iter().filter_map(whole).collect()
 }
 
-fn fields<'a>(questions: &[Question<'a>]) -> Vec<(&'a Vec<u8>, &'a Vec<u8>)> {
-    let field = |question: &Question<'a>| match question.step {
+fn fields<'a>(keepings: &[Keeping<'a>]) -> Vec<(&'a Vec<u8>, &'a Vec<u8>)> {
+    let field = |question: &Keeping<'a>| match question.step {
         Step::DeleteField { key, field } | Step::WhenEmptied { key, besides: Some(field), .. } => Some((key, field)),
         _ => None,
     };
-    questions.iter().filter_map(field).collect()
+    keepings.iter().filter_map(field).collect()
 }
 
-/// Two questions for each: what, and for how long.
+/// Two keepings for each: what, and for how long.
 fn ask(pipe: &mut redis::Pipeline, step: &Step) {
     match step {
         Step::Delete(key) => pipe.cmd("DUMP").arg(key).cmd("PTTL").arg(key),

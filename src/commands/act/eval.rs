@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{Operator, in_doubt};
+use super::{Actor, in_doubt};
 use crate::actions::Plan;
 use crate::base::fault::Fault;
 use crate::commands::{print, shell};
@@ -15,17 +15,17 @@ use crate::topology::url::Address;
 
 /// What the first number of an answer means.
 const ANSWERS: [&str; 4] = [
-    "1: all of it was done, and so many waiters were told as the second number says",
-    "0: nothing was done, since a comparison failed: the second number says which (see below), the third which of several \
-     alike, from 0; then comes what is there instead",
-    "2: it was stopped half-way, and why",
-    "3 or 4: nothing was done, since a command would fail or is not permitted",
+    "1: everything was done; the second number is how many waiters were told",
+    "0: nothing was done, because a comparison failed; the second number says which one (see below), the third which of \
+     several alike, counted from 0, and the rest is what is there instead",
+    "2: an error stopped it half-way; the rest says why",
+    "3 or 4: nothing was done, because a command would fail or is not permitted",
 ];
-/// As many comparisons of one kind as are explained.
+/// At most this many comparisons of one kind are explained.
 const EXPLAINED: usize = 3;
 
-impl Operator<'_> {
-    /// Prints the command of each plan; those that may not be performed are errors.
+impl Actor<'_> {
+    /// Prints the command for each plan. A plan that may not be performed is an error.
     pub fn print_evals<'p>(&self, plans: impl IntoIterator<Item = &'p Plan>) -> Result<(), Fault> {
         let mut lines = vec!["# The answer begins with".to_string()];
         lines.extend(ANSWERS.map(|answer| format!("#   {answer}")));

@@ -42,9 +42,9 @@ fn recognised(evidence: &Evidence) -> Option<Verdict> {
     let name = dialect(reading.dialect).name();
     let read = match (reading.kind, evidence.looked) {
         (Kind::Marker, 1) => "it reads as a marker of work that is done".into(),
-        (Kind::Marker, all) => format!("{} read as markers of work that is done", of(reading.keys, all)),
+        (Kind::Marker, all) => format!("{} read as markers of work that is done", share(reading.keys, all)),
         (Kind::Lock, 1) => format!("it reads as a lock {}", whose(&reading)),
-        (Kind::Lock, all) => format!("{} read as locks {}", of(reading.keys, all), whose(&reading)),
+        (Kind::Lock, all) => format!("{} read as locks {}", share(reading.keys, all), whose(&reading)),
     };
     Some(Verdict {
         dialect: name,
@@ -119,12 +119,12 @@ fn whose(reading: &Reading) -> String {
     }
 }
 
-fn of(part: usize, whole: usize) -> String {
+fn share(part: usize, whole: usize) -> String {
     format!("{part} of {whole}")
 }
 
 fn values(evidence: &Evidence) -> String {
-    let all = of(evidence.of_sort, evidence.looked);
+    let all = share(evidence.of_sort, evidence.looked);
     let different = format!("{} different", evidence.distinct);
     match evidence.sort {
         Sort::Token => format!("{all} values are random tokens, {different}"),
@@ -140,7 +140,7 @@ fn expiry(evidence: &Evidence) -> String {
         None if evidence.looked == 1 => "it never expires".into(),
         None => "none expires".into(),
         Some(median) => {
-            let (all, within) = (of(evidence.with_ttl, evidence.looked), short_duration(median.as_millis() as u64));
+            let (all, within) = (share(evidence.with_ttl, evidence.looked), short_duration(median.as_millis() as u64));
             if evidence.looked == 1 {
                 format!("it expires in {within}")
             } else if evidence.with_ttl == 1 {

@@ -11,7 +11,7 @@ use super::judge::Verdict;
 use crate::base::text::{self, fit_marked, short_duration, wrap};
 use crate::dialects::Claim;
 use crate::lock::Key;
-use crate::output::{Look, json};
+use crate::output::{TextStyle, json};
 
 /// A keyspace that looks like locks.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,19 +47,19 @@ const PATTERN_SHOWN: usize = 40;
 const WHY_LEAST: usize = 30;
 
 /// Writes the table and what to do next. `server` are the options that name the server in the command.
-pub fn text(out: &mut impl Write, found: &Found, server: &[String], look: &Look) -> io::Result<()> {
+pub fn text(out: &mut impl Write, found: &Found, server: &[String], style: &TextStyle) -> io::Result<()> {
     let mut rows: Vec<[String; 6]> = vec![HEADER.map(String::from)];
-    rows.extend(found.keyspaces.iter().map(|keyspace| cells(keyspace, found.complete, look)));
+    rows.extend(found.keyspaces.iter().map(|keyspace| cells(keyspace, found.complete, style)));
     let mut widths = [0; 5];
     for (index, width) in widths.iter_mut().enumerate() {
         *width = rows.iter().map(|row| row[index].width()).max().unwrap_or(0);
     }
-    let mark = if look.ascii { '~' } else { '…' };
-    if look.width.is_some() {
+    let mark = if style.ascii { '~' } else { '…' };
+    if style.width.is_some() {
         widths[0] = widths[0].min(PATTERN_SHOWN);
     }
     let before_why = widths.iter().sum::<usize>() + GAP * widths.len();
-    let room = look.width.map(|width| width.saturating_sub(before_why));
+    let room = style.width.map(|width| width.saturating_sub(before_why));
     let beside = room.is_none_or(|room| room >= WHY_LEAST);
     for (number, row) in rows.iter().enumerate() {
         let mut line = String::new();
@@ -77,7 +77,7 @@ pub fn text(out: &mut impl Write, found: &Found, server: &[String], look: &Look)
         } else {
             writeln!(out, "{}", line.trim_end())?;
             line = "    ".into();
-            (wrap(&row[5], look.width.map(|width| width.saturating_sub(4))), 4)
+            (wrap(&row[5], style.width.map(|width| width.saturating_sub(4))), 4)
         };
         line.push_str(why.first().map_or("", String::as_str));
         writeln!(out, "{}", line.trim_end())?;
@@ -85,10 +85,10 @@ pub fn text(out: &mut impl Write, found: &Found, server: &[String], look: &Look)
             writeln!(out, "{:indent$}{more}", "")?;
         }
     }
-    next(out, found, server, look)
+    next(out, found, server, style)
 }
 
-fn cells(keyspace: &Keyspace, complete: bool, look: &Look) -> [String; 6] {
+fn cells(keyspace: &Keyspace, complete: bool, style: &TextStyle) -> [String; 6] {
     let verdict = &keyspace.verdict;
     let guess = if verdict.dialect_confidence < Claim::SURE { "?" } else { "" };
     let about = if complete { "" } else { "~" };
@@ -98,12 +98,12 @@ fn cells(keyspace: &Keyspace, complete: bool, look: &Look) -> [String; 6] {
         why.push_str(&format!("; beware: the pattern matches {first}{more} too, where no locks are"));
     }
     [
-        typed(&keyspace.pattern, look),
+        typed(&keyspace.pattern, style),
         format!("{}{guess}", verdict.dialect),
         format!("{about}{}", keyspace.keys_estimated),
         ttl(keyspace),
         if verdict.covered { "default".into() } else { "no".into() },
-        if look.ascii { text::ascii(&why) } else { why },
+        if style.ascii { text::ascii(&why) } else { why },
     ]
 }
 
@@ -122,7 +122,7 @@ fn ttl(keyspace: &Keyspace) -> String {
 }
 
 /// The command that lists the locks, and the lines that make it the rule.
-fn next(out: &mut impl Write, found: &Found, server: &[String], look: &Look) -> io::Result<()> {
+fn next(out: &mut impl Write, found: &Found, server: &[String], style: &TextStyle) -> io::Result<()> {
     if found.keyspaces.is_empty() {
         return Ok(());
     }
@@ -130,7 +130,7 @@ fn next(out: &mut impl Write, found: &Found, server: &[String], look: &Look) -> 
         .keyspaces
         .iter()
         .filter(|keyspace| !keyspace.verdict.covered)
-        .map(|keyspace| typed(&keyspace.pattern, look))
+        .map(|keyspace| typed(&keyspace.pattern, style))
         .collect();
     let mut command = String::from("lockscope ls");
     for option in server {
@@ -149,8 +149,8 @@ fn next(out: &mut impl Write, found: &Found, server: &[String], look: &Look) -> 
 }
 
 /// A pattern as it can be typed: without what is not ASCII where that is asked for.
-fn typed(pattern: &str, look: &Look) -> String {
-    if !look.ascii || pattern.is_ascii() {
+fn typed(pattern: &str, style: &TextStyle) -> String {
+    if !style.ascii || pattern.is_ascii() {
         return pattern.into();
     }
     pattern.bytes().map(|byte| if byte.is_ascii() { char::from(byte) } else { '?' }).collect()
@@ -242,15 +242,15 @@ mod tests {
         Found { sampled: 200, of: Some(5000), complete: false, keyspaces }
     }
 
-    fn shown(found: &Found, look: Look) -> String {
+    fn shown(found: &Found, style: TextStyle) -> String {
         let mut out = Vec::new();
-        text(&mut out, found, &["-u 'redis://h'".into()], &look).unwrap();
+        text(&mut out, found, &["-u 'redis://h'".into()], &style).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn a_pipe_gets_a_line_for_each_and_the_next_command() {
-        let text = shown(&found(vec![keyspace("it's:\\*:*", false), keyspace("lock:*", true)]), Look::default());
+        let text = shown(&found(vec![keyspace("it's:\\*:*", false), keyspace("lock:*", true)]), TextStyle::default());
         let expected = r#"PATTERN    LIBRARY   KEYS  TTL     COVERED  WHY
 it's:\*:*  plain?   ~1000  ~30.0s  no       20 of 20 values are random tokens, 20 different; 20 of 20 expire, half of them within 30.0s
 lock:*     plain?   ~1000  ~30.0s  default  20 of 20 values are random tokens, 20 different; 20 of 20 expire, half of them within 30.0s
@@ -272,27 +272,27 @@ To list it beside all the others from now on, in the config file ('lockscope inf
     fn a_terminal_gets_what_fits() {
         let many = found(vec![keyspace(&"long:".repeat(20), false), keyspace("锁:*", true)]);
         for width in [40, 80, 120, 200] {
-            let text = shown(&many, Look { width: Some(width), ..Look::default() });
+            let text = shown(&many, TextStyle { width: Some(width), ..TextStyle::default() });
             for line in text.lines().take_while(|line| !line.is_empty()).filter(|_| width >= 80) {
                 assert!(line.width() <= width, "{width}: {line}");
             }
         }
-        let ascii = shown(&found(vec![keyspace("锁:*", false)]), Look { ascii: true, ..Look::default() });
+        let ascii = shown(&found(vec![keyspace("锁:*", false)]), TextStyle { ascii: true, ..TextStyle::default() });
         assert!(ascii.is_ascii() && ascii.contains("-p '???:*'"), "{ascii}");
     }
 
     #[test]
     fn what_is_covered_needs_no_pattern() {
-        let text = shown(&found(vec![keyspace("lock:*", true)]), Look::default());
+        let text = shown(&found(vec![keyspace("lock:*", true)]), TextStyle::default());
         assert!(text.ends_with("by themselves:\n  lockscope ls -u 'redis://h'\n"), "{text}");
-        assert_eq!(shown(&found(Vec::new()), Look::default()).lines().count(), 1);
+        assert_eq!(shown(&found(Vec::new()), TextStyle::default()).lines().count(), 1);
     }
 
     #[test]
     fn a_pattern_that_matches_more_says_so() {
         let mut wide = keyspace("a:*", false);
         wide.also_matches = vec!["a:cache:*".into(), "a:b".into()];
-        let text = shown(&found(vec![wide]), Look::default());
+        let text = shown(&found(vec![wide]), TextStyle::default());
         assert!(text.contains("beware: the pattern matches a:cache:* and 1 more too"), "{text}");
     }
 

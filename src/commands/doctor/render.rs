@@ -7,40 +7,31 @@ use serde::Serialize;
 use crate::base::json::write_pretty;
 use crate::base::server_text::ServerText;
 use crate::base::text::wrap;
+use crate::output::TextStyle;
 use crate::server::health::{Check, Report, Status};
 use crate::server::{Mode, Role};
 
-/// How text is laid out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Look {
-    /// Words instead of signs.
-    pub ascii: bool,
-    /// Findings are wrapped at this many columns; commands never are, since they are there to be pasted.
-    pub width: Option<usize>,
-}
-
-impl Look {
-    fn sign(self, status: Status) -> &'static str {
-        match (status, self.ascii) {
-            (Status::Ok, false) => "✓",
-            (Status::Warn, false) => "!",
-            (Status::Bad, false) => "✗",
-            (Status::Unknown, _) => "?",
-            (Status::Ok, true) => "ok",
-            (Status::Warn, true) => "warn",
-            (Status::Bad, true) => "BAD",
-        }
+/// A sign of how a check came out, or a word where signs can't be shown.
+fn sign(status: Status, ascii: bool) -> &'static str {
+    match (status, ascii) {
+        (Status::Ok, false) => "✓",
+        (Status::Warn, false) => "!",
+        (Status::Bad, false) => "✗",
+        (Status::Unknown, _) => "?",
+        (Status::Ok, true) => "ok",
+        (Status::Warn, true) => "warn",
+        (Status::Bad, true) => "BAD",
     }
 }
 
-/// Writes the report for people.
-pub fn text(report: &Report, look: Look, out: &mut impl Write) -> io::Result<()> {
-    let sign_width = if look.ascii { 4 } else { 1 };
+/// Writes the report for people. Findings are wrapped; commands never are, since they are there to be pasted.
+pub fn text(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
+    let sign_width = if style.ascii { 4 } else { 1 };
     let name_width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let indent = " ".repeat(sign_width + name_width + 4);
     for check in &report.checks {
-        let sign = look.sign(check.status);
-        let lines = wrap(&check.finding, look.width.map(|width| width.saturating_sub(indent.len())));
+        let sign = sign(check.status, style.ascii);
+        let lines = wrap(&check.finding, style.width.map(|width| width.saturating_sub(indent.len())));
         let mut lines = lines.iter();
         let first = lines.next().map_or("", String::as_str);
         writeln!(out, "{sign:<sign_width$}  {:<name_width$}  {first}", check.name)?;
@@ -58,7 +49,7 @@ pub fn text(report: &Report, look: Look, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "{}", report.operator_acl)?;
     let sampling = "To sample attempts as well, by consent. MONITOR shows every command of the server with all its values, \
                     not only those on locks: give it with care.";
-    writeln!(out, "\n{}", wrap(sampling, look.width).join("\n"))?;
+    writeln!(out, "\n{}", wrap(sampling, style.width).join("\n"))?;
     writeln!(out, "{}", report.sampling_acl)
 }
 

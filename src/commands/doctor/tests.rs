@@ -112,7 +112,7 @@ fn without_notifications_it_is_said_what_tracking_misses() {
 fn the_text_is_aligned_wrapped_and_plain_ascii_when_asked() {
     let report = report(&format!("{HEALTHY}redis_mode:cluster\r\n"), SETTINGS);
     let mut out = Vec::new();
-    text(&report, Look { ascii: true, width: Some(80) }, &mut out).unwrap();
+    text(&report, &TextStyle { ascii: true, width: Some(80), color: false }, &mut out).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert!(out.is_ascii());
     assert!(out.contains("\nwarn  topology       this is a node"), "{out}");

@@ -9,7 +9,7 @@ use crate::base::text::{harmless, short_duration};
 use crate::lock::Key;
 use crate::watchdog_probe::canary::{End, Report};
 use crate::watchdog_probe::latencies::Latencies;
-use crate::watchdog_probe::tally::{Event, Kind, Step};
+use crate::watchdog_probe::tally::{Event, Kind, Operation};
 
 const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0)];
 
@@ -25,12 +25,12 @@ pub fn table(out: &mut impl Write, key: &Key, ttl: Duration, report: &Report) ->
     writeln!(out, "{key}  lease {}, probed for {}{stopped}", humantime::format_duration(ttl), short(report.ran))?;
     writeln!(out)?;
     writeln!(out, "{:8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}", "", "count", "failed", "p50", "p90", "p99", "max")?;
-    for (name, step) in [("acquire", &tally.acquire), ("renew", &tally.renew), ("release", &tally.release)] {
-        write!(out, "{name:8}{:>8}{:>8}", step.latencies.count(), step.failed)?;
+    for (name, operation) in [("acquire", &tally.acquire), ("renew", &tally.renew), ("release", &tally.release)] {
+        write!(out, "{name:8}{:>8}{:>8}", operation.latencies.count(), operation.failed)?;
         for (_, percent) in PERCENTILES {
-            write!(out, "{:>8}", shown(step.latencies.percentile(percent)))?;
+            write!(out, "{:>8}", shown(operation.latencies.percentile(percent)))?;
         }
-        writeln!(out, "{:>8}", shown(step.latencies.most()))?;
+        writeln!(out, "{:>8}", shown(operation.latencies.most()))?;
     }
     writeln!(out)?;
     let (late, renewals) = (tally.late, tally.renew.latencies.count());
@@ -90,9 +90,9 @@ pub fn json(report: &Report, why: Option<String>) -> Value {
         End::Stopped => "stopped",
         End::Failed(_) => "failed",
     };
-    let mut acquire = step(&tally.acquire);
+    let mut acquire = operation(&tally.acquire);
     acquire["refused"] = tally.refused.into();
-    let mut renew = step(&tally.renew);
+    let mut renew = operation(&tally.renew);
     renew["late"] = json!({ "total": tally.late.total(), "server": tally.late.server, "ours": tally.late.ours });
     renew["waking"] = latencies(&tally.waking);
     let events: Vec<Value> = tally.events.iter().map(event).collect();
@@ -104,7 +104,7 @@ pub fn json(report: &Report, why: Option<String>) -> Value {
         "ended": ended,
         "acquire": acquire,
         "renew": renew,
-        "release": step(&tally.release),
+        "release": operation(&tally.release),
         "lost": tally.lost,
         "away": {
             "count": tally.away.count,
@@ -118,9 +118,9 @@ pub fn json(report: &Report, why: Option<String>) -> Value {
     })
 }
 
-fn step(step: &Step) -> Value {
-    let mut value = latencies(&step.latencies);
-    value["failed"] = step.failed.into();
+fn operation(operation: &Operation) -> Value {
+    let mut value = latencies(&operation.latencies);
+    value["failed"] = operation.failed.into();
     value
 }
 

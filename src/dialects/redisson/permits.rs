@@ -29,7 +29,7 @@ impl Dialect for Permits {
         // Sixteen random bytes are text once in ten million times.
         let random = members.iter().any(|(id, _)| !id.iter().all(|byte| byte.is_ascii_graphic()));
         let named = names::without_suffix(sight.key, SUFFIX).is_some();
-        if members.is_empty() || !permits || !(named && random || sight.told) {
+        if members.is_empty() || !permits || !(named && random || sight.dialect_given) {
             return None;
         }
         let holders = members.iter().map(|(id, score)| Holder {

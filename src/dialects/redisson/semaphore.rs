@@ -15,7 +15,7 @@ impl Dialect for Semaphore {
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
-        let left = sight.value.as_string().filter(|_| sight.told)?;
+        let left = sight.value.as_string().filter(|_| sight.dialect_given)?;
         std::str::from_utf8(left).ok()?.parse::<i64>().ok()?;
         Some(Claim::lock(Strength::Told, Mode::Permit, Vec::new()))
     }

@@ -231,7 +231,7 @@ impl Groups {
     const MOST: usize = 1_000;
 
     /// The group of a name, made if there is room for one more.
-    pub fn of(&mut self, key: &[u8]) -> GroupId {
+    pub fn group_of(&mut self, key: &[u8]) -> GroupId {
         pattern::write(key, &mut self.scratch);
         if let Some(id) = self.by_pattern.get(self.scratch.as_slice()) {
             return *id;
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn locks_of_one_pattern_share_their_history() {
         let mut groups = Groups::default();
-        let group = groups.of(b"lock:order:1");
-        assert_eq!((groups.of(b"lock:order:22"), groups.of(b"lock:cart:1") == group), (group, false));
+        let group = groups.group_of(b"lock:order:1");
+        assert_eq!((groups.group_of(b"lock:order:22"), groups.group_of(b"lock:cart:1") == group), (group, false));
         (1..=100).for_each(|second| groups.mark(group, over(second * 1_000, Ending::Released)));
         groups.mark(group, over(5, Ending::Unseen));
         groups.mark(group, Mark::HandedOver(Time(100), Time(350)));
@@ -299,9 +299,9 @@ mod tests {
             let letter = |digit: u8| b'a' + digit - b'0';
             format!("{number:05}").bytes().map(letter).collect()
         };
-        let ids: Vec<GroupId> = (0..1_500).map(|number| groups.of(&name(number))).collect();
+        let ids: Vec<GroupId> = (0..1_500).map(|number| groups.group_of(&name(number))).collect();
         assert_eq!(ids.iter().filter(|id| **id == GroupId::default()).count(), 500);
-        assert_eq!((groups.of(&name(3)), groups.groups.len()), (ids[3], Groups::MOST + 1));
+        assert_eq!((groups.group_of(&name(3)), groups.groups.len()), (ids[3], Groups::MOST + 1));
         assert!(groups.get(GroupId::default()).pattern().is_empty());
     }
 }

@@ -30,7 +30,7 @@ impl Table {
     /// What depends on its name and never changes.
     pub(in crate::model) fn first_read(&mut self, place: LockRef) {
         let Some(lock) = self.slots.get_mut(place) else { return };
-        lock.group = self.groups.of(lock.key.as_bytes());
+        lock.group = self.groups.group_of(lock.key.as_bytes());
         if lock.reading.is_some_and(|reading| reading.kind == Kind::Marker)
             && let Some(id) = id_of(&lock.key)
         {

@@ -5,7 +5,7 @@ use crate::lock::{Holder, Token};
 use crate::model::history::Hold;
 use crate::model::history::holds::{Mark, Over};
 use crate::model::table::ours::{Freed, Ours};
-use crate::model::table::resolve::Step;
+use crate::model::table::resolve::Occurrence;
 use crate::model::{Change, Ending, Former, HeldIs, Lock, Source, Transition};
 
 pub(in crate::model) struct Narrator<'a> {
@@ -34,24 +34,25 @@ impl<'a> Narrator<'a> {
 
     /// Tells the steps in order. Only the last hold can be the one that was looked at; holds that came and went before
     /// it had holders nobody saw.
-    pub fn tell(mut self, steps: &[Step]) -> Told {
-        let last_start = steps.iter().rposition(|step| !matches!(step, Step::Renew { .. } | Step::End { .. }));
+    pub fn tell(mut self, steps: &[Occurrence]) -> Told {
+        let last_start =
+            steps.iter().rposition(|step| !matches!(step, Occurrence::Renew { .. } | Occurrence::End { .. }));
         for (index, step) in steps.iter().enumerate() {
             let looked_at = Some(index) == last_start;
             match *step {
-                Step::Find => {
+                Occurrence::Find => {
                     self.start(None, looked_at);
                     self.say(self.lock.confirmed, Change::Found, None);
                 }
-                Step::Begin { at, exact } => {
+                Occurrence::Begin { at, exact } => {
                     self.start(Some(at).filter(|_| exact), looked_at);
                     self.say(at, Change::Acquired, None);
                 }
-                Step::PutBack { at } => {
+                Occurrence::PutBack { at } => {
                     self.resume(at, looked_at);
                     self.say_ours(at, Change::PutBack, None);
                 }
-                Step::Take { at } => {
+                Occurrence::Take { at } => {
                     self.finish(at, Ending::Taken);
                     let previous = self.holding.take();
                     let until = self.lock.expires;
@@ -59,12 +60,12 @@ impl<'a> Narrator<'a> {
                     self.take_over(previous.clone(), until, at);
                     self.say(at, Change::Taken, previous);
                 }
-                Step::Renew { at } => {
+                Occurrence::Renew { at } => {
                     if self.lock.beats.get_or_insert_default().push(at) {
                         self.say(at, Change::Renewed, None);
                     }
                 }
-                Step::End { at, ending } => {
+                Occurrence::End { at, ending } => {
                     self.finish(at, ending);
                     let previous = self.holding.take();
                     match ending {

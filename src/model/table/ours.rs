@@ -12,7 +12,7 @@ use crate::base::time::Time;
 use crate::lock::{Holder, Key, NodeId, Token};
 use crate::model::history::holds::Over;
 use crate::model::table::Table;
-use crate::model::table::resolve::Look;
+use crate::model::table::resolve::KeyState;
 use crate::model::{Act, Beats, HeldIs, KeyEvent, OwnWrite};
 
 /// How long the outcome of an announced write is waited for.
@@ -59,7 +59,7 @@ struct Done {
     sent: Time,
     answered: Time,
     /// The change is part of the lock's history already.
-    told: bool,
+    settled: bool,
     /// Holders of a shared lock whose part of it is not told yet.
     left: Vec<Token>,
     /// Events of it that have not come yet.
@@ -108,8 +108,8 @@ impl Ours {
         };
         let whole = matches!(write.act, Act::Free { whole: true } | Act::PutBack { whole: true });
         let left = if whole { Vec::new() } else { write.holders.clone() };
-        let told = matches!(write.act, Act::Extend(_));
-        self.done.push(Done { write: Arc::new(write), sent, answered, told, left, due, running: false });
+        let settled = matches!(write.act, Act::Extend(_));
+        self.done.push(Done { write: Arc::new(write), sent, answered, settled, left, due, running: false });
     }
 
     /// The event as it counts: ours, where a write of ours explains it.
@@ -138,14 +138,14 @@ impl Ours {
     }
 
     /// A confirmed write that no event has shown yet.
-    pub fn unseen(&self, asked: Time, look: Look, before: &[Holder], after: &[Holder]) -> Option<Unseen> {
-        let done = self.done.iter().find(|done| !done.told && asked >= done.answered)?;
+    pub fn unseen(&self, asked: Time, look: KeyState, before: &[Holder], after: &[Holder]) -> Option<Unseen> {
+        let done = self.done.iter().find(|done| !done.settled && asked >= done.answered)?;
         let named = |holder: &Holder| done.write.holders.contains(&holder.token);
         let (event, fits) = match done.write.act {
-            Act::Free { whole: true } => (KeyEvent::Forced, look == Look::Absent),
+            Act::Free { whole: true } => (KeyEvent::Forced, look == KeyState::Absent),
             // Whoever else was in it may have left by themselves.
             Act::Free { whole: false } if !before.iter().all(named) => return None,
-            Act::Free { whole: false } => (KeyEvent::Forced, look == Look::Absent),
+            Act::Free { whole: false } => (KeyEvent::Forced, look == KeyState::Absent),
             Act::PutBack { .. } => (KeyEvent::PutBack, after.iter().any(named)),
             Act::Extend(_) => return None,
         };
@@ -154,8 +154,8 @@ impl Ours {
 
     /// The write is part of the lock's history now; its events say nothing new.
     pub fn tell(&mut self, unseen: Unseen) {
-        if let Some(done) = self.done.iter_mut().find(|done| !done.told && done.answered == unseen.at) {
-            done.told = true;
+        if let Some(done) = self.done.iter_mut().find(|done| !done.settled && done.answered == unseen.at) {
+            done.settled = true;
             let write = done.write.clone();
             self.note(unseen.at, write);
         }
@@ -164,7 +164,7 @@ impl Ours {
     /// A look from after these writes is understood: nothing of them is left to be told.
     pub fn settled(&mut self, asked: Time) {
         for done in self.done.iter_mut().filter(|done| done.answered <= asked) {
-            done.told = true;
+            done.settled = true;
             done.left.clear();
         }
     }
@@ -194,7 +194,7 @@ impl Ours {
         fitting.find_map(|done| {
             let place = done.left.iter().position(|left| left == token)?;
             done.left.remove(place);
-            done.told = true;
+            done.settled = true;
             Some(done.write.clone())
         })
     }
@@ -232,12 +232,12 @@ impl Done {
             Act::PutBack { .. } => KeyEvent::PutBack,
             _ => return Some(KeyEvent::Other),
         };
-        Some(if std::mem::replace(&mut self.told, true) { KeyEvent::Other } else { own })
+        Some(if std::mem::replace(&mut self.settled, true) { KeyEvent::Other } else { own })
     }
 
     fn close(&mut self) {
         self.due.clear();
-        self.told = true;
+        self.settled = true;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::{Ending, KeyEvent};
 
 /// One thing that happened, in order.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(in crate::model) enum Step {
+pub(in crate::model) enum Occurrence {
     /// First seen, held already.
     Find,
     /// Taken. `exact`: at that time; else at some time before it.
@@ -36,7 +36,7 @@ pub(in crate::model) enum Step {
 
 /// What the look at the key found, compared with what was known.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(in crate::model) enum Look {
+pub(in crate::model) enum KeyState {
     Absent,
     /// Held by the holder we knew, or shared with one of them.
     Same,
@@ -45,7 +45,7 @@ pub(in crate::model) enum Look {
 
 /// What is known when a look comes in.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::model) struct Question<'a> {
+pub(in crate::model) struct Situation<'a> {
     /// Somebody held it, as far as we knew.
     pub held: bool,
     /// We have read it before.
@@ -59,7 +59,7 @@ pub(in crate::model) struct Question<'a> {
     /// When it was taken, if it has got no TTL since.
     pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
-    pub look: Look,
+    pub look: KeyState,
     /// Each change comes with an event; what no event explains is odd.
     pub eventful: bool,
     /// Changes since the last look may have gone by unseen.
@@ -78,7 +78,7 @@ const ACQUIRE_MS: i64 = 1_000;
 const ENTRY_MS: i64 = 100;
 
 /// What happened, or `None`: look again in a moment.
-pub(in crate::model) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
+pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
     let mut walk = Walk::new(q.held, q.begun);
     for &(event, at) in q.events {
         walk.take(event, at);
@@ -86,8 +86,8 @@ pub(in crate::model) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
     let Walk { mut steps, now, boundary, rewritten, .. } = walk;
     let wait = q.eventful && !q.surprised;
     match (q.look, now) {
-        (Look::Absent, Now::Nobody) => {}
-        (Look::Absent, _) => {
+        (KeyState::Absent, Now::Nobody) => {}
+        (KeyState::Absent, _) => {
             let ending = match q.expires {
                 _ if q.flushed => Ending::Flushed,
                 _ if wait => return None,
@@ -96,37 +96,37 @@ pub(in crate::model) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
                 _ => Ending::Released,
             };
             let at = if ending == Ending::Expired { q.expires.unwrap_or(q.at) } else { q.at };
-            steps.push(Step::End { at, ending });
+            steps.push(Occurrence::End { at, ending });
         }
         (_, Now::Somebody) => {}
         (_, Now::Nobody) if !q.known && steps.is_empty() => {
-            steps.push(if q.swept { Step::Begin { at: q.at, exact: false } } else { Step::Find });
+            steps.push(if q.swept { Occurrence::Begin { at: q.at, exact: false } } else { Occurrence::Find });
         }
         (_, Now::Nobody) => {
             if wait {
                 return None;
             }
-            steps.push(Step::Begin { at: q.at, exact: false });
+            steps.push(Occurrence::Begin { at: q.at, exact: false });
         }
-        (Look::Same, Now::Known) => {
-            let beaten = steps.iter().any(|step| matches!(step, Step::Renew { .. }));
+        (KeyState::Same, Now::Known) => {
+            let beaten = steps.iter().any(|step| matches!(step, Occurrence::Renew { .. }));
             if q.extended && !q.eventful && !beaten {
-                steps.push(Step::Renew { at: q.at });
+                steps.push(Occurrence::Renew { at: q.at });
             }
         }
-        (Look::Other, Now::Known) => {
-            steps.retain(|step| !matches!(step, Step::Renew { .. }));
+        (KeyState::Other, Now::Known) => {
+            steps.retain(|step| !matches!(step, Occurrence::Renew { .. }));
             match (boundary, rewritten) {
                 (Some(at), _) => {
-                    steps.push(Step::End { at, ending: unexplained(q) });
-                    steps.push(Step::Begin { at, exact: true });
+                    steps.push(Occurrence::End { at, ending: unexplained(q) });
+                    steps.push(Occurrence::Begin { at, exact: true });
                 }
-                (None, Some(at)) => steps.push(Step::Take { at }),
+                (None, Some(at)) => steps.push(Occurrence::Take { at }),
                 (None, None) if wait => return None,
-                (None, None) if q.eventful => steps.push(Step::Take { at: q.at }),
+                (None, None) if q.eventful => steps.push(Occurrence::Take { at: q.at }),
                 (None, None) => {
-                    steps.push(Step::End { at: q.at, ending: unexplained(q) });
-                    steps.push(Step::Begin { at: q.at, exact: false });
+                    steps.push(Occurrence::End { at: q.at, ending: unexplained(q) });
+                    steps.push(Occurrence::Begin { at: q.at, exact: false });
                 }
             }
         }
@@ -135,7 +135,7 @@ pub(in crate::model) fn resolve(q: &Question<'_>) -> Option<Vec<Step>> {
 }
 
 /// How a hold ended that nobody saw end.
-fn unexplained(q: &Question<'_>) -> Ending {
+fn unexplained(q: &Situation<'_>) -> Ending {
     match q.expires {
         _ if q.flushed => Ending::Flushed,
         Some(expires) if expires <= q.at => Ending::Expired,
@@ -156,7 +156,7 @@ enum Now {
 
 struct Walk {
     now: Now,
-    steps: Vec<Step>,
+    steps: Vec<Occurrence>,
     /// The acquire whose EXPIRE has not come yet.
     fresh: Option<Time>,
     /// "New" while we thought it held: either a late word of an acquire already known, or an end we missed.
@@ -182,7 +182,7 @@ impl Walk {
             KeyEvent::RenamedFrom => self.end(at, Ending::Renamed),
             KeyEvent::PutBack => {
                 if self.now == Now::Nobody {
-                    self.steps.push(Step::PutBack { at });
+                    self.steps.push(Occurrence::PutBack { at });
                     self.now = Now::Somebody;
                 }
             }
@@ -206,7 +206,7 @@ impl Walk {
                 Now::Nobody => {}
                 _ if self.is_fresh(at) => self.fresh = None,
                 _ if self.entered.take().is_some_and(|entered| at.0 - entered.0 <= ENTRY_MS) => {}
-                _ => self.steps.push(Step::Renew { at }),
+                _ => self.steps.push(Occurrence::Renew { at }),
             },
             KeyEvent::Persist | KeyEvent::Removed | KeyEvent::Other => {}
         }
@@ -217,14 +217,14 @@ impl Walk {
     }
 
     fn begin(&mut self, at: Time) {
-        self.steps.push(Step::Begin { at, exact: true });
+        self.steps.push(Occurrence::Begin { at, exact: true });
         self.now = Now::Somebody;
         self.fresh = Some(at);
     }
 
     fn end(&mut self, at: Time, ending: Ending) {
         if self.now != Now::Nobody {
-            self.steps.push(Step::End { at, ending });
+            self.steps.push(Occurrence::End { at, ending });
         }
         self.now = Now::Nobody;
         self.fresh = None;
@@ -240,9 +240,9 @@ mod tests {
 
     const AT: Time = Time(10_000);
 
-    fn ask<'a>(held: bool, events: &'a [(KeyEvent, Time)], look: Look) -> Question<'a> {
+    fn ask<'a>(held: bool, events: &'a [(KeyEvent, Time)], look: KeyState) -> Situation<'a> {
         let expires = held.then_some(Time(20_000));
-        Question {
+        Situation {
             held,
             known: true,
             swept: true,
@@ -266,59 +266,62 @@ mod tests {
     #[test]
     fn a_won_set_nx_px_is_one_acquire() {
         let events = [at(1, New), at(1, Set), at(1, Expire)];
-        assert_eq!(resolve(&ask(false, &events, Look::Other)), Some(vec![Step::Begin { at: Time(1), exact: true }]));
+        assert_eq!(
+            resolve(&ask(false, &events, KeyState::Other)),
+            Some(vec![Occurrence::Begin { at: Time(1), exact: true }])
+        );
         let old_server = [at(1, Set), at(1, Expire)];
         assert_eq!(
-            resolve(&ask(false, &old_server, Look::Other)),
-            Some(vec![Step::Begin { at: Time(1), exact: true }])
+            resolve(&ask(false, &old_server, KeyState::Other)),
+            Some(vec![Occurrence::Begin { at: Time(1), exact: true }])
         );
     }
 
     #[test]
     fn a_renewal_that_sets_again_is_no_acquire() {
         let events = [at(5, Set), at(5, Expire)];
-        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(5) }]));
+        assert_eq!(resolve(&ask(true, &events, KeyState::Same)), Some(vec![Occurrence::Renew { at: Time(5) }]));
     }
 
     #[test]
     fn one_more_reader_or_entry_is_no_renewal() {
         let events = [at(5, Written), at(5, Expire), at(500, Expire)];
-        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![Step::Renew { at: Time(500) }]));
+        assert_eq!(resolve(&ask(true, &events, KeyState::Same)), Some(vec![Occurrence::Renew { at: Time(500) }]));
     }
 
     #[test]
     fn another_holder_without_an_end_took_it_over() {
         let events = [at(5, Set), at(5, Expire)];
-        assert_eq!(resolve(&ask(true, &events, Look::Other)), Some(vec![Step::Take { at: Time(5) }]));
+        assert_eq!(resolve(&ask(true, &events, KeyState::Other)), Some(vec![Occurrence::Take { at: Time(5) }]));
     }
 
     #[test]
     fn released_and_taken_between_two_looks() {
         let events = [at(5, Del), at(6, New), at(6, Set), at(6, Expire)];
-        let steps = resolve(&ask(true, &events, Look::Other)).unwrap();
+        let steps = resolve(&ask(true, &events, KeyState::Other)).unwrap();
         assert_eq!(
             steps,
-            [Step::End { at: Time(5), ending: Ending::Released }, Step::Begin { at: Time(6), exact: true }]
+            [Occurrence::End { at: Time(5), ending: Ending::Released }, Occurrence::Begin { at: Time(6), exact: true }]
         );
     }
 
     #[test]
     fn taken_and_released_before_we_could_look() {
         let events = [at(5, New), at(5, Set), at(5, Expire), at(7, Del)];
-        let steps = resolve(&ask(false, &events, Look::Absent)).unwrap();
+        let steps = resolve(&ask(false, &events, KeyState::Absent)).unwrap();
         assert_eq!(
             steps,
-            [Step::Begin { at: Time(5), exact: true }, Step::End { at: Time(7), ending: Ending::Released }]
+            [Occurrence::Begin { at: Time(5), exact: true }, Occurrence::End { at: Time(7), ending: Ending::Released }]
         );
     }
 
     #[test]
     fn a_lock_first_seen_between_two_holds_was_not_there_before_them() {
         let events = [at(5, New), at(5, Set), at(7, Del)];
-        let early = Question { known: false, swept: false, ..ask(false, &events, Look::Other) };
+        let early = Situation { known: false, swept: false, ..ask(false, &events, KeyState::Other) };
         assert_eq!(resolve(&early), None, "the events of the next hold are on their way");
-        let alone = Question { events: &[], ..early };
-        assert_eq!(resolve(&alone), Some(vec![Step::Find]));
+        let alone = Situation { events: &[], ..early };
+        assert_eq!(resolve(&alone), Some(vec![Occurrence::Find]));
     }
 
     #[test]
@@ -326,54 +329,57 @@ mod tests {
         for (event, ending) in [(Expired, Ending::Expired), (Evicted, Ending::Evicted), (RenamedFrom, Ending::Renamed)]
         {
             let events = [at(5, event)];
-            assert_eq!(resolve(&ask(true, &events, Look::Absent)), Some(vec![Step::End { at: Time(5), ending }]));
+            assert_eq!(
+                resolve(&ask(true, &events, KeyState::Absent)),
+                Some(vec![Occurrence::End { at: Time(5), ending }])
+            );
         }
     }
 
     #[test]
     fn a_look_ahead_of_its_event_waits_for_it() {
-        assert_eq!(resolve(&ask(true, &[], Look::Absent)), None);
-        assert_eq!(resolve(&ask(true, &[], Look::Other)), None);
-        assert_eq!(resolve(&ask(false, &[], Look::Other)), None);
-        let again = Question { surprised: true, ..ask(true, &[], Look::Absent) };
-        assert_eq!(resolve(&again), Some(vec![Step::End { at: AT, ending: Ending::Unseen }]));
+        assert_eq!(resolve(&ask(true, &[], KeyState::Absent)), None);
+        assert_eq!(resolve(&ask(true, &[], KeyState::Other)), None);
+        assert_eq!(resolve(&ask(false, &[], KeyState::Other)), None);
+        let again = Situation { surprised: true, ..ask(true, &[], KeyState::Absent) };
+        assert_eq!(resolve(&again), Some(vec![Occurrence::End { at: AT, ending: Ending::Unseen }]));
     }
 
     #[test]
     fn a_late_word_of_a_known_acquire_changes_nothing() {
         let events = [at(5, New), at(5, Set), at(5, Expire)];
-        assert_eq!(resolve(&ask(true, &events, Look::Same)), Some(vec![]));
+        assert_eq!(resolve(&ask(true, &events, KeyState::Same)), Some(vec![]));
     }
 
     #[test]
     fn a_flush_is_told_from_a_release() {
-        let q = Question { flushed: true, ..ask(true, &[], Look::Absent) };
-        assert_eq!(resolve(&q), Some(vec![Step::End { at: AT, ending: Ending::Flushed }]));
+        let q = Situation { flushed: true, ..ask(true, &[], KeyState::Absent) };
+        assert_eq!(resolve(&q), Some(vec![Occurrence::End { at: AT, ending: Ending::Flushed }]));
     }
 
     #[test]
     fn what_went_by_unseen_is_not_called_a_release() {
-        let blind = Question { eventful: false, missed: true, ..ask(true, &[], Look::Absent) };
-        assert_eq!(resolve(&blind), Some(vec![Step::End { at: AT, ending: Ending::Unseen }]));
-        let blind = Question { look: Look::Other, ..blind };
+        let blind = Situation { eventful: false, missed: true, ..ask(true, &[], KeyState::Absent) };
+        assert_eq!(resolve(&blind), Some(vec![Occurrence::End { at: AT, ending: Ending::Unseen }]));
+        let blind = Situation { look: KeyState::Other, ..blind };
         assert_eq!(
             resolve(&blind),
-            Some(vec![Step::End { at: AT, ending: Ending::Unseen }, Step::Begin { at: AT, exact: false }])
+            Some(vec![Occurrence::End { at: AT, ending: Ending::Unseen }, Occurrence::Begin { at: AT, exact: false }])
         );
     }
 
     #[test]
     fn the_first_ttl_soon_after_a_setnx_is_no_renewal() {
         let events = [at(9_500, Expire)];
-        let q = Question { begun: Some(Time(9_000)), ..ask(true, &events, Look::Same) };
+        let q = Situation { begun: Some(Time(9_000)), ..ask(true, &events, KeyState::Same) };
         assert_eq!(resolve(&q), Some(vec![]));
-        let q = Question { begun: Some(Time(1_000)), ..q };
-        assert_eq!(resolve(&q), Some(vec![Step::Renew { at: Time(9_500) }]));
+        let q = Situation { begun: Some(Time(1_000)), ..q };
+        assert_eq!(resolve(&q), Some(vec![Occurrence::Renew { at: Time(9_500) }]));
     }
 
     #[test]
     fn polling_sees_a_renewal_by_its_deadline() {
-        let q = Question { eventful: false, extended: true, ..ask(true, &[], Look::Same) };
-        assert_eq!(resolve(&q), Some(vec![Step::Renew { at: AT }]));
+        let q = Situation { eventful: false, extended: true, ..ask(true, &[], KeyState::Same) };
+        assert_eq!(resolve(&q), Some(vec![Occurrence::Renew { at: AT }]));
     }
 }

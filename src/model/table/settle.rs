@@ -8,7 +8,7 @@ use crate::model::lock::{Pending, Phase, Reading};
 use crate::model::table::Table;
 use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::narrate::{Narrator, Told};
-use crate::model::table::resolve::{Look, Question, Step, resolve};
+use crate::model::table::resolve::{KeyState, Occurrence, Situation, resolve};
 use crate::model::table::slots::LockRef;
 use crate::model::{Ending, HeldIs, KeyEvent, Lock, Seen, Source};
 
@@ -27,7 +27,7 @@ impl Table {
             return self.enqueue(ticket.place);
         }
         lock.overtaken = 0;
-        self.settle(ticket.place, Answer { asked, answered, seen, source, events_until: ticket.seq });
+        self.settle(ticket.place, KeyRead { asked, answered, seen, source, events_until: ticket.seq });
     }
 
     /// The ticket could not be answered: the key goes back into the queue.
@@ -50,12 +50,12 @@ impl Table {
         let Some(lock) = self.at(place) else { return };
         if lock.pending.is_none() && asked >= lock.asked {
             lock.node = node;
-            self.settle(place, Answer { asked, answered, seen, source, events_until: 0 });
+            self.settle(place, KeyRead { asked, answered, seen, source, events_until: 0 });
         }
     }
 
-    fn settle(&mut self, place: LockRef, answer: Answer) {
-        let Answer { asked, answered, seen, source, events_until } = answer;
+    fn settle(&mut self, place: LockRef, answer: KeyRead) {
+        let KeyRead { asked, answered, seen, source, events_until } = answer;
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
         if lock.ours.as_ref().is_some_and(|ours| ours.is_open(answered)) {
@@ -105,7 +105,7 @@ impl Table {
         let unseen = lock.ours.as_ref().and_then(|ours| ours.unseen(asked, look, &before, &after));
         let with_ours = unseen.map(|unseen| unseen.among(heard));
         let wait_for_ours = eventful && !surprised && unseen.is_some_and(|unseen| !unseen.fits);
-        let question = Question {
+        let situation = Situation {
             held: was_held,
             known: lock.phase != Phase::Unread,
             swept,
@@ -120,7 +120,7 @@ impl Table {
             flushed: lock.flushed,
             at: answered,
         };
-        let Some(steps) = resolve(&question).filter(|_| !wait_for_ours) else {
+        let Some(steps) = resolve(&situation).filter(|_| !wait_for_ours) else {
             lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
@@ -134,13 +134,13 @@ impl Table {
         lock.asked = asked;
         lock.confirmed = answered;
         let Told { transitions: mut told, marks } = Narrator::new(lock, source, &before, &after).tell(&steps);
-        if look == Look::Same && was_held {
+        if look == KeyState::Same && was_held {
             told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
         }
         if let Some(ours) = &mut lock.ours {
             ours.settled(asked);
         }
-        if look == Look::Other
+        if look == KeyState::Other
             && let Some(contention) = &mut lock.contention
         {
             // It was that of the holder before.
@@ -191,7 +191,7 @@ impl Table {
     fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
         let Some(lock) = self.at(place) else { return };
         if lock.is_held() {
-            let told = Narrator::new(lock, source, before, &[]).tell(&[Step::End { at, ending: Ending::Unseen }]);
+            let told = Narrator::new(lock, source, before, &[]).tell(&[Occurrence::End { at, ending: Ending::Unseen }]);
             self.held -= 1;
             self.count_holds(place, &told.marks);
             for transition in told.transitions {
@@ -203,7 +203,7 @@ impl Table {
 }
 
 /// A look at one key, come back.
-struct Answer {
+struct KeyRead {
     asked: Time,
     answered: Time,
     seen: Seen,
@@ -242,17 +242,17 @@ impl Found {
         }
     }
 
-    fn look(&self, was_held: bool, before: &[Holder], after: &[Holder]) -> Look {
+    fn look(&self, was_held: bool, before: &[Holder], after: &[Holder]) -> KeyState {
         match self {
-            Found::Nothing => Look::Absent,
-            Found::Unchanged { .. } => Look::Same,
-            Found::Lock { .. } if !was_held => Look::Other,
+            Found::Nothing => KeyState::Absent,
+            Found::Unchanged { .. } => KeyState::Same,
+            Found::Lock { .. } if !was_held => KeyState::Other,
             // A marker has no holder that could change.
-            Found::Lock { best, .. } if best.claim.kind == Kind::Marker => Look::Same,
+            Found::Lock { best, .. } if best.claim.kind == Kind::Marker => KeyState::Same,
             Found::Lock { .. } => {
                 let shared = |holder: &Holder| after.iter().any(|other| other.token == holder.token);
                 let same = before.is_empty() && after.is_empty() || before.iter().any(shared);
-                if same { Look::Same } else { Look::Other }
+                if same { KeyState::Same } else { KeyState::Other }
             }
         }
     }
@@ -299,9 +299,9 @@ impl Lock {
     }
 
     /// The full lease shows right after it was given: what is left then, plus the little that has passed.
-    fn learn_lease(&mut self, ttl: Ttl, answered: Time, steps: &[Step], extended: bool) {
+    fn learn_lease(&mut self, ttl: Ttl, answered: Time, steps: &[Occurrence], extended: bool) {
         let given_at = steps.iter().rev().find_map(|step| match step {
-            Step::Begin { at, exact: true } | Step::Renew { at } | Step::Take { at } => Some(*at),
+            Occurrence::Begin { at, exact: true } | Occurrence::Renew { at } | Occurrence::Take { at } => Some(*at),
             _ => None,
         });
         let Some(left) = ttl.remaining() else {

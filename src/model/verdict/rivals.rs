@@ -46,7 +46,7 @@ impl Table {
             contention.notice(at, notice);
         }
         if let Some(at) = sample.tries.map(|tries| tries.at).or(seen) {
-            self.note_strain(place, at);
+            self.note_demand(place, at);
         }
         if let Some(lock) = self.lock_at(place).filter(|lock| lock.is_held()) {
             let holders = self.holders(lock, lock.confirmed);
@@ -79,7 +79,7 @@ impl Table {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
         write(lock.contention.get_or_insert_default());
-        self.note_strain(place, at);
+        self.note_demand(place, at);
     }
 
     /// Attempts and failures, if they were counted or sampled lately. Of a lock that nobody was seen to try while others

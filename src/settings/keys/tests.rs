@@ -42,7 +42,7 @@ fn one_key_means_two_things_on_two_screens() {
     // A screen's own meaning goes before the one that holds everywhere.
     assert_eq!(keys.command(press("left"), LOCKS), Some(Command::Back));
     assert_eq!(keys.command(press("left"), LAB), Some(Command::Watchdog));
-    let told = |command, here| keys.of(command, here).map(|press| press.to_string()).collect::<Vec<_>>();
+    let told = |command, here| keys.presses(command, here).map(|press| press.to_string()).collect::<Vec<_>>();
     assert_eq!(told(Command::Back, LOCKS), ["esc", "h", "left"]);
     assert_eq!(told(Command::Back, LAB), ["esc", "h"]);
     assert_eq!(told(Command::GiveBack, LOCKS), ["x"], "where it works");
@@ -54,7 +54,7 @@ fn a_key_for_all_screens_is_taken_from_each_of_them() {
     for here in [LOCKS, LAB, Place::Opened] {
         assert_eq!(keys.command(press("w"), here), Some(Command::Quit));
     }
-    assert_eq!(keys.of(Command::Watchdog, LAB).next(), None);
+    assert_eq!(keys.presses(Command::Watchdog, LAB).next(), None);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_rebound_key_is_taken_from_its_old_command() {
     let keys = rebound(&[("mark", "q")]).unwrap();
     assert_eq!(keys.command(press("q"), LOCKS), Some(Command::Mark));
     assert_eq!(keys.command(press(" "), LOCKS), None);
-    assert_eq!(keys.of(Command::Quit, LOCKS).next().unwrap().to_string(), "ctrl-c");
+    assert_eq!(keys.presses(Command::Quit, LOCKS).next().unwrap().to_string(), "ctrl-c");
     // Where nothing can be marked it still quits.
     assert_eq!(keys.command(press("q"), LAB), Some(Command::Quit));
 }

@@ -31,7 +31,8 @@ pub fn ttl(app: &App, lock: &LockView) -> String {
             let left = left.as_millis() as u64;
             match lock.lease_ms {
                 None => format!("{} left of an unknown lease", short_duration(left)),
-                Some(lease) if left > lease => {
+                // A lease is known to the nearest round number.
+                Some(lease) if left > lease + lease / 10 => {
                     format!("{} left, more than its lease of {}", short_duration(left), short_duration(lease))
                 }
                 Some(lease) => format!("{} left of {}", short_duration(left), short_duration(lease)),
@@ -238,7 +239,7 @@ pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
     if let Some(rest) = rest(&lock.value, texts.len().min(ITEMS)) {
         page.say("value", &rest, theme.dim());
     }
-    if shortened && let Some(key) = app.keys.of(Command::Reveal, app.place()).next() {
+    if shortened && let Some(key) = app.keys.presses(Command::Reveal, app.place()).next() {
         page.say("value", &format!("{key} shows it whole"), theme.dim());
     }
 }

@@ -12,7 +12,7 @@ use crate::model::{Blocking, LockRef, LockView, Table};
 const MOST: usize = 300;
 
 #[derive(Default)]
-pub struct Struggle {
+pub struct Contended {
     pub locks: Vec<LockView>,
     pub blocking: Blocking,
     places: Vec<LockRef>,
@@ -20,14 +20,14 @@ pub struct Struggle {
     order: Vec<(usize, usize)>,
 }
 
-impl Struggle {
-    pub(super) fn of(table: &Table, now: Time) -> Struggle {
-        let strained = table.strained(MOST, now);
-        let seen = strained.into_iter().filter_map(|place| Some((place, table.view(table.lock_at(place)?, now)?)));
+impl Contended {
+    pub(super) fn of(table: &Table, now: Time) -> Contended {
+        let in_demand = table.in_demand(MOST, now);
+        let seen = in_demand.into_iter().filter_map(|place| Some((place, table.view(table.lock_at(place)?, now)?)));
         let (places, locks): (Vec<LockRef>, Vec<LockView>) = seen.unzip();
         let blocking = Blocking::of(&locks, now);
         let order = order(&blocking, locks.len());
-        Struggle { locks, blocking, places, order }
+        Contended { locks, blocking, places, order }
     }
 
     /// Where the locks are kept, in order.

@@ -14,45 +14,45 @@ const MOST: usize = 10_000;
 
 /// Locks that were wanted when somebody last spoke of them.
 #[derive(Default)]
-pub(in crate::model) struct Strained(BTreeSet<LockRef>);
+pub(in crate::model) struct InDemand(BTreeSet<LockRef>);
 
 /// How hard a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Strain {
+pub struct Demand {
     /// As many wait, as far as they were counted or seen.
     pub waiting: u32,
     /// `None` where nobody counted or sampled, or not every outcome is known.
     pub failures_per_s: Option<f64>,
     /// Somebody looked at it lately who does not hold it, or tried to take it with an outcome that nobody knows.
-    pub wanted: bool,
+    pub polled: bool,
 }
 
-impl Strain {
+impl Demand {
     pub fn is_any(&self) -> bool {
-        self.waiting > 0 || self.wanted || self.failures_per_s.is_some_and(|rate| rate > 0.0)
+        self.waiting > 0 || self.polled || self.failures_per_s.is_some_and(|rate| rate > 0.0)
     }
 
     /// The harder first.
-    pub fn compare(&self, other: &Strain) -> Ordering {
-        let rate = |strain: &Strain| strain.failures_per_s.unwrap_or(0.0);
+    pub fn compare(&self, other: &Demand) -> Ordering {
+        let rate = |demand: &Demand| demand.failures_per_s.unwrap_or(0.0);
         let by_waiting = other.waiting.cmp(&self.waiting);
-        by_waiting.then_with(|| rate(other).total_cmp(&rate(self))).then_with(|| other.wanted.cmp(&self.wanted))
+        by_waiting.then_with(|| rate(other).total_cmp(&rate(self))).then_with(|| other.polled.cmp(&self.polled))
     }
 }
 
 impl Lock {
     /// How hard it is wanted.
-    pub fn strain(&self, now: Time) -> Strain {
+    pub fn demand(&self, now: Time) -> Demand {
         let Some(contention) = self.contention() else {
-            return Strain::default();
+            return Demand::default();
         };
         let tries = self.tries(now);
         let counted = self.waits(now).map_or(0, |waits| waits.count);
         let seen = contention.contenders().iter().filter(|contender| contender.is_waiting(now)).count() as u32;
-        Strain {
+        Demand {
             waiting: counted.max(seen),
             failures_per_s: tries.and_then(|tries| tries.known_failures_per_s()),
-            wanted: self.wanted(now).is_some() || tries.is_some_and(|tries| tries.unjudged > 0),
+            polled: self.wanted(now).is_some() || tries.is_some_and(|tries| tries.unjudged > 0),
         }
     }
 }
@@ -66,42 +66,42 @@ impl LockView {
 
 impl Table {
     /// The locks that are wanted at `now`, the hardest first, at most so many.
-    pub fn strained(&self, most: usize, now: Time) -> Vec<LockRef> {
-        let strain = |place: &LockRef| {
+    pub fn in_demand(&self, most: usize, now: Time) -> Vec<LockRef> {
+        let demand = |place: &LockRef| {
             let lock = self.lock_at(*place).filter(|lock| lock.is_held())?;
-            Some((lock.strain(now), &lock.key, *place)).filter(|(strain, ..)| strain.is_any())
+            Some((lock.demand(now), &lock.key, *place)).filter(|(demand, ..)| demand.is_any())
         };
-        let mut found: Vec<_> = self.strained.0.iter().filter_map(strain).collect();
+        let mut found: Vec<_> = self.in_demand.0.iter().filter_map(demand).collect();
         found.sort_unstable_by(|(a, a_key, _), (b, b_key, _)| a.compare(b).then_with(|| a_key.cmp(b_key)));
         found.into_iter().take(most).map(|(.., place)| place).collect()
     }
 
     /// What was going on here was lost sight of: who waited then may be gone, or come back by another connection.
     pub(in crate::model) fn forget_contenders(&mut self, node: NodeId) {
-        let strained = std::mem::take(&mut self.strained);
-        for place in &strained.0 {
+        let in_demand = std::mem::take(&mut self.in_demand);
+        for place in &in_demand.0 {
             if let Some(lock) = self.at(*place).filter(|lock| lock.node == node)
                 && let Some(contention) = &mut lock.contention
             {
                 contention.forget_contenders();
             }
         }
-        self.strained = strained;
+        self.in_demand = in_demand;
     }
 
     /// Keeps the lock in mind if it is wanted.
-    pub(in crate::model) fn note_strain(&mut self, place: LockRef, now: Time) {
-        let wanted = |lock: Option<&Lock>| lock.is_some_and(|lock| lock.is_held() && lock.strain(now).is_any());
-        if !wanted(self.lock_at(place)) || self.strained.0.contains(&place) {
+    pub(in crate::model) fn note_demand(&mut self, place: LockRef, now: Time) {
+        let wanted = |lock: Option<&Lock>| lock.is_some_and(|lock| lock.is_held() && lock.demand(now).is_any());
+        if !wanted(self.lock_at(place)) || self.in_demand.0.contains(&place) {
             return;
         }
-        if self.strained.0.len() >= MOST {
-            let mut strained = std::mem::take(&mut self.strained);
-            strained.0.retain(|place| wanted(self.lock_at(*place)));
-            self.strained = strained;
+        if self.in_demand.0.len() >= MOST {
+            let mut in_demand = std::mem::take(&mut self.in_demand);
+            in_demand.0.retain(|place| wanted(self.lock_at(*place)));
+            self.in_demand = in_demand;
         }
-        if self.strained.0.len() < MOST {
-            self.strained.0.insert(place);
+        if self.in_demand.0.len() < MOST {
+            self.in_demand.0.insert(place);
         }
     }
 }
