@@ -80,8 +80,7 @@ async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> Re
     };
     for ((lock, holders), (own, theirs)) in locks.iter_mut().zip(of_holders).zip(left) {
         // Show what will be compared.
-        lock.proof.end = own.map(end);
-        lock.ttl = own.unwrap_or(lock.ttl);
+        (lock.proof.end, lock.ttl) = (own.map(end), own.unwrap_or(lock.ttl));
         let known = holders.into_iter().zip(theirs).filter_map(|((holder, key), left)| Some((holder, key, left?)));
         lock.proof.leases =
             known.map(|(holder, key, left)| HolderLease { holder, key, end: end(left), left }).collect();
