@@ -218,6 +218,38 @@ async fn renewals_that_were_seen_explain_an_end_on_their_beat_and_no_other() {
     }
 }
 
+/// In a group lock and in a read-write lock each holder has a lease of its own.
+#[tokio::test]
+async fn the_next_hold_of_one_of_several_holders_is_left_alone() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    let count = format!("jack:{A}:lock_count");
+    let take_item = |end: &str| {
+        server.cli(&["HSET", "lock:group", "jack", A, &format!("jack:{A}:expire_time"), end, &count, "1"]);
+    };
+    take_item(FAR);
+    let lock = acting.see(b"lock:group", None).await.expect("a lock");
+    take_item("99999999990000");
+    let refused = acting.free(&lock, Some(count.as_bytes())).await;
+    assert!(matches!(refused.outcome, Outcome::Refused(Refusal::AnotherLease(_))), "{refused:?}");
+    assert!(is_done(&acting.perform(&acting.plan_free(&lock, None).even_if_renewed()).await));
+
+    let timeout = format!("{{lock:rw}}:{A}:rwlock_timeout:1");
+    let other = "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9";
+    let take_read = |lease: &str| drop(server.cli(&["SET", &timeout, "1", "PX", lease]));
+    server.cli(&["HSET", "lock:rw", "mode", "read", A, "1", other, "1"]);
+    server.cli(&["PEXPIRE", "lock:rw", "60000"]);
+    take_read("30000");
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let longer = plan::extend(&lock, Some(A.as_bytes()), HOUR, acting.clock.now()).expect("a plan");
+    take_read("45000");
+    for refused in [acting.free(&lock, Some(A.as_bytes())).await, acting.perform(&longer).await] {
+        assert!(matches!(refused.outcome, Outcome::Refused(Refusal::AnotherLease(_))), "{refused:?}");
+    }
+    let now = acting.see(b"lock:rw", None).await.expect("a lock");
+    assert!(is_done(&acting.free(&now, Some(A.as_bytes())).await), "what was looked at again");
+}
+
 #[tokio::test]
 async fn a_renewal_does_not_keep_a_unique_holder_s_lock_from_being_freed() {
     let server = Server::start();

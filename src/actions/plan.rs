@@ -93,6 +93,7 @@ impl Plan {
     pub fn even_if_renewed(mut self) -> Plan {
         let members = |check| match check {
             Check::Score { key, member, .. } => Check::Member { key, member },
+            Check::FieldEnd { key, field, .. } => Check::Field { key, field },
             other => other,
         };
         self.checks.retain(|check| !matches!(check, Check::Lease(_)));

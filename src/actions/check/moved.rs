@@ -12,7 +12,7 @@ impl Check {
     pub fn is_another_lease(&self, now: &Value) -> bool {
         match self {
             Check::Lease(_) => matches!(now, Value::Int(-1..)),
-            Check::Score { .. } => matches!(now, Value::BulkString(_)),
+            Check::Score { .. } | Check::FieldEnd { .. } => matches!(now, Value::BulkString(_)),
             _ => false,
         }
     }
@@ -53,10 +53,10 @@ impl Check {
                 }
                 _ => format!("{} does not hold it any more", text::visible(holder)),
             },
-            Check::Score { member, .. } if *now == Value::Nil => {
+            Check::Score { member, .. } | Check::FieldEnd { field: member, .. } if *now == Value::Nil => {
                 format!("{} does not hold it any more", text::visible(member))
             }
-            Check::Score { member, .. } => {
+            Check::Score { member, .. } | Check::FieldEnd { field: member, .. } => {
                 format!("{} has another lease now: {}", text::visible(member), ANEW)
             }
             Check::Fields { count: seen, .. }
@@ -112,6 +112,7 @@ impl Check {
         match self {
             Check::Field { field: holder, .. }
             | Check::FieldValue { field: holder, .. }
+            | Check::FieldEnd { field: holder, .. }
             | Check::Member { member: holder, .. }
             | Check::Score { member: holder, .. }
             | Check::Element { member: holder, .. } => {
@@ -132,6 +133,7 @@ impl Check {
             }
             Check::Field { .. }
             | Check::FieldValue { .. }
+            | Check::FieldEnd { .. }
             | Check::Fields { .. }
             | Check::NoField { .. }
             | Check::HeldAs { .. } => another_type(kind, "hash"),

@@ -3,7 +3,7 @@
 use crate::actions::check::{self, Check};
 use crate::actions::gate::Refusal;
 use crate::actions::{lease, semaphore};
-use crate::dialects::{Premise, Release, Step};
+use crate::dialects::{Obstacle, Premise, Release, Step};
 use crate::lock::RawValue;
 use crate::model::proof::LARGEST;
 use crate::model::{LockView, Whole};
@@ -20,7 +20,9 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
                 checks.extend(lease::of(lock, lock.holders.iter().map(|holder| &holder.token)));
             }
             Step::DeleteField { key, field } if own(key) => {
-                checks.push(check::hash_field(lock, field));
+                let end = Obstacle::EndField { key: key.clone(), field: field.clone() };
+                let of_field = if release.obstacles.contains(&end) { check::end_field } else { check::hash_field };
+                checks.push(of_field(lock, field));
                 checks.extend(lease::of_holder(lock, field));
             }
             Step::RemoveScored { key, member } if own(key) => {
