@@ -36,9 +36,7 @@ pub fn whole(lock: &LockView) -> Vec<Check> {
 /// the next.
 pub fn end_field(lock: &LockView, field: &[u8]) -> Check {
     match field_seen(lock, field).filter(|_| comes_again(lock, field)) {
-        Some(end) => {
-            Check::FieldEnd { key: lock.key.as_bytes().to_vec(), field: field.to_vec(), end: end.to_vec() }
-        }
+        Some(end) => Check::FieldEnd { key: lock.key.as_bytes().to_vec(), field: field.to_vec(), end: end.to_vec() },
         None => hash_field(lock, field),
     }
 }
