@@ -123,6 +123,12 @@ pub trait Dialect: Send + Sync {
         false
     }
 
+    /// Whether short processes take its locks and often leave them to run out: then the end of one says little. So it is
+    /// where each request is a process.
+    fn is_left_by_processes(&self) -> bool {
+        false
+    }
+
     /// The part of a token that is made for each hold; what an application appended to it tells no holds apart.
     fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
         token

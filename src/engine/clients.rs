@@ -1,8 +1,8 @@
 //! Follows the connections of those who hold locks, by the server's list of clients.
 //!
-//! The whole list is asked for only while the number of a connection is not known, and only where it is short. From then
-//! on the server is asked for those numbers alone; whoever is missing from the answer is gone. Nothing is asked while no
-//! holder's connection is known.
+//! The whole list is asked for while the number of a connection is not known, when one has closed, to see whether its
+//! client opened another, and now and then, since clients are also known by their names; and only where it is not too
+//! long. Else the server is asked for the known numbers alone; whoever is missing from the answer is gone.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::driver::{Driver, Incoming, Task};
 use crate::model::{Asked, Connection, Observation, Table};
-use crate::server::client_list::{self, LISTED};
+use crate::server::client_list;
 use crate::server::refusal;
 use crate::topology::Link;
 
@@ -20,6 +20,10 @@ use crate::topology::Link;
 const PAUSE: Duration = Duration::from_secs(2);
 /// How much longer the whole list is not asked for again, for each client in it.
 const PAUSE_EACH: Duration = Duration::from_millis(5);
+/// Between two questions for the whole list that nothing calls for.
+const WHOLE: Duration = Duration::from_secs(30);
+/// With more clients than this, the whole list costs more than the answer is worth.
+const MOST: u64 = 10_000;
 /// After a refusal.
 const REFUSED: Duration = Duration::from_secs(60);
 /// As many connections as one question is about, and as are asked about between two pauses.
@@ -31,13 +35,15 @@ pub(super) struct Listing {
     orders: mpsc::Sender<Asked>,
     under_way: bool,
     next_at: Instant,
-    /// When the whole list may be asked for again.
+    /// When the whole list may be asked for again, and when it is, though nothing calls for it.
     all_at: Instant,
+    whole_at: Instant,
 }
 
 impl Listing {
     pub fn new(orders: mpsc::Sender<Asked>) -> Listing {
-        Listing { orders, under_way: false, next_at: Instant::now(), all_at: Instant::now() }
+        let now = Instant::now();
+        Listing { orders, under_way: false, next_at: now, all_at: now, whole_at: now }
     }
 }
 
@@ -109,15 +115,13 @@ impl Driver {
             return;
         }
         let open: Vec<&Connection> = table.open_connections(self.status.id).collect();
-        if open.is_empty() {
-            return;
-        }
         let connected = self.status.facts.clients.known().map(|clients| clients.connected);
-        let few = connected.filter(|connected| *connected <= LISTED);
-        let unlisted = open.iter().any(|connection| connection.id.is_none());
+        let few = connected.filter(|connected| *connected <= MOST);
+        let whole = table.wants_whole_list(self.status.id) || (table.held() > 0 && listing.whole_at <= now);
         let asked = match few {
-            Some(connected) if unlisted && listing.all_at <= now => {
+            Some(connected) if whole && listing.all_at <= now => {
                 listing.all_at = now + PAUSE + PAUSE_EACH * connected as u32;
+                listing.whole_at = listing.all_at + WHOLE;
                 Asked::All
             }
             _ => {

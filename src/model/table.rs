@@ -22,6 +22,7 @@ use std::sync::Arc;
 use crate::base::time::Time;
 use crate::dialects::{Recogniser, own};
 use crate::lock::{Holder, Key, KeyspaceId, NodeId, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
 use crate::model::table::absent::{Departed, Ignored};
@@ -348,10 +349,11 @@ impl Table {
         }
         lock.phase = Phase::Gone;
         if let Some(contention) = &mut lock.contention {
-            (contention.waits, contention.client) = (None, None);
+            contention.waits = None;
         }
         lock.expires = None;
         lock.beats = None;
+        lock.held_by = HeldBy::Nobody;
         lock.left = lock.left.wrapping_add(1);
         let left = lock.left;
         self.gone.push_back((place, left));
