@@ -46,5 +46,6 @@ pub use wants::client::{Address, Asked, Connection};
 pub use wants::contention::{Contender, Contention, Former, Notice, Sample, Spoke};
 pub use wants::demand::Demand;
 pub use wants::instance::InstanceId;
+pub use wants::presence::{MatchedBy, Presence};
 pub use wants::tries::{Tries, TriesFrom};
 pub use wants::waits::{Waits, WaitsAt};

@@ -1,7 +1,7 @@
 //! `lockscope show KEY`: everything about one lock.
 
 use super::session::Session;
-use super::{fencing, one_lock};
+use super::{fencing, one_lock, roster};
 use crate::base::fault::Fault;
 use crate::dialects::{self};
 use crate::engine::Engine;
@@ -12,6 +12,10 @@ use crate::settings::cli::Show;
 pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     let key = one_lock::key(&options.key)?;
     let (mut lock, mut engine) = one_lock::find(session, &key, options.observe).await?;
+    if options.observe.is_none() {
+        roster::read(session, &mut engine).await;
+        one_lock::look_again(&engine, &mut lock);
+    }
     fencing::read(session, &mut engine, std::slice::from_mut(&mut lock)).await?;
     let found = one_lock::look_closer(session, &lock, &engine).await;
     let (place, notes, server) = (session.place(), notes(&lock, &engine), session.describe(&engine));

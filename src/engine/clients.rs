@@ -6,14 +6,13 @@
 
 use std::time::Duration;
 
-use redis::{RedisResult, Value};
+use redis::RedisResult;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::driver::{Driver, Incoming, Task};
 use crate::model::{Asked, Connection, Observation, Table};
-use crate::server::client_list;
-use crate::server::refusal;
+use crate::sources::clients::{MOST, list};
 use crate::topology::Link;
 
 /// Between two questions.
@@ -22,8 +21,6 @@ const PAUSE: Duration = Duration::from_secs(2);
 const PAUSE_EACH: Duration = Duration::from_millis(5);
 /// Between two questions for the whole list that nothing calls for.
 const WHOLE: Duration = Duration::from_secs(30);
-/// With more clients than this, the whole list costs more than the answer is worth.
-const MOST: u64 = 10_000;
 /// After a refusal.
 const REFUSED: Duration = Duration::from_secs(60);
 /// As many connections as one question is about, and as are asked about between two pauses.
@@ -81,22 +78,7 @@ async fn ask(task: &Task, link: &mut Link, asked: Asked) -> RedisResult<Result<O
     link.pause().await;
     let _turn = task.budget.turn().await;
     let conn = link.open().await?;
-    let mut pipe = redis::pipe();
-    pipe.cmd("CLIENT").arg("LIST");
-    if let Asked::Ids(ids) = &asked {
-        pipe.arg("ID").arg(ids);
-    }
-    let at = task.clock.now();
-    let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
-    let answer = answers.into_iter().next().unwrap_or(Ok(Value::Nil));
-    let text = answer.and_then(|answer| redis::from_redis_value::<String>(answer).map_err(Into::into));
-    Ok(match text {
-        Ok(text) => {
-            let present: Vec<Connection> = client_list::lines(&text).filter_map(|line| line.connection(at)).collect();
-            Ok(Observation::Connections { node: task.node.id, at, asked, present })
-        }
-        Err(error) => Err(refusal(&error, "CLIENT LIST")),
-    })
+    list(conn, task.node.id, asked, task.clock.now()).await
 }
 
 fn parts(asked: Asked) -> Vec<Asked> {

@@ -32,6 +32,7 @@ impl Table {
         let dialect = dialects::dialect(reading.dialect);
         let ttl = lock.ttl(now);
         let holders = if lock.is_held() { self.holders(lock, now) } else { Vec::new() };
+        let presence = holders.iter().map(|holder| self.presence(lock, holder)).collect();
         let mut verdict = self.judge(lock, now);
         let findings = self.findings(lock, &holders, verdict.state, now);
         let telling = findings.iter().find(|finding| !is_said_by(finding.name, verdict.state));
@@ -61,6 +62,7 @@ impl Table {
             wanted: lock.wanted(now).filter(|_| lock.is_held()),
             demand: lock.demand(now),
             contenders: lock.contention().map(|contention| contention.contenders().to_vec()).unwrap_or_default(),
+            presence,
             connection: self.standing(lock).connection().cloned(),
             notices: lock.contention().into_iter().flat_map(Contention::notices).cloned().collect(),
             findings,

@@ -15,7 +15,7 @@ pub(in crate::model) mod resolve;
 pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ use crate::model::table::node::NodeState;
 use crate::model::table::slots::{LockRef, Slots};
 use crate::model::wants::client::Clients;
 use crate::model::wants::demand::InDemand;
-use crate::model::{EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
+use crate::model::wants::presence::Roster;
+use crate::model::{Asked, EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,8 @@ pub struct Table {
     ignored: Ignored,
     departed: Departed,
     pub(super) clients: Clients,
+    /// The clients of each node, as they were last listed.
+    pub(super) rosters: HashMap<NodeId, Roster>,
     pub(super) in_demand: InDemand,
     pub(super) groups: Groups,
     pub(super) tuning: Tuning,
@@ -94,6 +97,7 @@ impl Table {
             ignored: Ignored::default(),
             departed: Departed::default(),
             clients: Clients::default(),
+            rosters: HashMap::new(),
             in_demand: InDemand::default(),
             groups: Groups::default(),
             tuning: Tuning::default(),
@@ -159,7 +163,12 @@ impl Table {
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
             Observation::Quiet { node, tries } => self.node(node).quiet = tries,
             Observation::Fenced { node, key, token } => self.take_fence(node, &key, token),
-            Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
+            Observation::Connections { node, at, asked, present } => {
+                if asked == Asked::All {
+                    self.rosters.insert(node, Roster::new(present.clone()));
+                }
+                self.clients.listed(node, &asked, present, at);
+            }
             Observation::Gap { node, at } => {
                 self.node(node).gap = Some(at);
                 self.forget_contenders(node);

@@ -88,6 +88,11 @@ impl Closed<'_> {
         };
         kept && self.doubt.is_none()
     }
+
+    /// Whether others from there by its name and user are open; `None` where nobody looked.
+    pub fn like_it(&self) -> Option<bool> {
+        (self.doubt != Some(Doubt::Unlisted)).then_some(self.peers || self.doubt == Some(Doubt::Reopened))
+    }
 }
 
 /// Why closed connections do not show that a holder is gone.
@@ -193,10 +198,10 @@ impl Clients {
         Standing::Closed(Closed { connection, at, kept, doubt, peers, spoke_since })
     }
 
-    /// The open connections that the instance was seen to use, the one heard of last first.
-    pub fn open_of(&self, id: InstanceId) -> impl Iterator<Item = &Connection> {
+    /// How many of the connections that the instance was seen to use are open.
+    pub fn open_of(&self, id: InstanceId) -> usize {
         let connections = self.instances.known.get(&id).map(|instance| instance.connections.as_slice());
-        let known = connections.unwrap_or_default().iter().rev().filter_map(|client| self.get(*client));
-        known.map(|known| &known.connection).filter(|connection| connection.closed.is_none())
+        let known = connections.unwrap_or_default().iter().filter_map(|client| self.get(*client));
+        known.filter(|known| known.connection.closed.is_none()).count()
     }
 }
