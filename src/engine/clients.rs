@@ -1,8 +1,8 @@
-//! Follows the connections of those who hold locks, by the server's list of clients.
+//! Follows the connections of lock holders, by CLIENT LIST.
 //!
-//! The whole list is asked for while the number of a connection is not known, when one has closed, to see whether its
-//! client opened another, and now and then, since clients are also known by their names; and only where it is not too
-//! long. Else the server is asked for the known numbers alone; whoever is missing from the answer is gone.
+//! We ask for the whole list while a connection's id is unknown, after one has closed (its client may have opened
+//! another), and every 30 s, since clients are also known by their names; but only if the list is not too long. Else we
+//! ask for the known ids alone; a client missing from the reply is gone.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use crate::model::{Asked, Connection, Observation, Table};
 use crate::sources::clients::{MOST, list};
 use crate::topology::Link;
 
-/// Between two questions.
+/// The pause between two requests.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How much longer the whole list is not asked for again, for each client in it.
+/// The added pause between two requests for the whole list, for each client in it.
 const PAUSE_EACH: Duration = Duration::from_millis(5);
-/// Between two questions for the whole list that nothing calls for.
+/// The pause between two requests for the whole list without a cause.
 const WHOLE: Duration = Duration::from_secs(30);
-/// After a refusal.
+/// The pause after a refusal.
 const REFUSED: Duration = Duration::from_secs(60);
-/// As many connections as one question is about, and as are asked about between two pauses.
+/// The number of connections in one request, and between two pauses.
 const BATCH: usize = 100;
 const ASKED: usize = 1_000;
 
-/// Where the questions to one node stand.
+/// The state of the requests to one node.
 pub(super) struct Listing {
     orders: mpsc::Sender<Asked>,
     under_way: bool,
@@ -60,7 +60,7 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
                     refused = Some(why);
                     break;
                 }
-                // The follower tells of the lost server; the next question tries again.
+                // The follower reports the lost server; the next request tries again.
                 Err(_) => {
                     link.fails();
                     break;
@@ -89,7 +89,7 @@ fn parts(asked: Asked) -> Vec<Asked> {
 }
 
 impl Driver {
-    /// Has it asked whether the connections of holders are still there.
+    /// Requests whether the connections of holders still exist.
     pub(super) fn list_clients(&mut self, table: &Table) {
         let listing = &mut self.listing;
         let now = Instant::now();
@@ -119,7 +119,7 @@ impl Driver {
         }
     }
 
-    /// The question was answered, or refused for a reason.
+    /// The request was answered, or refused for a reason.
     pub(super) fn listed(&mut self, refused: Option<String>) {
         let listing = &mut self.listing;
         listing.under_way = false;

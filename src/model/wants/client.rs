@@ -20,7 +20,7 @@ use crate::model::wants::instance::{InstanceId, Instances};
 pub struct Address(Box<str>);
 
 impl Address {
-    /// `None` where the text names no single client.
+    /// `None` if the text does not identify a single client.
     pub fn parse(text: &str) -> Option<Address> {
         let named =
             text.len() <= 64 && is_plain(text.as_bytes()) && !text.starts_with("unix:") && !text.starts_with('/');
@@ -28,7 +28,7 @@ impl Address {
         (named && port.is_some()).then(|| Address(text.into()))
     }
 
-    /// The same of bytes that MONITOR shows.
+    /// The same from bytes that MONITOR shows.
     pub fn from_line(text: &[u8]) -> Option<Address> {
         std::str::from_utf8(text).ok().and_then(Address::parse)
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for Address {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Connection {
     pub address: Address,
-    /// The server's number for it, which no other connection ever gets; `None` until it was listed.
+    /// The server's id for it, which no other connection ever gets; `None` until it was listed.
     pub id: Option<u64>,
     pub name: Option<ServerText>,
     /// The client library and its version.
@@ -81,7 +81,7 @@ impl Connection {
         Connection { address, id, name, library, user, since: None, used: None, seen, closed: None }
     }
 
-    /// In one clause, as it was at `now`: who it is, and whether it is still there.
+    /// In one clause, as of `now`: who it is, and whether it is still open.
     pub fn describe(&self, now: Time) -> String {
         let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(ServerText::visible).collect();
         who.extend(self.user.as_ref().map(|user| format!("user {}", user.visible())));
@@ -173,17 +173,17 @@ pub(in crate::model) enum Kept {
     Used,
 }
 
-/// What a line of the list is to a connection that is known.
+/// How a listed connection relates to a known one.
 enum Likeness {
     Same,
     /// A later one, with the same address.
     Other,
-    /// What was taken for one connection were two.
+    /// What seemed to be one connection were two.
     Mixed,
 }
 
 impl Known {
-    /// Before its number is known, the age decides; a doubt of a second or two takes the holder for alive.
+    /// Until its id is known, the age decides; within a second or two of doubt, the holder counts as alive.
     fn compare(&self, listed: &Connection) -> Likeness {
         let opened_after = |at: Time| listed.since.is_some_and(|since| since - Clients::GRAIN > at);
         match self.connection.id {
@@ -211,7 +211,7 @@ impl Known {
         let opened = self.connection.since.map_or(self.first, |since| since.min(self.first));
         if self.used.since(opened) >= Clients::KEPT {
             Kept::Used
-        } else if self.connection.seen.since(self.used) >= Clients::KEPT {
+        } else if self.connection.seen.since(self.used) >= Clients::OPEN {
             Kept::Idle
         } else {
             Kept::No
@@ -231,11 +231,11 @@ impl Known {
     }
 }
 
-/// All that are known, bounded: of too many the one goes that was seen least lately.
+/// All known connections, bounded: the one least recently seen is dropped first.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Clients {
     known: HashMap<u64, Known>,
-    /// The connections that have had an address, one after the other.
+    /// The connections that had each address, one after the other.
     by_address: HashMap<(NodeId, Address), Vec<u64>>,
     next: u64,
     /// Whose connections they are.
@@ -248,8 +248,10 @@ impl Clients {
     pub(super) const GRAIN: Duration = Duration::from_secs(2);
     /// An address is not given to another connection so soon after it was seen.
     const UNLISTED: Duration = Duration::from_secs(10);
-    /// Whoever keeps a connection no longer than this keeps none.
+    /// A connection whose first and last command are this far apart was kept. The server tells both in whole seconds.
     const KEPT: Duration = Duration::from_secs(2);
+    /// A client that keeps no connection closes it long before this much time has passed since the command.
+    const OPEN: Duration = Duration::from_secs(1);
     /// No pool lets go of a connection that was used this lately: the shortest usual limit is 10 s, and the list is asked
     /// for every two.
     const IDLE: Duration = Duration::from_secs(8);
@@ -272,16 +274,16 @@ impl Clients {
         here.map(|known| &known.connection).filter(|connection| connection.closed.is_none())
     }
 
-    /// A client with this address did something at that time. `None` where it may have been one of two.
+    /// A client with this address did something at that time. `None` if it may have been one of two.
     pub fn spoke(&mut self, node: NodeId, address: &Address, at: Time) -> Option<ClientRef> {
         let of = (node, address.clone());
         let had = self.by_address.get(&of).into_iter().flatten();
-        // An address is given to another connection once the first is gone.
+        // An address is reused only after its connection is gone.
         let then = had.copied().find(|id| self.known.get(id).is_some_and(|known| known.is_there(at)));
         if let Some(known) = then.and_then(|id| self.known.get_mut(&id)) {
             let opened_later = known.connection.since.is_some_and(|since| at < since - Self::GRAIN);
             let unseen = match known.connection.id {
-                // Since it was last listed, its address may have become another's.
+                // Since it was last listed, another connection may have got its address.
                 Some(_) => at > known.connection.seen + Self::UNLISTED,
                 None => false,
             };
@@ -319,7 +321,7 @@ impl Clients {
         for (id, known) in &mut self.known {
             let connection = &known.connection;
             let asked_for = asked.as_ref().is_none_or(|ids| connection.id.is_some_and(|id| ids.contains(&id)));
-            // Who spoke after the question was sent may not be in the answer; and an older answer says nothing new.
+            // A client that spoke after the request may be missing in the answer, and an old answer says nothing new.
             if known.node != node || connection.closed.is_some() || !asked_for || connection.seen > at {
                 continue;
             }
