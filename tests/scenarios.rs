@@ -5,7 +5,7 @@
 //! missing. [`Step`] lists what it can do. The last test fails for a finding or state without a story for it and one
 //! against it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +85,8 @@ struct Step {
     /// These threads of Redisson instances hold it, as readers if it is `shared`, with the `ttl`.
     threads: Option<Vec<String>>,
     shared: bool,
+    /// These read it together, each with its own end (Symfony), with the `ttl`.
+    ends: Option<BTreeMap<String, f64>>,
     /// The holder's client was seen at this address.
     client: Option<String>,
     /// The holder whose client it is, if there are several.
@@ -294,6 +296,12 @@ impl Stage {
             let fields = mode.into_iter().chain(threads.iter().map(|thread| (thread.as_bytes(), &b"1"[..])));
             let events = if known { vec![Written] } else { vec![New, Written] };
             self.write(at, key, RawValue::hash(fields), step.ttl, events);
+        }
+        if let Some(ends) = &step.ends {
+            let events = if self.keys.contains_key(key.as_bytes()) { vec![Written] } else { vec![New, Written] };
+            let members = ends.iter().map(|(token, end)| (token.as_bytes().into(), time(*end).0 as f64)).collect();
+            let value = RawValue::Zset { members, len: ends.len() as u64 };
+            self.write(at, key, value, step.ttl, events);
         }
         if let Some(ttl) = step.renew {
             let (_, expires) = self.keys.get_mut(key.as_bytes()).expect("something to renew");

@@ -16,7 +16,7 @@ pub(super) enum HeldBy {
     /// Or somebody whom its value does not name.
     Nobody,
     One(HolderId, InstanceId),
-    Several(Box<Vec<Share>>),
+    Several(Box<[Share]>),
 }
 
 /// One holder of several.
@@ -42,7 +42,7 @@ impl HeldBy {
             }
             several => {
                 let share = |(holder, instance)| Share { holder, instance, beats: None };
-                HeldBy::Several(Box::new(several.iter().take(MOST).map(ids).map(share).collect()))
+                HeldBy::Several(several.iter().take(MOST).map(ids).map(share).collect())
             }
         }
     }
