@@ -56,7 +56,7 @@ pub use strength::Strength;
 use std::time::Duration;
 
 use crate::base::time::{Time, Ttl};
-use crate::lock::{Holder, Kind, Mode, RawValue};
+use crate::lock::{Holder, Kind, Mode, RawValue, Token};
 
 /// Index of a dialect in [`all`]. Small, since each lock carries one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -121,6 +121,11 @@ pub trait Dialect: Send + Sync {
     /// Whether a holder uses one token for all its holds, such as a process's or a thread's.
     fn tokens_come_again(&self) -> bool {
         false
+    }
+
+    /// The lock and the holder whose own lease this key is, where each holder has one in a key beside the lock.
+    fn lease_of(&self, _key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        None
     }
 
     /// Whether short processes take its locks and often leave them to run out: then the end of one says little. So it is

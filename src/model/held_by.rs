@@ -33,7 +33,7 @@ const MOST: usize = 256;
 
 impl HeldBy {
     pub fn of(holders: &[Holder], node: NodeId, clients: &Clients) -> HeldBy {
-        let ids = |holder: &Holder| (clients.holder_id(holder), clients.instance_of(node, holder));
+        let ids = |holder: &Holder| (clients.holder_id(&holder.token), clients.instance_of(node, holder));
         match holders {
             [] => HeldBy::Nobody,
             [one] => {

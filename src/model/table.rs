@@ -194,7 +194,7 @@ impl Table {
                 return self.departed.note(hash, at);
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key) => return,
-            None if !self.recogniser.may_be_lock(key) => return,
+            None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, at),
             None => match self.insert(hash, (space, node), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
@@ -209,6 +209,16 @@ impl Table {
             lock.pending.get_or_insert_default().push(event, at, seq);
         }
         self.enqueue(place);
+    }
+
+    /// The own lease of one of several holders was given or renewed, in a key beside the lock.
+    fn take_lease_event(&mut self, space: KeyspaceId, key: &[u8], event: KeyEvent, at: Time) {
+        let lease = if event == KeyEvent::Expire { self.recogniser.lease_of(key) } else { None };
+        let Some((name, token)) = lease else { return };
+        let holder = self.clients.holder_id(&token);
+        if let Some(lock) = self.place_named(space, &name).and_then(|place| self.at(place)) {
+            lock.beat(holder, at);
+        }
     }
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {

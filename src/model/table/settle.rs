@@ -93,7 +93,8 @@ impl Table {
         let test = self.is_test(&lock.key, &after);
         let held_by = HeldBy::of(&after, node, &self.clients);
         // Where each holder has an end of its own, whose was moved ahead has renewed.
-        let renewing: Vec<HolderId> = ahead(&before, &after).map(|holder| self.clients.holder_id(holder)).collect();
+        let renewing: Vec<HolderId> =
+            ahead(&before, &after).map(|holder| self.clients.holder_id(&holder.token)).collect();
         let Some(lock) = self.at(place) else { return };
         let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
         let is_lent = |expires| lock.ours.as_ref().is_some_and(|ours| ours.is_lent(expires));

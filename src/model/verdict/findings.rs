@@ -109,7 +109,7 @@ impl Table {
     /// Those of several holders that are gone, by their places.
     fn gone_holders<'a>(&'a self, lock: &Lock, holders: &[Holder], now: Time) -> Vec<(usize, Gone<'a>)> {
         let gone = |(index, holder): (usize, &Holder)| {
-            let share = lock.held_by.share(self.clients.holder_id(holder))?;
+            let share = lock.held_by.share(self.clients.holder_id(&holder.token))?;
             Some((index, self.share_gone(lock, share, now)?))
         };
         holders.iter().enumerate().filter_map(gone).collect()

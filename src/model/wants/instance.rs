@@ -11,7 +11,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::client::{ClientRef, Clients, Kept, Known};
 use crate::base::time::Time;
-use crate::lock::{Holder, NodeId};
+use crate::lock::{Holder, NodeId, Token};
 use crate::model::{Address, Connection, Lock};
 
 /// An instance at a node, by a hash of what it goes by: small, since every lock has one.
@@ -144,8 +144,8 @@ impl Clients {
     }
 
     /// The holder as such: a thread of an instance is one of many.
-    pub fn holder_id(&self, holder: &Holder) -> HolderId {
-        HolderId(self.instances.hasher.hash_one(&holder.token))
+    pub fn holder_id(&self, token: &Token) -> HolderId {
+        HolderId(self.instances.hasher.hash_one(token))
     }
 
     /// The instance spoke from this address at that time.
