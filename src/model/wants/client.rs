@@ -222,7 +222,8 @@ impl Known {
     /// it go.
     pub(super) fn closed_idle(&self) -> bool {
         let idle = self.connection.closed.map_or(Duration::ZERO, |closed| closed.since(self.used));
-        idle > Clients::IDLE && idle > self.rested
+        // Of two ends of a rest, each may be told a second or two off.
+        idle > Clients::IDLE && idle + 2 * Clients::GRAIN > self.rested
     }
 
     /// Whether it may have spoken at that time.

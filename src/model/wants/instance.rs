@@ -4,10 +4,11 @@
 //! its connections: one that opens another for each command, or whose pool lets go of idle ones, closes them while it
 //! works. So all that are known must be closed, one of them must have been kept, and none like it opened since.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::BuildHasher;
 
-use hashbrown::DefaultHashBuilder;
+// Its hashes are quick: every verdict asks for an instance.
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::client::{ClientRef, Clients, Kept, Known};
 use crate::base::time::Time;
@@ -205,3 +206,6 @@ impl Clients {
         known.filter(|known| known.connection.closed.is_none()).count()
     }
 }
+
+#[cfg(test)]
+mod tests;

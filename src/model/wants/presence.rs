@@ -129,18 +129,18 @@ impl Roster {
         if let Some(named) = named {
             return Some((MatchedBy::Name, self.at(named)));
         }
-        let text = |bytes: Option<&[u8]>| bytes.and_then(|bytes| std::str::from_utf8(bytes).ok().map(String::from));
-        let address = text(Some(holder.token.as_bytes())).and_then(|text| self.by_address.get(text.as_str()));
+        let address = std::str::from_utf8(holder.token.as_bytes()).ok().and_then(|text| self.by_address.get(text));
         if let Some(index) = address {
             return Some((MatchedBy::Address, self.at(&[*index])));
         }
-        let there = text(bytes(&holder.host)).and_then(|host| self.by_host.get(host.as_str()))?;
+        let there = std::str::from_utf8(bytes(&holder.host)?).ok().and_then(|host| self.by_host.get(host))?;
         Some((MatchedBy::Host, self.at(there)))
     }
 
     /// Clients have names like those that the holder's value tells: then one that is missing says something.
     fn names_like(&self, holder: &Holder) -> bool {
-        texts(holder).filter_map(pattern_of).any(|pattern| self.patterns.contains(&pattern))
+        !self.patterns.is_empty()
+            && texts(holder).filter_map(pattern_of).any(|pattern| self.patterns.contains(&pattern))
     }
 
     fn at(&self, indices: &[u32]) -> Vec<&Connection> {
