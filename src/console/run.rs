@@ -268,6 +268,7 @@ impl Canvas {
         }
         compose(app, Known::of(engine));
         let cursor = views::draw(&mut terminal.get_frame(), app);
+        app.was_shown(views::question(app));
         let frame = terminal.current_buffer_mut();
         if *frame == self.shown && cursor == self.cursor {
             frame.reset();
