@@ -9,71 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::feed::Feed;
-use common::{Server, engine, lockscope};
-use lockscope::engine::{Duty, Engine, Stream};
-use lockscope::lock::KeyspaceId;
-use lockscope::model::{LockView, MatchedBy, Presence, State};
-use lockscope::sources::pace::Pace;
-use lockscope::sources::sampling::burst::Bounds;
+use common::judged::{follow, said_within, until, until_state, view};
+use common::{Feed, Server, lockscope};
+use lockscope::model::{MatchedBy, Presence, State};
 use redis::Connection;
-use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_secs(40);
-/// Nearly all the time is looked at, so that little has to be waited for.
-const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end \
     return 0";
-
-/// Follows the locks of a server by bursts too, from before anything happens on it.
-async fn follow(server: &Server) -> Engine {
-    let mut engine = engine::follow(server, Feed::Notifications, Pace::Fast).await;
-    engine.sample_by(Some(DUTY));
-    let began = Instant::now();
-    while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
-        assert!(began.elapsed() < PATIENCE, "the engine has no events");
-        engine.next().await;
-    }
-    engine
-}
-
-fn view(engine: &Engine, key: &str) -> Option<LockView> {
-    let (table, now) = (engine.table(), engine.clock.now());
-    table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
-}
-
-/// Runs the engine until the lock is seen as asked for.
-async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
-    let began = Instant::now();
-    loop {
-        let lock = view(engine, key);
-        if let Some(lock) = lock.as_ref().filter(|lock| seen(lock)) {
-            return lock.clone();
-        }
-        assert!(began.elapsed() < PATIENCE, "waited in vain: {key} {what}; it is {lock:#?}");
-        engine.next().await;
-    }
-}
-
-/// Runs the engine for so long; all that was said of locks beyond that they are held or free, the first time each.
-async fn said_within(engine: &mut Engine, how_long: Duration) -> BTreeMap<String, String> {
-    let mut said = BTreeMap::new();
-    let end = Instant::now() + how_long;
-    while Instant::now() < end {
-        engine.run_for(Duration::from_millis(100)).await;
-        for lock in engine.snapshot().locks {
-            let state = lock.verdict.state;
-            if !matches!(state, State::Held | State::Free) {
-                let why = lock.verdict.evidence.join("; ");
-                said.entry(format!("{} {}", lock.key, state.name())).or_insert(why);
-            }
-            for finding in &lock.findings {
-                said.entry(format!("{} {}", lock.key, finding.name)).or_insert(finding.sentence.clone());
-            }
-        }
-    }
-    said
-}
 
 /// A worker with threads of its own, stopped when it is dropped.
 struct Worker(Arc<AtomicBool>, Vec<JoinHandle<()>>);
@@ -176,8 +118,6 @@ async fn a_connection_that_its_pool_closed_for_being_idle_makes_no_orphan() {
     let server = Arc::new(Feed::Notifications.server());
     let mut engine = follow(&server).await;
     let mut client = server.connection();
-    let taking = engine.run_for(Duration::from_millis(200));
-    taking.await;
     // Taken, used for a while, idle for 10 s, closed: and the work goes on.
     let worker = std::thread::spawn(move || {
         for number in 0..20 {
@@ -187,12 +127,10 @@ async fn a_connection_that_its_pool_closed_for_being_idle_makes_no_orphan() {
         }
         std::thread::sleep(Duration::from_secs(10));
     });
-    let used = until(&mut engine, "lock:export", "is held by a client that is known", |lock| lock.connection.is_some());
-    used.await;
-    let closed = until(&mut engine, "lock:export", "has lost its connection", |lock| {
+    until(&mut engine, "lock:export", "has lost its connection", |lock| {
         lock.connection.as_ref().is_some_and(|connection| connection.closed.is_some())
-    });
-    closed.await;
+    })
+    .await;
     let mut said = said_within(&mut engine, Duration::from_secs(6)).await;
     said.remove("lock:export orphan-suspected");
     assert!(said.is_empty(), "suspected at most: {said:#?}");
@@ -216,7 +154,7 @@ async fn a_process_that_kept_its_connection_and_died_leaves_an_orphan() {
     let known = known.await;
     assert_eq!(known.presence[0].connection().and_then(|one| one.name.clone()), Some("orders-1".into()));
     drop(worker);
-    let orphan = until(&mut engine, "lock:order", "is an orphan", |lock| lock.verdict.state == State::Orphan).await;
+    let orphan = until_state(&mut engine, "lock:order", State::Orphan).await;
     assert_eq!(orphan.presence[0].is_connected(), Some(false), "{:?}", orphan.presence);
     assert!(orphan.verdict.confidence < 0.9, "nothing but the connection tells: {:?}", orphan.verdict);
 }
@@ -243,16 +181,16 @@ async fn all_locks_of_a_killed_process_get_the_same_verdict() {
         for batch in (0..LOCKS).collect::<Vec<_>>().chunks(100) {
             let mut script = redis::cmd("EVAL");
             script.arg(RENEW_ALL).arg(batch.len());
-            batch.iter().for_each(|number| drop(script.arg(format!("lock:{number}"))));
-            script.arg(LEASE);
-            batch.iter().for_each(|number| drop(script.arg(format!("{INSTANCE}:{number}"))));
+            let keys: Vec<String> = batch.iter().map(|number| format!("lock:{number}")).collect();
+            let threads: Vec<String> = batch.iter().map(|number| format!("{INSTANCE}:{number}")).collect();
+            script.arg(keys).arg(LEASE).arg(threads);
             script.exec(&mut client).unwrap();
         }
     });
     let healthy = said_within(&mut engine, Duration::from_secs(6)).await;
     assert!(healthy.is_empty(), "{healthy:#?}");
     drop(worker);
-    until(&mut engine, "lock:0", "is an orphan", |lock| lock.verdict.state == State::Orphan).await;
+    until_state(&mut engine, "lock:0", State::Orphan).await;
     let states: BTreeMap<&str, usize> = engine.snapshot().locks.iter().fold(BTreeMap::new(), |mut states, lock| {
         *states.entry(lock.verdict.state.name()).or_default() += 1;
         states
@@ -294,7 +232,7 @@ async fn a_reader_that_died_is_an_orphan_and_beside_another_it_is_told() {
     let healthy = said_within(&mut engine, Duration::from_secs(4)).await;
     assert!(healthy.is_empty(), "{healthy:#?}");
     drop(workers.remove(0));
-    until(&mut engine, "lock:alone", "is an orphan", |lock| lock.verdict.state == State::Orphan).await;
+    until_state(&mut engine, "lock:alone", State::Orphan).await;
     let both = until(&mut engine, "lock:both", "has a dead holder", |lock| {
         lock.findings.iter().any(|finding| finding.name == "dead-holder")
     });
