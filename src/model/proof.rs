@@ -3,16 +3,31 @@
 //!
 //! Pure. `inspect::prove` reads it once the operator has asked for a write; a view that was only looked at has none.
 
+use crate::base::time::Ttl;
+use crate::lock::Token;
+
 /// What was read beyond the view.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Proof {
     pub value: Whole,
     /// When its key runs out; `None` where that was not asked.
     pub end: Option<End>,
+    /// The leases of single holders, where each has one of its own in a key beside the lock.
+    pub leases: Vec<HolderLease>,
     /// Clients are blocked somewhere on the server, or may be: it was asked and not told. `None` where nobody asked.
     pub blocked: Option<bool>,
     /// Processes that listen for permits of a semaphore of this name.
     pub counted_on: u64,
+}
+
+/// What one of several holders has of its own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HolderLease {
+    pub holder: Token,
+    /// The key that runs out.
+    pub key: Vec<u8>,
+    pub end: End,
+    pub left: Ttl,
 }
 
 /// A value that was seen in part only.
