@@ -11,6 +11,7 @@ use redis::{RedisResult, Value};
 use serde::Deserialize;
 
 use super::counter_rate::{Reading, Readings};
+use super::{Rates, has_room};
 use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::Tries;
@@ -22,8 +23,6 @@ const LOCKED: &[u8] = b":LOCKED";
 const ENTRIES: usize = 1_000;
 /// An entry has the time of the worker that wrote it; we allow the workers' clocks to differ by this much.
 const APART_S: f64 = 3.0;
-/// Count at most this many digests.
-const MOST: usize = 4_096;
 
 /// What was read so far.
 #[derive(Default)]
@@ -68,7 +67,7 @@ impl Changelog {
         conn: &mut impl ConnectionLike,
         queries: &[LockQuery],
         now: Time,
-    ) -> RedisResult<Vec<(Key, Tries)>> {
+    ) -> RedisResult<Rates> {
         let keys: Vec<&Key> = queries.iter().filter(|query| query.publishes).map(|asked| &asked.key).collect();
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -109,10 +108,7 @@ impl Changelog {
         for (entry, _) in entries.iter().filter(|(entry, _)| !is_first && !missed && !self.seen.contains(entry)) {
             let Ok(entry) = serde_json::from_slice::<Entry>(entry) else { continue };
             let Some(failed) = entry.failed() else { continue };
-            if self.digests.len() >= MOST {
-                self.digests.retain(|_, counted| counted.readings.is_fresh(now));
-            }
-            if self.digests.len() < MOST || self.digests.contains_key(entry.digest.as_bytes()) {
+            if has_room(&mut self.digests, entry.digest.as_bytes(), |counted| counted.readings.is_fresh(now)) {
                 let counted = self.digests.entry(entry.digest.into_bytes()).or_default();
                 counted.attempts += 1;
                 counted.failures += u64::from(failed);
