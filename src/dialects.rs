@@ -156,7 +156,9 @@ pub trait Dialect: Send + Sync {
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 
     /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
-    fn release(&self, sight: &Sight<'_>) -> Release;
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key)
+    }
 
     /// The same for the share of one holder, where the library lets holders go one by one.
     fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {

@@ -4,7 +4,7 @@
 //! the value is a Unix time, as the oldest recipes have it, it tells when the lock was taken, or, ahead of now, when it
 //! ends.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -52,10 +52,6 @@ impl Dialect for Plain {
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 

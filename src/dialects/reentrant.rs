@@ -3,7 +3,7 @@
 //! The dialect of everybody who wrote a reentrant lock by hand, and the last choice for hashes no library is recognised
 //! in. Hashes of counters look alike, so the name must speak of a lock and there must be one holder.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::lock::{Holder, Mode};
 
 /// Nobody enters a lock more often without leaving it; counters of other things pass it soon.
@@ -43,10 +43,6 @@ impl Dialect for Reentrant {
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 

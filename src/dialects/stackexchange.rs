@@ -2,7 +2,7 @@
 //!
 //! Most callers pass the machine's name. That is no proof of anything, so this is only ever a second choice.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct StackExchange;
@@ -40,10 +40,6 @@ impl Dialect for StackExchange {
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Nobody
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 
