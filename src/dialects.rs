@@ -49,7 +49,7 @@ mod testing;
 mod trial;
 pub mod unique;
 
-pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect};
+pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect, known_name};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 

@@ -124,15 +124,16 @@ impl Engine {
     /// any more.
     pub fn leave(&mut self, node: NodeId) {
         self.drivers.remove(&node);
-        self.table.forget_node(node);
+        self.table.apply(Observation::Left { node });
         self.readers.wake();
     }
 
     fn drive(&mut self, node: &Node, met: Met) {
         let driver = Driver::start(node, met, &self.options, self.clock);
-        self.table.join(node.id, node.space);
-        self.table.hazards(node.id, hazards(&driver.status.facts));
-        self.drivers.insert(node.id, driver);
+        let (node, space) = (node.id, node.space);
+        self.table.apply(Observation::Joined { node, space });
+        self.table.apply(Observation::Hazards { node, hazards: hazards(&driver.status.facts) });
+        self.drivers.insert(node, driver);
     }
 
     /// Waits for the next thing to happen and takes it in. Afterwards something that a reader can see may have changed,
@@ -224,6 +225,16 @@ impl Engine {
         self.readers.add()
     }
 
+    /// Keeps what the table is told from now on, at most this much until somebody takes it.
+    pub fn record(&mut self, most: usize) {
+        self.table.record(most);
+    }
+
+    /// What the table was told since the last call, and how much more was left out.
+    pub fn take_recorded(&mut self) -> (Vec<Observation>, u64) {
+        self.table.take_recorded()
+    }
+
     /// For whoever writes beside the sources.
     pub fn observer(&self) -> Observer {
         Observer { clock: self.clock, out: self.writes.0.clone() }
@@ -235,7 +246,7 @@ impl Engine {
 
     /// A test lock will be taken here by a token that does not show it.
     pub fn expect_test(&mut self, key: Key, token: Token) {
-        self.table.expect_test(key, token);
+        self.table.apply(Observation::Testing { key, token });
     }
 
     /// Judges by these thresholds from now on.

@@ -295,7 +295,7 @@ impl Driver {
         let status = &mut self.status;
         match standing {
             Standing::Facts(facts) => {
-                table.hazards(node, hazards(&facts));
+                table.apply(Observation::Hazards { node, hazards: hazards(&facts) });
                 (status.facts, status.reached) = (*facts, true);
             }
             Standing::Up { source, note, at } => {
@@ -303,7 +303,7 @@ impl Driver {
                 // Only notifications tell of each hold, however short.
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
-                table.watch_by(node, source);
+                table.apply(Observation::Watched { node, source });
                 // Changes before the subscription were missed.
                 table.apply(Observation::Gap { node, at });
                 self.scan();

@@ -3,8 +3,10 @@
 //!
 //! Pure. `inspect::prove` reads it once the operator has asked for a write; a view that was only looked at has none.
 
+use serde::{Deserialize, Serialize};
+
 /// What was read beyond the view.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Proof {
     pub value: Whole,
     /// When its key runs out; `None` where that was not asked.
@@ -16,7 +18,7 @@ pub struct Proof {
 }
 
 /// A value that was seen in part only.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub enum Whole {
     /// It was seen whole, or nobody asked.
     #[default]
@@ -28,7 +30,7 @@ pub enum Whole {
 }
 
 /// The end of a lease, by the server's own clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum End {
     Never,
     /// In milliseconds of Unix time, to so many of them on either side.

@@ -3,21 +3,18 @@
 //! Times are in seconds from the beginning of the story. A step does something, or expects something, or both: first it
 //! is done. The steps are in [`Step`]; a finding or state without a story for it and one against it fails the last test.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use lockscope::base::glob::Glob;
-use lockscope::base::time::*;
-use lockscope::dialects::Recogniser;
-use lockscope::lock::*;
-use lockscope::model::*;
 use serde::Deserialize;
 
-const NODE: NodeId = NodeId(0);
-/// When every story begins: late enough that no library takes its times for something else.
-const START: i64 = 1_790_000_000_000;
+use crate::base::glob::Glob;
+use crate::base::time::*;
+use crate::dialects::Recogniser;
+use crate::lock::*;
+use crate::model::*;
+use crate::testkit::pretend::{self, Keyspace, NODE, START, assert_replays};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -144,12 +141,22 @@ struct Memory {
 /// The table of a story, and a server to look at.
 struct Stage {
     table: Table,
-    keys: HashMap<Vec<u8>, (RawValue, Option<Time>)>,
+    server: Keyspace,
     unheard: bool,
+    /// All changes so far that a step asked for.
+    told: Vec<Transition>,
 }
 
 fn time(seconds: f64) -> Time {
-    Time(START + (seconds * 1_000.0).round() as i64)
+    Time(START.0 + (seconds * 1_000.0).round() as i64)
+}
+
+fn tuning(silence: &[String]) -> Tuning {
+    let mut tuning = Tuning::default();
+    for name in silence {
+        tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
+    }
+    tuning
 }
 
 fn address(text: &str) -> Address {
@@ -159,63 +166,37 @@ fn address(text: &str) -> Address {
 impl Stage {
     fn new(silence: &[String]) -> Stage {
         let recogniser = Recogniser::new(Vec::new(), vec![Glob::new("lock:*").unwrap()], Vec::new());
-        let mut table = Table::new(Arc::new(recogniser), Limits::default());
-        table.watch_by(NODE, Source::Notification);
-        table.apply(Observation::Swept { node: NODE, started: Time(START - 1_000) });
-        let mut tuning = Tuning::default();
-        for name in silence {
-            tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
-        }
-        table.tune(tuning);
-        Stage { table, keys: HashMap::new(), unheard: false }
+        let mut table = pretend::table(recogniser, Limits::default());
+        table.record(10_000);
+        table.apply(Observation::Swept { node: NODE, started: START - Duration::from_secs(1) });
+        table.tune(tuning(silence));
+        Stage { table, server: Keyspace::default(), unheard: false, told: Vec::new() }
     }
 
     fn events(&mut self, at: Time, key: &str, events: &[KeyEvent]) {
         if self.unheard {
             return;
         }
-        let mut batch = EventBatch::new(at);
-        events.iter().for_each(|event| batch.push(key.as_bytes(), *event));
-        self.table.apply(Observation::Events { node: NODE, batch });
-        self.settle(at);
-    }
-
-    /// Answers what the table asks.
-    fn settle(&mut self, at: Time) {
-        loop {
-            let tickets = self.table.to_read(NODE, 100, at);
-            if tickets.is_empty() {
-                return;
-            }
-            for ticket in tickets {
-                let seen = match self.keys.get(ticket.key.as_bytes()) {
-                    Some((_, Some(expires))) if *expires <= at => Seen::Absent,
-                    Some((value, expires)) => {
-                        let ttl = expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(at)));
-                        Seen::Present { value: value.clone(), ttl }
-                    }
-                    None => Seen::Absent,
-                };
-                self.table.answer(ticket, at, at, seen);
-            }
-        }
+        let events: Vec<_> = events.iter().map(|event| (key, *event)).collect();
+        pretend::tell(&mut self.table, at, &events);
+        self.server.settle(&mut self.table, at);
     }
 
     fn write(&mut self, at: Time, key: &str, value: RawValue, ttl: Option<f64>, mut events: Vec<KeyEvent>) {
         let expires = ttl.map(|ttl| at + Duration::from_secs_f64(ttl));
-        self.keys.insert(key.as_bytes().to_vec(), (value, expires));
+        self.server.put(key, value, expires);
         events.extend(ttl.map(|_| KeyEvent::Expire));
         self.events(at, key, &events);
     }
 
     fn end(&mut self, at: Time, key: &str, event: KeyEvent) {
-        self.keys.remove(key.as_bytes());
+        self.server.remove(key);
         self.events(at, key, &[event]);
     }
 
     fn holder(&self, key: &str) -> Token {
-        match self.keys.get(key.as_bytes()) {
-            Some((RawValue::Str { head, .. }, _)) => Token::from(&head[..]),
+        match self.server.value(key) {
+            Some(RawValue::Str { head, .. }) => Token::from(&head[..]),
             other => panic!("{key} has no single holder: {other:?}"),
         }
     }
@@ -227,7 +208,7 @@ impl Stage {
     fn act(&mut self, step: &Step, key: &str) {
         use KeyEvent::{Del, Evicted, Expire, Expired, New, Set, Written};
         let at = time(step.at);
-        self.settle(at);
+        self.server.settle(&mut self.table, at);
         self.unheard = step.unheard;
         if step.acting {
             self.table.apply(Observation::Acting { node: NODE, key: Key::from(key), at });
@@ -266,8 +247,7 @@ impl Stage {
             self.write(at, key, value, None, vec![New, Written]);
         }
         if let Some(ttl) = step.renew {
-            let (_, expires) = self.keys.get_mut(key.as_bytes()).expect("something to renew");
-            *expires = Some(at + Duration::from_secs_f64(ttl));
+            assert!(self.server.renew(key, at + Duration::from_secs_f64(ttl)), "nothing to renew");
             self.events(at, key, &[Expire]);
         }
         for (done, event) in [(step.release, Del), (step.expire, Expired), (step.evict, Evicted)] {
@@ -297,7 +277,7 @@ impl Stage {
         let write = act.map(|act| OwnWrite { act, holders, by, reason });
         let (key, sent) = (Key::from(key), time(step.sent));
         self.table.apply(Observation::Acted { node: NODE, key, write, sent, answered: at });
-        self.settle(at);
+        self.server.settle(&mut self.table, at);
     }
 
     /// What is not told by events.
@@ -346,7 +326,8 @@ impl Stage {
             self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
         }
         if let Some(Memory { policy, used, max }) = &step.memory {
-            self.table.hazards(NODE, Hazards::of_memory(&policy.as_str().into(), *used, *max));
+            let hazards = Hazards::of_memory(&policy.as_str().into(), *used, *max);
+            self.table.apply(Observation::Hazards { node: NODE, hazards });
         }
         if step.gap {
             self.table.apply(Observation::Gap { node: NODE, at });
@@ -358,17 +339,17 @@ impl Stage {
         if let Some(expected) = &step.changes {
             let ours = |change: &Transition| if change.source == Source::Action { "!" } else { "" };
             let word = |change: &Transition| format!("{}{}", change.change.name(), ours(change));
-            let changes: Vec<String> = self.table.take_transitions().0.iter().map(word).collect();
+            let changed = self.table.take_transitions().0;
+            let changes: Vec<String> = changed.iter().map(word).collect();
+            self.told.extend(changed);
             assert_eq!(changes, *expected, "{key} after {} s", step.at);
         }
         let asks = step.held.is_some() || step.renewals.is_some() || step.state.is_some();
         if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
-        let lock = self
-            .table
-            .lock_named(lockscope::lock::KeyspaceId::FIRST, key.as_bytes())
-            .unwrap_or_else(|| panic!("{key} is not known"));
+        let lock =
+            self.table.lock_named(KeyspaceId::FIRST, key.as_bytes()).unwrap_or_else(|| panic!("{key} is not known"));
         let view = self.table.view(lock, now).unwrap_or_else(|| panic!("{key} is no lock"));
         let place = format!("{key} after {} s: {:?} {:?}", step.at, view.verdict, view.findings);
         let state = view.verdict.state.name();
@@ -421,7 +402,7 @@ fn stories() -> Vec<(String, Story)> {
 }
 
 #[test]
-fn every_story_is_judged_as_it_says() {
+fn every_story_is_judged_as_it_says_and_so_is_its_record() {
     let mut failed = Vec::new();
     for (name, story) in stories() {
         let told = std::panic::catch_unwind(|| {
@@ -431,6 +412,10 @@ fn every_story_is_judged_as_it_says() {
                 stage.act(step, key);
                 stage.expect(step, key);
             }
+            let end = time(story.steps.last().map_or(0.0, |step| step.at));
+            let mut other = Table::new(stage.table.recogniser.clone(), Limits::default());
+            other.tune(tuning(&story.silence));
+            assert_replays(&mut stage.table, other, &stage.told, end);
         });
         if told.is_err() {
             failed.push(name);
