@@ -15,6 +15,7 @@ mod readers;
 mod sampler;
 mod scanner;
 mod status;
+mod task;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -37,8 +38,9 @@ use crate::sources::inspect::{Inspection, Subject};
 use crate::sources::pace::Pace;
 use crate::topology::{Node, Topology};
 
-use driver::{Driver, INBOX, Incoming, Met, hazards};
+use driver::{Driver, INBOX, Met};
 use readers::Readers;
+use task::Incoming;
 
 pub use observer::Observer;
 pub use readers::Reader;
@@ -132,7 +134,7 @@ impl Engine {
         let driver = Driver::start(node, met, &self.options, self.clock);
         let (node, space) = (node.id, node.space);
         self.table.apply(Observation::Joined { node, space });
-        self.table.apply(Observation::Hazards { node, hazards: hazards(&driver.status.facts) });
+        self.table.apply(Observation::Hazards { node, hazards: driver.status.facts.hazards() });
         self.drivers.insert(node, driver);
     }
 

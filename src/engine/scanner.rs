@@ -1,21 +1,31 @@
-//! Walks the keyspace when told to, and goes on where it was after a lost connection.
+//! Walks the keyspace when told to, and goes on where it was after a lost connection; and when it is told to.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
-use super::Inventory;
-use super::driver::{Incoming, Task};
+use super::driver::Driver;
+use super::task::{Incoming, Task};
+use super::{Inventory, Stream};
 use crate::base::time::Time;
+use crate::model::{Observation, Source, Table};
 use crate::scan::{Pass, Progress, Shortfall, Walk};
-use crate::server;
+use crate::server::{self, Flavor, Mode, ServerFacts};
+use crate::sources::notify::Prefixes;
 
 const RETRY: Duration = Duration::from_millis(500);
 /// A walk that fails this often in a row is given up, and begun anew later.
 const TRIES: u32 = 20;
+
+/// Whole walks, while events are told and while they are not.
+const PAUSE_LIVE: Duration = Duration::from_secs(60);
+const PAUSE_BLIND: Duration = Duration::from_secs(10);
+/// After a walk that failed.
+const PAUSE_FAILED: Duration = Duration::from_secs(2);
 
 /// How a walk went.
 #[derive(Debug)]
@@ -105,6 +115,77 @@ impl Scanner {
             failed,
         }
     }
+}
+
+/// When a node's keyspace is walked next.
+pub(super) struct Walks {
+    orders: mpsc::Sender<Order>,
+    /// The walk under way began before the connection was lost: another one must follow it.
+    again: bool,
+    next_at: Option<Instant>,
+    known: watch::Sender<Prefixes>,
+}
+
+impl Walks {
+    /// `known` learns under which names locks were found.
+    pub fn new(orders: mpsc::Sender<Order>, known: watch::Sender<Prefixes>) -> Walks {
+        Walks { orders, again: false, next_at: None, known }
+    }
+}
+
+impl Driver {
+    /// Walks the keyspace anew; once more, where it is being walked already.
+    pub(super) fn scan(&mut self) {
+        let order = Order { started: self.clock.now(), splittable: splittable(&self.status.facts) };
+        if self.status.under_way {
+            self.walks.again = true;
+        } else if self.walks.orders.try_send(order).is_ok() {
+            (self.status.under_way, self.walks.next_at) = (true, None);
+        }
+    }
+
+    pub(super) fn scan_if_due(&mut self) {
+        if !self.status.under_way && self.walks.next_at.is_some_and(|at| at <= Instant::now()) {
+            self.scan();
+        }
+    }
+
+    pub(super) fn scanned(&mut self, report: ScanReport, table: &mut Table) {
+        self.status.under_way = false;
+        let pause = match self.status.stream {
+            _ if report.failed.is_some() => PAUSE_FAILED,
+            _ if report.shortfall.is_some() => PAUSE_LIVE,
+            Stream::Live(Source::Notification) => PAUSE_LIVE,
+            _ => PAUSE_BLIND,
+        };
+        self.walks.next_at = Some(Instant::now() + pause);
+        // After a walk that has not seen all, what was not met may still be there.
+        if report.failed.is_none() && report.shortfall.is_none() {
+            table.apply(Observation::Swept { node: self.status.id, started: report.started });
+            self.tell_prefixes(table);
+        }
+        self.status.scan = Some(report);
+        if std::mem::take(&mut self.walks.again) {
+            self.scan();
+        }
+    }
+
+    /// Lets tracking know under which names locks were found, now or earlier: they will be taken again.
+    fn tell_prefixes(&self, table: &Table) {
+        self.walks.known.send_if_modified(|known| {
+            let before = known.clone();
+            for lock in table.locks().filter(|lock| lock.node == self.status.id) {
+                known.add_of_key(lock.key.as_bytes());
+            }
+            *known != before
+        });
+    }
+}
+
+/// Only servers known to number cursors by reversed bits, and only outside a cluster.
+fn splittable(facts: &ServerFacts) -> bool {
+    let known = facts.product.known().is_some_and(|product| matches!(product.flavor, Flavor::Redis | Flavor::Valkey));
+    known && facts.mode.known() == Some(&Mode::Standalone)
 }
 
 /// The server answered, and would answer the same again.
