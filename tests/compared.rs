@@ -1,4 +1,4 @@
-//! What is compared before a write: long values whole, the leases of tokens that come again, the way a lock is held, and
+//! What is compared before a write: long values completely, the leases of tokens that return, the mode of a lock, and
 //! the type of its key.
 
 mod common;
@@ -29,7 +29,7 @@ fn why(performed: &Performed) -> String {
     }
 }
 
-/// A value that a look reads only the beginning of, with this at its end.
+/// A value that is longer than what we read, with this last byte.
 fn long(bytes: usize, last: u8) -> Vec<u8> {
     [&b"holder-7:"[..], &vec![b'x'; bytes - 10], &[last]].concat()
 }
@@ -95,7 +95,7 @@ fn the_commands_compare_long_values_whole() {
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:long"]));
 }
 
-/// Whoever holds it gives it back, and takes it again with another lease.
+/// The holder gives it back, and takes it again with another lease.
 fn retake(server: &Server, key: &str, token: &str, lease: &[&str]) {
     server.cli(&["DEL", key]);
     server.cli(&[&["SET", key, token], lease].concat());
@@ -183,7 +183,7 @@ async fn a_reader_that_became_the_writer_is_left_alone() {
     assert!(why(&refused).contains("in another way now"), "{refused:?}");
     assert_eq!(server.everything(), before);
 
-    // The same for Redisson: a thread that read and now writes may read beside that.
+    // The same for Redisson: a reader that became a writer may also read.
     let writes = format!("{A}:write");
     server.cli(&["HSET", "lock:rw", "mode", "read", A, "1"]);
     let lock = acting.see(b"lock:rw", None).await.expect("a lock");

@@ -1,4 +1,4 @@
-//! What misled people who had read only the README: each a class of its own, through the binary.
+//! What misled people who had read only the README, tested through the binary.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn plan_of(shown: &Ran) -> String {
     after.split_whitespace().next().expect("an id").trim_matches('\'').to_string()
 }
 
-/// A process or a thread has one token for all its holds: its next hold is another one.
+/// A process or a thread uses one token for all its holds, but the next hold is another one.
 #[test]
 fn the_next_hold_of_the_same_thread_process_or_pod_is_left_alone() {
     let server = Server::start();
@@ -43,7 +43,7 @@ fn the_next_hold_of_the_same_thread_process_or_pod_is_left_alone() {
             assert!(server.ask::<bool, _>(&["EXISTS", key]));
         }
     }
-    // A watchdog at work does not make its lock impossible to free.
+    // A lock with a working watchdog can still be freed.
     hash("20000");
     let id = plan_of(&desk.run(&["release", "orders-lock:1", "--holder", &redisson, "--dry-run"]));
     server.cli(&["PEXPIRE", "orders-lock:1", "30000"]);
@@ -61,7 +61,7 @@ fn a_plan_says_what_it_needs_and_takes_it() {
     let id = plan_of(&shown);
     let wrong = desk.run(&["release", "--plan", &id, "--yes", "--limit", "1"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
-    // Nobody listens there: the plan was not used.
+    // No server is there: the plan was not used.
     assert_eq!(desk.run_bare(&["-u", "redis://127.0.0.1:1", "release", "--plan", &id, "--yes"]).code, 3);
     let ran = desk.run(&["release", "--plan", &id, "--yes"]);
     assert!(ran.code == 1 && ran.out.contains("freed lock:b") && ran.err.contains("left out: lock:a"), "{ran:?}");

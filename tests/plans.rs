@@ -1,4 +1,4 @@
-//! `lockscope release --plan`: what a dry run showed, performed exactly, or refused.
+//! `lockscope release --plan`: performs exactly what a dry run showed, or refuses.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn locks(server: &Server, count: usize) {
     }
 }
 
-/// The id that a dry run says.
+/// The id that a dry run printed.
 fn plan_id(err: &str) -> String {
     let after = err.split("--plan ").nth(1).unwrap_or_else(|| panic!("no plan id in {err:?}"));
     after.split_whitespace().next().expect("an id").to_string()
@@ -28,7 +28,7 @@ fn a_plan_frees_what_the_dry_run_showed_and_nothing_that_came_since() {
     let desk = Desk::at(&server);
     let shown = desk.run(&["release", "--filter", "lock:0*"]);
     let id = plan_id(&shown.err);
-    // One is handed over, one comes, two stay as they were shown.
+    // One changes hands, one is new, two stay as they were shown.
     server.cli(&["SET", "lock:01", "another-holder-of-it-4f1d", "PX", "600000"]);
     server.cli(&["SET", "lock:09", "a-new-holder-beside-77aa", "PX", "600000"]);
     let ran = desk.run(&["release", "--plan", &id, "--yes", "--json"]);
@@ -120,7 +120,7 @@ fn freeing_by_filter_without_a_plan_says_that_it_judges_anew() {
     assert!(ran.err.contains("as they are now"), "{ran:?}");
 }
 
-/// The words of a printed command line as a shell takes them apart, without the program and its options.
+/// The words of a printed command line as a shell splits them, without the program and its options.
 fn words_of(line: &str) -> Vec<Vec<u8>> {
     let script = format!("redis-cli() {{ shift 2; printf '%s\\0' \"$@\"; }}\n{line}");
     let read = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash runs");

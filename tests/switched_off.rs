@@ -1,5 +1,5 @@
-//! What happens without each of the comparisons that random sequences do not come by: with it undo is refused, without it
-//! the wrong thing is done. The switch is process-wide and exists in debug builds only.
+//! The comparisons that random sequences do not reach: with each of them undo is refused, without it undo does the
+//! wrong thing. The switch is process-wide and exists in debug builds only.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -14,7 +14,7 @@ use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
 use lockscope::app::Since;
 use lockscope::sources::pace::Pace;
 
-/// Whether undo does it, with everything compared and without this.
+/// Whether undo succeeds, with all comparisons and without this one.
 async fn with_and_without(acting: &mut Acting, kept: &Kept, without: &'static str) -> (bool, bool) {
     let with = undo(acting, kept).await;
     comparisons::switch_off(Some(without));
@@ -35,7 +35,7 @@ async fn freed(acting: &mut Acting, key: &str) -> Performed {
     acting.free(&lock, None).await
 }
 
-/// What the console makes of its watch: somebody got through between the release and its undo.
+/// The console's watch saw that somebody held the lock between the release and its undo.
 async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, bool) {
     let server = Server::notifying(&[]);
     let mut acting = Acting { place: acting.place.clone(), ..Acting::on(&server).await };

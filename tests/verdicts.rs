@@ -1,5 +1,5 @@
 //! The real libraries under load: what goes wrong gets its right verdict with true numbers, and what goes well gets
-//! none. Skipped, with a notice, where the Python libraries are not installed.
+//! none. Skipped, with a notice, if the Python libraries are not installed.
 
 mod common;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Nearly all the time is looked at, so that little has to be waited for.
+/// Nearly all the time is sampled, so that the tests need not wait long.
 const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
 
 /// Follows the locks of a server, from before anything happens on it.
@@ -32,7 +32,7 @@ async fn follow(server: &Server) -> Engine {
     engine
 }
 
-/// Runs the engine while something is done that takes its time.
+/// Runs the engine while a slow action runs.
 async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T + Send + 'static) -> T {
     let mut deed = tokio::task::spawn_blocking(deed);
     loop {
@@ -48,7 +48,7 @@ fn view(engine: &Engine, key: &str) -> Option<LockView> {
     table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
 }
 
-/// Runs the engine until the lock is seen as asked for.
+/// Runs the engine until the view of the lock is as wanted.
 async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
     let began = Instant::now();
     loop {
@@ -72,7 +72,7 @@ fn job(library: &str, name: &str, how: &Value) -> Value {
     job
 }
 
-/// All that is said of a lock beyond that it is held or free.
+/// All verdicts on a lock beyond that it is held or free.
 fn said(lock: &LockView) -> Vec<String> {
     let state = lock.verdict.state;
     let usual = matches!(state, State::Held | State::Free);
@@ -170,7 +170,7 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
     let server = Feed::Notifications.server();
     let Some(library) = Library::python("redis_py", &server).map(Arc::new) else { return };
     let mut engine = follow(&server).await;
-    // One command names it. Where that fell between two bursts, nobody knows whose it is: then once more.
+    // One command names it. If that fell between two bursts, its client is unknown: try again.
     let mut holder = None;
     for number in 0..10 {
         let key = format!("lock:forever-{number}");
@@ -178,7 +178,7 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
         let taken = during(&mut engine, move || library.acquire_forever(&name)).await;
         let bare = until_state(&mut engine, &key, State::NoTtl).await;
         assert!(bare.verdict.evidence.iter().any(|sentence| sentence.contains("has no TTL")), "{bare:?}");
-        // The burst in which it was taken has told of it by then.
+        // By then the burst in which it was taken has been reported.
         engine.run_for(DUTY.burst.time + Duration::from_secs(2)).await;
         if view(&engine, &key).is_some_and(|lock| lock.connection.is_some()) {
             assert_eq!(view(&engine, &key).map(|lock| lock.verdict.state), Some(State::NoTtl), "its holder is there");
@@ -201,7 +201,7 @@ async fn work_that_outlives_its_lease_is_told_by_its_late_release() {
     let url = server.url();
     let work = tokio::spawn(async move {
         let manager = rslock::LockManager::new(vec![url]);
-        // Every second export takes longer than its lease. From the others it is known what the library's script does.
+        // Every second export takes longer than its lease. The others show what the library's script does.
         for number in 0.. {
             if let Ok(lock) = manager.lock("lock:export", Duration::from_millis(600)).await {
                 let work = if number % 2 == 0 { 200 } else { 900 };

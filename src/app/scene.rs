@@ -97,7 +97,7 @@ impl App {
             self.scene.frozen = None;
             self.scene.at = now;
             self.scene.see_nodes(nodes.clone(), now);
-            let short = |node: &NodeStatus| node.shortfall().is_some();
+            let short = |node: &NodeStatus| node.shortfall().is_some() || node.facts.part().is_some();
             self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
             self.reorder(table, now);
         }

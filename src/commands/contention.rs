@@ -67,7 +67,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         }
     }
     if let Some(why) = &snapshot.incomplete {
-        session.say(&format!("the list is incomplete: {why}"));
+        session.say_incomplete(why);
     }
     tell_sampling(session, &engine);
     session.still_there(&engine)

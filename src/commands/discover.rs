@@ -41,6 +41,7 @@ const LOOKS_LEAST: usize = 3;
 const EXAMPLES: usize = 3;
 
 pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
+    session.holds_locks()?;
     let mut survey = Survey::new(session)?;
     for node in session.topology.nodes() {
         survey.sample(node, options.sample).await.map_err(|error| session.fault(&error))?;

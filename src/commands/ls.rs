@@ -125,7 +125,7 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
 /// What was left out, and why.
 fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     if let Some(why) = &snapshot.incomplete {
-        session.say(&format!("the list is incomplete: {why}"));
+        session.say_incomplete(why);
     }
     for node in engine.nodes() {
         let too_large = node.scan.as_ref().map_or(0, |scan| scan.unread - scan.denied);

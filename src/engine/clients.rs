@@ -1,8 +1,8 @@
-//! Follows the connections of those who hold locks, by the server's list of clients.
+//! Follows the connections of lock holders, by CLIENT LIST.
 //!
-//! The whole list is asked for only while the number of a connection is not known, and only where it is short. From then
-//! on the server is asked for those numbers alone; whoever is missing from the answer is gone. Nothing is asked while no
-//! holder's connection is known.
+//! We ask for the whole list only while a connection's id is unknown, and only if the list is short. After that we ask
+//! for those ids alone; a client missing from the reply is gone. Nothing is asked while no holder's connection is
+//! known.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use crate::server::client_list::{self, LISTED};
 use crate::server::refusal;
 use crate::topology::Link;
 
-/// Between two questions.
+/// The pause between two requests.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How much longer the whole list is not asked for again, for each client in it.
+/// The added pause between two requests for the whole list, for each client in it.
 const PAUSE_EACH: Duration = Duration::from_millis(5);
-/// After a refusal.
+/// The pause after a refusal.
 const REFUSED: Duration = Duration::from_secs(60);
-/// As many connections as one question is about, and as are asked about between two pauses.
+/// The number of connections in one request, and between two pauses.
 const BATCH: usize = 100;
 const ASKED: usize = 1_000;
 
-/// Where the questions to one node stand.
+/// The state of the requests to one node.
 pub(super) struct Listing {
     orders: mpsc::Sender<Asked>,
     under_way: bool,
@@ -58,7 +58,7 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
                     refused = Some(why);
                     break;
                 }
-                // The follower tells of the lost server; the next question tries again.
+                // The follower reports the lost server; the next request tries again.
                 Err(_) => {
                     link.fails();
                     break;
@@ -102,7 +102,7 @@ fn parts(asked: Asked) -> Vec<Asked> {
 }
 
 impl Driver {
-    /// Has it asked whether the connections of holders are still there.
+    /// Requests whether the connections of holders still exist.
     pub(super) fn list_clients(&mut self, table: &Table) {
         let listing = &mut self.listing;
         let now = Instant::now();
@@ -134,7 +134,7 @@ impl Driver {
         }
     }
 
-    /// The question was answered, or refused for a reason.
+    /// The request was answered, or refused for a reason.
     pub(super) fn listed(&mut self, refused: Option<String>) {
         let listing = &mut self.listing;
         listing.under_way = false;

@@ -1,8 +1,8 @@
-//! One node as the engine drives it: its tasks, its budget, its status and what is under way, in one value.
+//! One node as the engine drives it: its tasks, budget, status and pending requests, in one value.
 //!
-//! A driver starts, loses its server, comes back, and leaves. To leave is to drop it: its tasks end and whatever they
-//! still had to say goes with them, so nothing of a node that left reaches the table. The tasks speak through one bounded
-//! inbox per node; a flood on one node takes no room from another.
+//! A driver starts, loses its server, comes back, and leaves. To remove a node, drop its driver: its tasks and unread
+//! messages go with it, so nothing of that node reaches the table any more. The tasks send to one bounded inbox per
+//! node; a flood on one node takes no room from another.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,9 +26,9 @@ use crate::topology::Node;
 
 use sampler::Duty;
 
-/// What the tasks of a node say that waits to be taken in.
+/// Messages of a node's tasks that may wait in its inbox.
 pub(super) const INBOX: usize = 512;
-/// How often each lock is looked at where nothing tells of changes.
+/// How often each lock is read where no events report changes.
 const POLL: Duration = Duration::from_secs(1);
 
 /// What is known of a node when its driver starts.
@@ -42,7 +42,7 @@ pub(super) enum Met {
 
 pub(super) struct Driver {
     pub status: NodeStatus,
-    /// The last closer look that was asked for, until somebody takes it.
+    /// The details that were last requested, until somebody takes them.
     pub inspected: Option<(Key, Box<Inspection>)>,
     pub(super) rounds: counter::Rounds,
     pub(super) listing: clients::Listing,
@@ -124,7 +124,7 @@ impl Driver {
         driver
     }
 
-    /// What its tasks say next. One that panicked is fatal.
+    /// The next message of its tasks. A task's panic is passed on.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Incoming> {
         while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next(context) {
             if let Err(failed) = ended
@@ -139,7 +139,7 @@ impl Driver {
         }
     }
 
-    /// What they have said already.
+    /// A message that has already arrived.
     pub fn next_at_once(&mut self) -> Option<Incoming> {
         self.inbox.try_recv().ok()
     }
@@ -158,7 +158,7 @@ impl Driver {
             Incoming::Inspected(key, inspection) => self.inspected = Some((key, inspection)),
             Incoming::Counted => self.rounds.done(),
             Incoming::Listed(refused) => self.listed(refused),
-            // Turned off meanwhile, it stays off.
+            // If sampling was turned off meanwhile, it stays off.
             Incoming::Sampled(sampling) => self.status.sampling = self.status.sampling.take().map(|_| sampling),
             Incoming::Looked { asked, answered, looks } => {
                 self.looks.under_way = false;
@@ -172,7 +172,7 @@ impl Driver {
         }
     }
 
-    /// What the event stream saw.
+    /// What the event stream observed.
     fn observe(&mut self, observation: Observation, table: &mut Table) {
         match &observation {
             Observation::Events { batch, .. } => self.status.events += batch.len() as u64,
@@ -183,7 +183,7 @@ impl Driver {
         table.apply(observation);
     }
 
-    /// How the event stream stands: up, behind or lost.
+    /// The state of the event stream: up, behind or lost.
     fn stands(&mut self, standing: Standing, table: &mut Table) {
         let node = self.status.id;
         let status = &mut self.status;
@@ -194,7 +194,7 @@ impl Driver {
             }
             Standing::Up { source, note, at } => {
                 status.stream = Stream::Live(source);
-                // Only notifications tell of each hold, however short.
+                // Only notifications report every hold, however short.
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 table.apply(Observation::Watched { node, source });
@@ -237,12 +237,12 @@ impl Driver {
         self.scan_if_due();
     }
 
-    /// Has a closer look taken at one lock. One that is asked for before the last is there takes its place in the queue.
+    /// Requests the details of one lock. It replaces an earlier request that still waits.
     pub fn inspect(&self, subject: Subject) {
         self.inspections.send_replace(Some(subject));
     }
 
-    /// Samples by MONITOR from now on, or no more.
+    /// Turns sampling by MONITOR on or off.
     pub fn sample(&mut self, duty: Option<Duty>) {
         let changed = self.samples.send_if_modified(|current| std::mem::replace(current, duty) != duty);
         if changed {

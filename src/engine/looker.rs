@@ -1,4 +1,4 @@
-//! Looks at the keys that the table asks for, one batch at a time.
+//! Reads the keys that the table asks for, one batch at a time.
 
 use tokio::sync::mpsc;
 
@@ -10,10 +10,10 @@ use crate::model::{Table, Ticket};
 use crate::sources::look::{Wanted, look};
 use crate::topology::Link;
 
-/// Looks asked for at once.
+/// Keys read in one batch.
 pub(super) const LOOKS: usize = 256;
 
-/// The looks at one node.
+/// The reads at one node, as its driver requests them.
 pub(super) struct Looks {
     orders: mpsc::Sender<Vec<Ticket>>,
     pub under_way: bool,
@@ -51,7 +51,7 @@ pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
                 }
                 batch.into_iter().zip(seen).collect()
             }
-            // The event stream notices the lost server and tells; the next batch waits for the link.
+            // The event stream reports the lost server; the next batch waits for the link.
             Err(_) => {
                 link.fails();
                 batch.into_iter().map(|ticket| (ticket, None)).collect()
@@ -64,7 +64,7 @@ pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
 }
 
 impl Driver {
-    /// Whether a look that falls due could be asked for; where not, its answer or the event stream will wake us.
+    /// Whether a read can be requested now. If not, its reply or the event stream wakes us.
     pub(super) fn can_look(&self) -> bool {
         !self.looks.under_way && !matches!(self.status.stream, Stream::Reconnecting { .. })
     }

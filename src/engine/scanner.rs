@@ -1,4 +1,4 @@
-//! Walks the keyspace when told to, and goes on where it was after a lost connection; and when it is told to.
+//! Walks the keyspace on request, and continues where it was after a lost connection. [`Walks`] says when that is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,13 +18,13 @@ use crate::server::{self, Flavor, Mode, ServerFacts};
 use crate::sources::notify::Prefixes;
 
 const RETRY: Duration = Duration::from_millis(500);
-/// A walk that fails this often in a row is given up, and begun anew later.
+/// A walk that fails this often in a row is abandoned, and restarted later.
 const TRIES: u32 = 20;
 
-/// Whole walks, while events are told and while they are not.
+/// The interval of full walks, with events and without.
 const PAUSE_LIVE: Duration = Duration::from_secs(60);
 const PAUSE_BLIND: Duration = Duration::from_secs(10);
-/// After a walk that failed.
+/// The pause after a failed walk.
 const PAUSE_FAILED: Duration = Duration::from_secs(2);
 
 /// How a walk went.
@@ -38,7 +38,7 @@ pub struct ScanReport {
     /// COUNT of the last call.
     pub count: u64,
     pub unread: u64,
-    /// Those of them that the server refused.
+    /// The part of them that the server refused.
     pub denied: u64,
     /// Why not everything was seen, though the walk did not fail.
     pub shortfall: Option<Shortfall>,
@@ -48,7 +48,7 @@ pub struct ScanReport {
 /// One walk.
 pub(super) struct Order {
     pub started: Time,
-    /// The server numbers its cursors in the way that lets a walk be split.
+    /// The server's cursors allow a walk to be split.
     pub splittable: bool,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Scanner {
     pub task: Task,
     pub inventory: Inventory,
     pub progress: Arc<Progress>,
-    /// Whether a lost connection is waited out, or ends the walk.
+    /// Whether to retry after a lost connection, or end the walk.
     pub keep_trying: bool,
 }
 
@@ -87,7 +87,7 @@ impl Scanner {
                 Inventory::Walk => pass.walk(&walk).await,
                 Inventory::Keys(keys) => pass.visit(&walk, keys).await,
             };
-            // Failures count in a row: those that let the walk come further do not.
+            // Only failures in a row count: progress resets them.
             if pass.settled() > settled {
                 (tries, settled) = (0, pass.settled());
             }
@@ -117,24 +117,24 @@ impl Scanner {
     }
 }
 
-/// When a node's keyspace is walked next.
+/// The walks of one node, as its driver requests them.
 pub(super) struct Walks {
     orders: mpsc::Sender<Order>,
-    /// The walk under way began before the connection was lost: another one must follow it.
+    /// The walk in progress began too early: another must follow it.
     again: bool,
     next_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
 }
 
 impl Walks {
-    /// `known` learns under which names locks were found.
+    /// `known` gets the prefixes of the locks that walks found.
     pub fn new(orders: mpsc::Sender<Order>, known: watch::Sender<Prefixes>) -> Walks {
         Walks { orders, again: false, next_at: None, known }
     }
 }
 
 impl Driver {
-    /// Walks the keyspace anew; once more, where it is being walked already.
+    /// Walks the keyspace again. If a walk is in progress, another follows it.
     pub(super) fn scan(&mut self) {
         let order = Order { started: self.clock.now(), splittable: splittable(&self.status.facts) };
         if self.status.under_way {
@@ -159,7 +159,7 @@ impl Driver {
             _ => PAUSE_BLIND,
         };
         self.walks.next_at = Some(Instant::now() + pause);
-        // After a walk that has not seen all, what was not met may still be there.
+        // After an incomplete walk, a lock that was not seen may still exist.
         if report.failed.is_none() && report.shortfall.is_none() {
             table.apply(Observation::Swept { node: self.status.id, started: report.started });
             self.tell_prefixes(table);
@@ -170,7 +170,7 @@ impl Driver {
         }
     }
 
-    /// Lets tracking know under which names locks were found, now or earlier: they will be taken again.
+    /// Gives tracking the prefixes of all locks in the table, held or not: they will be taken again.
     fn tell_prefixes(&self, table: &Table) {
         self.walks.known.send_if_modified(|known| {
             let before = known.clone();
@@ -182,13 +182,13 @@ impl Driver {
     }
 }
 
-/// Only servers known to number cursors by reversed bits, and only outside a cluster.
+/// Only for servers known to number cursors by reversed bits, and only outside a cluster.
 fn splittable(facts: &ServerFacts) -> bool {
     let known = facts.product.known().is_some_and(|product| matches!(product.flavor, Flavor::Redis | Flavor::Valkey));
     known && facts.mode.known() == Some(&Mode::Standalone)
 }
 
-/// The server answered, and would answer the same again.
+/// The server answered with an error or nonsense, and would do so again.
 fn refuses(error: &RedisError) -> bool {
     let nonsense = matches!(error.kind(), ErrorKind::Parse | ErrorKind::UnexpectedReturnType);
     nonsense || error.code().is_some_and(|code| !server::is_passing(code))

@@ -1,4 +1,4 @@
-//! What the tasks of a node work with, and what they say to their driver.
+//! What the tasks of a node work with, and the messages that they send to their driver.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::sources::notify::Standing;
 use crate::sources::pace::Budget;
 use crate::topology::Node;
 
-/// What a task says to its driver.
+/// A message from a task to its driver.
 pub(super) enum Incoming {
     Observed(Observation),
-    /// A page of what a walk or a round saw.
+    /// Observations that were made together.
     Page(Vec<Observation>),
     Standing(Standing),
     Scanned(ScanReport),
-    /// A source made its connection anew.
+    /// A source reconnected.
     Reconnected,
     Inspected(Key, Box<Inspection>),
     /// A round of asking who wants locks is over.
     Counted,
-    /// The list of clients was asked for, and why it was refused, where it was.
+    /// The list of clients was requested; the reason if it was refused.
     Listed(Option<String>),
-    /// A burst is over, or could not be.
+    /// A burst is over, or failed.
     Sampled(Sampling),
     Looked {
         asked: Time,
@@ -39,7 +39,7 @@ pub(super) enum Incoming {
 }
 
 impl Incoming {
-    /// Whether a reader may see more of it than time does.
+    /// Whether a reader may see a change, beyond the passing of time.
     pub fn is_news(&self) -> bool {
         match self {
             Incoming::Page(seen) => !seen.iter().all(|seen| matches!(seen, Observation::Idle { .. })),
@@ -78,7 +78,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Tells the driver; `false` when it is gone.
+    /// Sends to the driver; `false` when it is gone.
     pub async fn tell(&self, incoming: impl Into<Incoming>) -> bool {
         self.out.send(incoming.into()).await.is_ok()
     }

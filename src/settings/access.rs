@@ -19,6 +19,7 @@ impl Settings {
                 "this is read-only: the target {name:?} has this address and is marked read_only in the config; \
                  nothing was written"
             ),
+            ReadOnly::Server(why) => format!("{why}; nothing was written"),
         });
         Gate::new(read_only, self.protected.clone())
     }

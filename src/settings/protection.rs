@@ -23,6 +23,8 @@ pub enum ReadOnly {
     Asked,
     /// By the target of this name.
     Target(String),
+    /// The server itself takes no writes; why.
+    Server(String),
 }
 
 /// The strictest of what holds at an address.

@@ -1,4 +1,4 @@
-//! Who waits for a lock, as far as the server can tell.
+//! Who waits for a lock, as far as the server shows it.
 //!
 //! This file says what the replies mean, without a connection. `ask.rs` asks about one lock that somebody opened,
 //! `count.rs` about many locks at once; both read queues through `queue.rs` and subscribers through `listeners.rs`.
@@ -121,7 +121,7 @@ impl Health {
 }
 
 impl Waiters {
-    /// Those who stand in a fair queue and hear nothing any more: a release takes them out of it.
+    /// Waiters in a fair queue that no longer listen: a release removes them.
     pub fn deaf(&self) -> Vec<Vec<u8>> {
         let deaf = self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
         deaf.map(|waiter| waiter.id.to_vec()).collect()
@@ -194,7 +194,7 @@ impl Waiters {
         Waiters { count, counted, on: Some(list.to_vec()), note, queue: Vec::new() }
     }
 
-    /// The same where the library is a guess, and with it the place of its waiters.
+    /// The same where the library, and so the place of its waiters, is a guess.
     fn in_doubt(self) -> Waiters {
         let count = match self.count {
             Count::Exactly(count @ 1..) => Count::AtLeast(count),

@@ -80,7 +80,9 @@ fn place(app: &App) -> Vec<Part> {
             let product = format!(" {} {}", product.flavor.name(), product.version);
             parts.push(part(part::safe(&product, theme), Style::new()).gives_way(5));
         }
-        if let Some(mode) = node.facts.mode.known() {
+        if let Some(part) = node.facts.part() {
+            parts.push(super::header::part(format!(" {} ", part.name()), theme.bad()));
+        } else if let Some(mode) = node.facts.mode.known() {
             let mode = format!(" {} {} ", theme.sign("·", "-"), mode.name());
             parts.push(part(mode, theme.dim()).gives_way(6));
         }

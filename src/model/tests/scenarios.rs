@@ -1,7 +1,9 @@
-//! Each file of tests/scenarios is a story: what was observed of a lock and when, and what must be said of it, or must not.
+//! Each file of tests/scenarios is a story: what was observed of a lock and when, and which verdicts it must or must
+//! not get.
 //!
-//! Times are in seconds from the beginning of the story. A step does something, or expects something, or both: first it
-//! is done. The steps are in [`Step`]; a finding or state without a story for it and one against it fails the last test.
+//! Times are in seconds from the start of the story. A step first does something, then checks something; either may be
+//! missing. [`Step`] lists what it can do. The last test fails for a finding or state without a story for it and one
+//! against it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +21,7 @@ use crate::testkit::pretend::{self, Keyspace, NODE, START, assert_replays};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Story {
-    /// The lock that the steps are about, unless they say otherwise.
+    /// The lock of all steps that do not name another.
     #[serde(default = "usual_key")]
     key: String,
     #[serde(default)]
@@ -37,35 +39,35 @@ struct Step {
     at: f64,
     key: Option<String>,
 
-    /// Somebody takes it by this token, with this TTL or none.
+    /// A client takes it with this token, and with this TTL or none.
     take: Option<String>,
     ttl: Option<f64>,
-    /// Somebody writes themselves over the holder.
+    /// A client overwrites the holder.
     take_over: Option<String>,
-    /// Given this TTL again, or for the first time.
+    /// Sets this TTL again, or for the first time.
     renew: Option<f64>,
     release: bool,
     expire: bool,
     evict: bool,
-    /// So many holds one after the other, each this long, with a second in between.
+    /// This many holds, one after the other, each this long, with a second in between.
     holds: Option<u32>,
     lasting: f64,
-    /// Permits of a semaphore, each with when it ends.
+    /// Permits of a semaphore, each with the time when it ends.
     permits: Option<Vec<f64>>,
-    /// Permits of a semaphore that says when each was taken.
+    /// Permits of a semaphore that stores when each was taken.
     grabbed: Option<Vec<f64>>,
 
-    /// What is done here happens on the server, and nobody is told of it yet.
+    /// The server changes, but no event is delivered yet.
     unheard: bool,
-    /// The events that arrive now, by their names.
+    /// The events that arrive now, by name.
     heard: Vec<String>,
     /// We are about to write to it.
     acting: bool,
-    /// A write of ours is over: `free`, `put-back`, `extend` to the `ttl`, or `nothing`.
+    /// A write of ours ended: `free`, `put-back`, `extend` to the `ttl`, or `nothing`.
     acted: Option<String>,
     /// When it was sent.
     sent: f64,
-    /// The holder that it was about.
+    /// The holder that it concerned.
     whom: String,
 
     waiters: Option<u32>,
@@ -73,16 +75,16 @@ struct Step {
     tries: Option<Attempts>,
     contender: Option<Trying>,
     late: Option<Late>,
-    /// Somebody at this address deletes it without comparing the holder.
+    /// A client at this address deletes it without comparing the holder.
     freed_by: Option<String>,
-    /// Who was seen to hold it then, from another address.
+    /// The client that was seen to hold it then, at another address.
     freed_from: Option<String>,
-    /// The holder's client was heard of at this address.
+    /// The holder's client was seen at this address.
     client: Option<String>,
-    /// These are connected, and no others.
+    /// Exactly these are connected.
     connected: Option<Vec<String>>,
     memory: Option<Memory>,
-    /// The stream of events was lost.
+    /// The event stream was lost.
     gap: bool,
 
     state: Option<String>,
@@ -93,11 +95,11 @@ struct Step {
     found: Vec<String>,
     /// Parts of what would settle them.
     settle: Vec<String>,
-    /// States and findings that must not be given; `findings` for none at all.
+    /// States and findings that must not appear; `findings` means none at all.
     not: Vec<String>,
-    /// What happened since the last step that asked, in the words of `watch`, with `!` where we did it.
+    /// The changes since the last step that checked them, in the words of `watch`, with `!` if we made them.
     changes: Option<Vec<String>>,
-    /// For how long it has been held, in seconds.
+    /// How long it has been held, in seconds.
     held: Option<f64>,
     renewals: Option<u64>,
     surer_than: Option<f32>,
@@ -138,7 +140,7 @@ struct Memory {
     max: u64,
 }
 
-/// The table of a story, and a server to look at.
+/// The table of a story, and a pretended server.
 struct Stage {
     table: Table,
     server: Keyspace,
@@ -280,7 +282,7 @@ impl Stage {
         self.server.settle(&mut self.table, at);
     }
 
-    /// What is not told by events.
+    /// Observations that are not events.
     fn hear(&mut self, step: &Step, key: &str, at: Time) {
         if let Some(count) = step.waiters {
             let waits = Waits { count, at: WaitsAt::Queue, at_least: false, counted: at, dead_heads: step.dead_heads };

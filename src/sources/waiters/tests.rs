@@ -71,7 +71,7 @@ fn a_fair_queue_is_told_in_order_with_its_dead_head() {
             "not listening",
         ]
     );
-    // Time goes on after the look.
+    // Time passes after the read.
     let later: Vec<&str> = waiters.in_order(200_000).map(|(_, health)| health.name()).collect();
     assert_eq!(later, ["deadline-passed", "deadline-passed", "listening", "not-listening"]);
     assert_eq!(waiters.describe(), "4 in the queue q, 3 of them not listening");
