@@ -1,7 +1,7 @@
 //! The pure model: locks, their holders, leases and histories.
 //!
-//! Nothing here speaks to Redis, to the terminal or to the clock; the time is always an argument. Sources hand in
-//! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
+//! Nothing here speaks to Redis, the terminal or the clock; the time is always an argument. Sources provide
+//! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s from it.
 
 mod event;
 pub mod guesses;

@@ -1,12 +1,11 @@
-//! Everything that is drawn: one file per screen, plus the few parts they share. Drawing takes `&App` and changes
-//! nothing.
+//! Draws everything: one file per screen, plus the few parts they share. Drawing takes `&App` and changes nothing.
 //!
 //! ```text
 //!  header    target, environment, server, how it is watched, what it costs
 //!  tabs      screens, counts by state, the filter in force
 //!  body      the screen, or the opened lock
 //!  evidence  the sentence on the selected lock (on the locks screen)
-//!  footer    keys, or what is being typed, or what there is to say
+//!  footer    keys, or what is being typed, or a notice
 //! ```
 
 mod contention;
@@ -30,7 +29,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use crate::app::{App, Overlay, Screen};
 
-/// The least a screen needs to say anything true.
+/// A smaller terminal shows only a notice.
 const LEAST: (u16, u16) = (60, 12);
 const EVIDENCE: u16 = 3;
 
@@ -42,7 +41,7 @@ struct Areas {
     footer: Rect,
 }
 
-/// Plain sums: this is asked several times for each key, and a constraint solver takes longer than all the rest.
+/// Plain sums: this runs several times per key press, and ratatui's constraint solver would dominate the cost.
 fn areas(app: &App, area: Rect) -> Areas {
     let evidence = match app.page.screen {
         _ if !app.in_list() => 0,
@@ -64,7 +63,7 @@ fn areas(app: &App, area: Rect) -> Areas {
     Areas { header, tabs, body, evidence, footer: rest }
 }
 
-/// How many locks the list has room for, or lines the opened one.
+/// How many locks fit into the list, or lines into the detail.
 pub fn list_rows(app: &App) -> usize {
     let body = areas(app, whole(app)).body;
     if app.page.opened.is_some() {
@@ -94,7 +93,7 @@ fn whole(app: &App) -> Rect {
     Rect::new(0, 0, app.display.size.0, app.display.size.1)
 }
 
-/// Draws the whole screen. Says where the cursor belongs, if anywhere.
+/// Draws the whole screen. Returns the position of the cursor, if it is shown.
 pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {

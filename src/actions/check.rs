@@ -1,6 +1,6 @@
 //! What a script compares before it writes.
 //!
-//! `seen` makes the comparisons of what the operator saw, `moved` says what is otherwise when one fails.
+//! `seen` makes the comparisons with what the operator saw; `moved` says what changed when one fails.
 
 mod moved;
 mod seen;
@@ -15,9 +15,9 @@ use crate::dialects::word;
 pub(super) use moved::gone;
 pub(super) use seen::{hash_field, scored, whole};
 
-/// A function of the script, and its operands: the key first, where it is about one.
+/// A function of the script, and its operands: the key first, if it needs one.
 pub(super) struct Comparison {
-    /// As [`comparisons`](super::comparisons) has it.
+    /// Its name in [`comparisons`](super::comparisons).
     pub name: &'static str,
     pub key: Option<Vec<u8>>,
     pub values: Vec<Vec<u8>>,
@@ -35,7 +35,7 @@ pub enum Check {
         key: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A counter that has come to this.
+    /// A counter with this value.
     Count {
         key: Vec<u8>,
         count: Vec<u8>,
@@ -56,7 +56,7 @@ pub enum Check {
         field: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A hash with so many fields and no more.
+    /// A hash with exactly this many fields.
     Fields {
         key: Vec<u8>,
         count: u64,
@@ -108,7 +108,7 @@ pub enum Check {
         field: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A counter that has come to this at least.
+    /// A counter with at least this value.
     AtLeast {
         key: Vec<u8>,
         count: u64,
@@ -119,16 +119,16 @@ pub enum Check {
         item: Vec<u8>,
     },
     NoTtl(Vec<u8>),
-    /// The lease that was seen: for tokens that do not tell one hold from the next.
+    /// The lease that was seen: for tokens that do not distinguish one hold from the next.
     Lease(Lease),
-    /// So many milliseconds are left at most.
+    /// At most this many milliseconds are left.
     TtlAtMost {
         key: Vec<u8>,
         ms: u64,
     },
-    /// No client is blocked, on whatever list: nobody sleeps who would have to be woken.
+    /// No client is blocked on any list, so nobody needs to be woken.
     NobodyBlocked,
-    /// Nobody listens on this channel, by which permits are told.
+    /// Nobody listens on this channel, which announces permits.
     NobodyListens(Vec<u8>),
     /// By the server's clock, in milliseconds of Unix time.
     Before(i64),
@@ -137,19 +137,19 @@ pub enum Check {
         key: Vec<u8>,
         dump: Vec<u8>,
     },
-    /// A hash with so many fields at most.
+    /// A hash with at most this many fields.
     FieldsAtMost {
         key: Vec<u8>,
         count: u64,
     },
-    /// A sorted set with so many members at most that live, by the server's clock: until so long after their score, or
-    /// for ever.
+    /// A sorted set with at most this many live members, by the server's clock. A member lives for `lease_ms` after its
+    /// score, or for ever.
     LiveAtMost {
         key: Vec<u8>,
         lease_ms: Option<i64>,
         count: u64,
     },
-    /// A counter that each hold moves is what it was, or not there as before.
+    /// A counter that each hold increments has the same value as before, or is missing as before.
     Counter {
         key: Vec<u8>,
         value: Vec<u8>,
@@ -202,7 +202,7 @@ impl Check {
         }
     }
 
-    /// As a clause: what has to be so.
+    /// The condition, as a clause.
     pub fn describe(&self) -> String {
         match self {
             Check::Absent(key) => format!("{} is not there", word(key)),

@@ -1,7 +1,7 @@
 //! The comparisons before a write, by name, so that a test build can switch one off.
 //!
-//! A test that no switched-off comparison makes fail proves nothing. Debug builds have the switch, and only code in the
-//! same process can reach it; a release build always compares.
+//! A test proves nothing if it still passes without the comparison. Only debug builds have the switch, and only code in
+//! the same process can reach it; a release build always compares.
 
 /// Every comparison that keeps a write from hitting what the operator did not see.
 pub const ALL: &[&str] = &[

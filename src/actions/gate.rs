@@ -14,12 +14,12 @@ use crate::lock::Key;
 /// Whether writing is allowed at all, and which locks are out of reach.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// Why nothing may be written, where that is so.
+    /// Why nothing may be written, if so.
     closed: Option<Refusal>,
     protected: Globs,
 }
 
-/// Leave to write these keys and no others: only the gate gives it, and nothing is written without one.
+/// Permission to write these keys and no others. Only the gate grants it, and nothing is written without one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admission {
     /// The lock that it is about.
@@ -36,9 +36,9 @@ pub enum Refusal {
         key: Key,
         by: String,
     },
-    /// Freeing it does harm that only somebody who knows the application can rule out.
+    /// Freeing it may do harm that only a person who knows the application can rule out.
     OnlyByForce(&'static str),
-    /// There is nothing to compare: what the operator saw can't be checked when it is written.
+    /// Nothing to compare: the script could not check that the lock is what the operator saw.
     NothingToCompare(String),
     /// The holder that was named is not there.
     NotTheHolder {
@@ -113,9 +113,9 @@ impl Admission {
         write.keys().iter().all(admitted)
     }
 
-    /// Runs a script, by its hash, and by its text where the server does not know it (any more). What `keys` are written is
-    /// up to the script: those of test locks write the admitted key alone, the keys of a plan are compared with
-    /// [`covers`](Admission::covers) before.
+    /// Runs a script by its hash, or by its text if the server does not know it (any more). The script decides which
+    /// `keys` are written: scripts of test locks write only the admitted key, and the keys of a plan were compared
+    /// before, with [`covers`](Admission::covers).
     pub(crate) async fn run(
         &self,
         text: &str,
@@ -133,7 +133,7 @@ impl Admission {
 }
 
 impl Refusal {
-    /// Whether the server, or what this user may do there, is what stands in the way.
+    /// Whether the server or this user's rights there are the reason.
     pub fn is_the_server_s(&self) -> bool {
         matches!(self, Refusal::NotPermitted(_) | Refusal::Unreachable(_))
     }

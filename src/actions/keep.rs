@@ -1,8 +1,8 @@
 //! What a release takes away, kept so that it can be put back.
 //!
-//! Keys that go as a whole are kept as the server dumps them; parts of a key as what they are. The script that frees
-//! compares the dump once more, so that what is kept is exactly what was taken. `read` asks for it, `back` makes the
-//! plan of putting it back, `look` tells whether a release happened at all.
+//! A whole key is kept as the server's dump; parts of a key are kept as plain values. The script that frees compares
+//! the dump again, so that the record is exactly what was taken. `read` reads it, `back` plans putting it back, `look`
+//! finds out whether a release happened at all.
 
 mod back;
 mod look;
@@ -29,7 +29,7 @@ struct Keep {
     what: What,
     /// When its key would have run out, in milliseconds of the server's Unix time.
     until: Option<i64>,
-    /// It was taken away only if the last holder was.
+    /// It was taken away only if the last holder was removed.
     when_emptied: bool,
 }
 
@@ -45,7 +45,7 @@ enum What {
         field: Blob,
         value: Blob,
     },
-    /// A field that says how the hash is held, and has to be the same again.
+    /// A field that says how the hash is held, and must have the same value again.
     Base {
         key: Blob,
         field: Blob,
@@ -89,11 +89,11 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
-/// How much is known of an action.
+/// How much is known about an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It was about to be sent; whether it was, nobody knows.
+    /// It was about to be sent; whether it was is unknown.
     Begun,
     /// The server said that it is done.
     Confirmed,
@@ -116,7 +116,7 @@ impl State {
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     Freed,
-    /// There is nothing to put back of it: the record says only that it came last.
+    /// It can't be undone: the record only says that it came last.
     Extended,
     /// Likewise: it was put back.
     Undone,
@@ -129,7 +129,7 @@ pub struct About {
     /// The server's address without a password, and the database.
     pub target: String,
     pub db: i64,
-    /// Whose data it was; `None` where the server does not tell.
+    /// The identity of the data; `None` if the server does not report it.
     pub keyspace: Option<Keyspace>,
     /// The user of this machine.
     pub by: String,
@@ -156,7 +156,7 @@ pub struct Kept {
     obstacles: Vec<Barrier>,
 }
 
-/// What must not be so for the release to be taken back, with what was there when it was made.
+/// A condition that prevents an undo, with the values at the time of the release.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Barrier {
@@ -175,13 +175,13 @@ enum Barrier {
         key: Blob,
         most: u64,
     },
-    /// More members that live than this, what is put back included.
+    /// More live members than this, including what is put back.
     Members {
         key: Blob,
         lease_ms: Option<i64>,
         most: u64,
     },
-    /// A member's score, and so long after it, has passed.
+    /// `lease_ms` after the member's score has passed.
     Ended {
         key: Blob,
         lease_ms: i64,
@@ -193,9 +193,9 @@ enum Barrier {
     },
     /// All of these keys have run out.
     Leases(Vec<Blob>),
-    /// The others that held it are gone, and with them what belongs to all of them.
+    /// The other holders are gone, and with them what all of them shared.
     NoRest(Blob),
-    /// A counter that each hold moves is not what it was.
+    /// A counter that each hold increments has changed.
     Counter {
         key: Blob,
         value: Blob,
@@ -257,7 +257,7 @@ impl Kept {
         self.deed != Deed::Freed || self.ends().is_some_and(|end| end <= now)
     }
 
-    /// That what is taken away is exactly what is kept.
+    /// Checks that what is taken away is exactly what is kept.
     pub(super) fn checks(&self) -> Vec<Check> {
         let check = |keep: &Keep| match &keep.what {
             What::Whole { key, dump } => Some(Check::Dump { key: key.0.clone(), dump: dump.0.clone() }),

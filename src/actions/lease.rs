@@ -1,4 +1,4 @@
-//! The lease as part of what was seen: it tells a hold from the next one by the same token.
+//! The lease as part of what was seen: it distinguishes a hold from the next one by the same token.
 //!
 //! A random token does that by itself, and then a renewal is no obstacle. `1`, a host's name or a thread's number does
 //! not: there the end of the lease has to be the one that was shown, unless the lock's own renewals explain it.
@@ -95,7 +95,7 @@ fn end(lock: &LockView) -> End {
     })
 }
 
-/// Whether another hold may have the same token, or one was seen to.
+/// Whether another hold may have the same token, or was seen with it.
 pub(super) fn comes_again(lock: &LockView, token: &[u8]) -> bool {
     let before = |hold: &Hold| hold.holder.as_ref().is_some_and(|holder| holder.as_bytes() == token);
     let dialect = dialects::by_name(lock.dialect).map(dialects::dialect);

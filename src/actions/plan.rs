@@ -1,6 +1,6 @@
-//! What will be done, worked out from what the operator saw: pure.
+//! Plans what will be done from what the operator saw: pure.
 //!
-//! `compared` says what has to be as it was seen for each thing that is taken away.
+//! `compared` says what must be as it was seen for each thing that is taken away.
 
 mod compared;
 
@@ -46,7 +46,7 @@ impl Action {
 pub const SHORTEST: Duration = Duration::from_secs(1);
 pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
-/// Refuses a time that no lock is given.
+/// Refuses a time outside these limits.
 pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
     if (SHORTEST..=LONGEST).contains(&by) {
         return Ok(());
@@ -58,7 +58,7 @@ pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub action: Action,
-    /// With its key, which lock it is about.
+    /// With the key, it identifies the lock.
     #[serde(rename = "node")]
     pub space: KeyspaceId,
     pub key: Key,
@@ -71,23 +71,23 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// Sentences to be read first.
     pub hazards: Vec<String>,
-    /// What keeps the release from being taken back.
+    /// What prevents an undo of the release.
     pub obstacles: Vec<Obstacle>,
-    /// Why it takes force, where it does.
+    /// Why it needs force, if it does.
     #[serde(skip)]
     pub only_by_force: Option<&'static str>,
-    /// What is not known of the lock and could make it wrong: a person is asked, a script has to say that it is right.
+    /// What is unknown about the lock and could make the plan wrong: a person is asked, a script needs an option.
     pub doubt: Option<String>,
-    /// When its key runs out, as it was shown; `None` where that is not known.
+    /// When its key expires, as it was shown; `None` if unknown.
     pub end: Option<End>,
-    /// The data that it is meant for, whatever the address leads to by then; `None`: whatever is there.
+    /// The identity of the data that it is meant for; `None`: any data at the address.
     pub keyspace: Option<Keyspace>,
     /// Whether it can be undone, or why not; `None` where that was not asked.
     pub undo: Option<Result<(), String>>,
 }
 
 impl Plan {
-    /// The same plan, which a new lease does not stop.
+    /// The same plan, without the comparison of the lease.
     pub fn even_if_renewed(mut self) -> Plan {
         let members = |check| match check {
             Check::Score { key, member, .. } => Check::Member { key, member },
@@ -103,7 +103,7 @@ impl Plan {
         Plan { doubt, ..self }
     }
 
-    /// The same plan, by somebody who knows that it is right.
+    /// The same plan, for a user who has settled the doubt.
     pub fn beyond_doubt(mut self) -> Plan {
         if let Some(doubt) = self.doubt.take() {
             self.hazards.retain(|hazard| *hazard != doubt);
@@ -111,12 +111,12 @@ impl Plan {
         self
     }
 
-    /// Whether the next hold by the same token may look the same on the server: then only whoever watches tells them apart.
+    /// Whether the next hold by the same token may look the same on the server; then only watching shows the change.
     pub fn is_repeatable(&self) -> bool {
         self.checks.iter().any(|check| matches!(check, Check::Lease(_)))
     }
 
-    /// What it does to the lock, as the model is told of it.
+    /// What it does to the lock, as reported to the model.
     pub fn act(&self) -> Act {
         let own = |key: &Vec<u8>| *key == self.key.as_bytes();
         match self.action {
@@ -130,7 +130,7 @@ impl Plan {
         }
     }
 
-    /// How many permits it gives back to a counter, where that is all it does.
+    /// How many permits it gives back to a counter, if that is all it does.
     pub fn permits(&self) -> Option<u64> {
         match self.writes.as_slice() {
             [Write::Step(Step::ReturnPermits { permits, .. })] => Some(*permits),
@@ -143,7 +143,7 @@ impl Plan {
         self.writes.iter().map(Write::describe).collect()
     }
 
-    /// What must be so for anything to be written, as one line.
+    /// The conditions for writing, as one line.
     pub fn conditions(&self) -> String {
         let clauses: Vec<String> = self.checks.iter().map(Check::describe).collect();
         clauses.join(" and ")
@@ -153,9 +153,9 @@ impl Plan {
 /// What somebody asks for when they free a lock.
 #[derive(Clone, Copy, Default)]
 pub struct Freeing<'a> {
-    /// Only this holder's share; all that were seen without it.
+    /// Only this holder's share; `None`: all holders that were seen.
     pub holder: Option<&'a [u8]>,
-    /// Waiters whom nobody hears any more: they leave the queue, so that the first living one is woken.
+    /// Waiters that no longer listen: they are removed from the queue, so that the first living one is woken.
     pub dead_waiters: &'a [Vec<u8>],
     pub force: bool,
 }
@@ -187,7 +187,7 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     Ok(if asked.force { plan.beyond_doubt() } else { plan })
 }
 
-/// Gives a lock more time, or one without a TTL a time at all.
+/// Extends a lock's TTL, or gives one to a lock without a TTL.
 pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
     may_extend_by(by)?;
     let (dialect, sight) = read(lock, now)?;
@@ -247,7 +247,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     .doubting(semaphore::doubt(lock)))
 }
 
-/// A step that only the library needs which the lock may be of: whoever may not send its message frees it all the same.
+/// A step of a library that the lock may belong to. A user without the right to send its message can still free it.
 fn by_guess(step: Step) -> Write {
     match step {
         Step::Publish { channel, message } => Write::Tell { channel, message },
@@ -279,7 +279,7 @@ pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refus
     Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) }.doubting(semaphore::token_doubt(lock)))
 }
 
-/// One permit given back, where the lock is known to be a counter of them.
+/// Gives one permit back, if the lock is known to be a counter of permits.
 pub fn returned(lock: &LockView, now: Time) -> Option<Plan> {
     semaphore::counts(lock)?;
     give_back(lock, 1, now).ok()
@@ -322,7 +322,7 @@ fn holders(lock: &LockView, named: Option<&[u8]>) -> Result<Vec<Token>, Refusal>
     Ok(its)
 }
 
-/// What speaks against a dead holder.
+/// Evidence that the holder is alive.
 fn signs_of_life(lock: &LockView) -> Vec<String> {
     let mut signs = Vec::new();
     let renewed = lock.renewals.as_ref().and_then(|renewals| renewals.last_ms.zip(renewals.missed.or(Some(0))));

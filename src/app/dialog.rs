@@ -1,4 +1,4 @@
-//! The question before anything is written: what will be done, and the word that has to be typed for it.
+//! The question before anything is written: what will be done, and the word that confirms it.
 
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -13,7 +13,7 @@ use crate::model::{Change, Transition};
 pub struct Choice {
     pub label: String,
     pub plans: Vec<Plan>,
-    /// Locks that are not part of it, and why.
+    /// Locks that it leaves out, and why.
     pub left_out: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Dialog {
         &self.choices[self.at]
     }
 
-    /// Takes in which of its plans could be undone.
+    /// Notes which of its plans could be undone.
     pub fn foresee(&mut self, foreseen: &[Plan]) {
         for plan in self.choices.iter_mut().flat_map(|choice| &mut choice.plans) {
             let same = |one: &&Plan| (&one.key, one.space, &one.holders) == (&plan.key, plan.space, &plan.holders);
@@ -68,12 +68,12 @@ impl Dialog {
         }
     }
 
-    /// Which one it is, and of how many.
+    /// The number of the current choice, and how many there are.
     pub fn place(&self) -> (usize, usize) {
         (self.at + 1, self.choices.len())
     }
 
-    /// What has to be typed: on production the lock's name, or how many locks there are.
+    /// The word that must be typed: on production the lock's name, or the number of locks.
     pub fn word(&self) -> String {
         match (self.production, self.choice().plans.as_slice()) {
             (false, _) => "y".into(),
@@ -97,9 +97,9 @@ impl Dialog {
         Decision::Open
     }
 
-    /// Takes in what happens to the locks while the question stands: a hold that was seen to end is not the one that the
-    /// operator saw, even if the next one looks the same on the server (the same thread of Redisson, a lock without TTL).
-    /// Another holder is refused by the server itself.
+    /// Notes holds that end while the question is open. The next hold is not the one that the operator saw, even if it
+    /// looks the same on the server (the same thread of Redisson, a lock without TTL). If the holder changed, the
+    /// script on the server refuses.
     pub fn watch(&mut self, changes: &[Transition]) {
         let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_repeatable());
         let ends = |change: &&Transition| {
@@ -119,7 +119,7 @@ impl Dialog {
         (self.scroll, self.prompt) = (0, Prompt::new(""));
     }
 
-    /// The word, and after it the reason, if there is one.
+    /// Expects the word, then optionally the reason.
     fn enter(&mut self) -> Decision {
         let (word, typed) = (self.word(), self.prompt.text().trim().to_string());
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));

@@ -1,4 +1,4 @@
-//! Where a key goes: to what lies over the screen if anything does, else to the command that it means here.
+//! Where a key goes: to the overlay if there is one, else to the command bound to it on this screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -62,13 +62,13 @@ impl App {
         }
     }
 
-    /// What was typed into a prompt is done, or refused with the place of the mistake.
+    /// Carries out what was typed into a prompt, or refuses it and marks the mistake.
     fn enter(&mut self, now: Time) -> Vec<Effect> {
         match std::mem::replace(&mut self.overlay, Overlay::None) {
             Overlay::Filter(mut prompt) => match prompt.text().parse::<Filter>() {
                 Ok(filter) => self.filter_by(prompt.text(), filter),
                 Err(bad) => {
-                    // The old filter stays, and the prompt too, with what is wrong.
+                    // The old filter stays in force, and the prompt stays open with the error.
                     prompt.refuse(bad.to_string(), bad.column);
                     self.overlay = Overlay::Filter(prompt);
                 }

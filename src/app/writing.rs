@@ -1,5 +1,5 @@
-//! Whether anything may be written, and what the keys for it do: read-only until somebody says `:write`, and again after
-//! a while without a key.
+//! Whether the console may write, and what the writing keys do. It is read-only until `:write`, and again after some
+//! time without a key.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use crate::model::LockView;
 use crate::settings::cli::Environment;
 use crate::sources::inspect::Inspection;
 
-/// Writing is off again after so long without a key.
+/// Writing turns off after this long without a key.
 pub const IDLE: Duration = Duration::from_secs(300);
 /// The TTLs to choose from.
 const TTLS: [Duration; 4] =
     [Duration::from_secs(60), Duration::from_secs(300), Duration::from_secs(1_800), Duration::from_secs(7_200)];
-/// What a lock without a TTL is offered first.
+/// The first TTL offered for a lock without one.
 const FIRST_TTL: Duration = Duration::from_secs(300);
-/// As many holders as are offered one by one.
+/// At most this many holders are offered one by one.
 const HOLDERS: usize = 8;
-/// As many of many as are asked about before, whether they could be undone.
+/// For at most this many plans the dialog asks ahead whether they could be undone.
 const FORESEEN: usize = 500;
-/// As many locks as are freed at once.
+/// At most this many locks are freed at once.
 pub const MOST: usize = 10_000;
 
-/// What somebody wants to do to locks.
+/// What the user wants to do to locks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wish {
     Free,
@@ -35,7 +35,7 @@ pub enum Wish {
     Extend(Option<Duration>),
 }
 
-/// What came of one write, in a line.
+/// The result of one write, in a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Came {
     pub line: String,
@@ -57,13 +57,13 @@ pub struct Writing {
     /// The target may never be written.
     pub never: bool,
     until: Option<Time>,
-    /// A lock that is looked at more closely before the dialog opens.
+    /// The lock that is being inspected before the dialog opens.
     pending: Option<(Wish, Box<LockView>)>,
-    /// What came of each, while many are performed.
+    /// The results so far, while several plans are performed.
     pub results: Vec<Came>,
     /// How many are being performed.
     pub running: Option<usize>,
-    /// What the question about an undo is about.
+    /// The record that the undo question is about.
     pub recalled: Option<Box<Kept>>,
 }
 
@@ -78,12 +78,12 @@ impl Writing {
 }
 
 impl App {
-    /// Whether writing is on at the moment that is shown.
+    /// Whether writing is on.
     pub fn writes(&self) -> bool {
         self.writing.until.is_some()
     }
 
-    /// A key keeps it on; without one it goes off by itself.
+    /// A key keeps writing on; without one it turns off by itself.
     pub(super) fn keep_writing(&mut self, pressed: bool, now: Time) {
         match self.writing.until {
             Some(until) if until <= now => {
@@ -152,7 +152,7 @@ impl App {
         false
     }
 
-    /// The locks as the table has them. One is looked at more closely first: who waits for it is part of the preview.
+    /// Takes the locks from the table. A single lock is inspected first: its preview names who waits.
     pub(super) fn take_seen(&mut self, wish: Wish, mut locks: Vec<LockView>, now: Time) -> Vec<Effect> {
         match locks.len() {
             0 => self.say("the lock is gone".into(), now),
@@ -167,7 +167,7 @@ impl App {
         Vec::new()
     }
 
-    /// The closer look that the dialog waited for.
+    /// Opens the dialog after the inspection that it waited for.
     pub(super) fn take_closer_look(&mut self, id: &LockId, found: &Inspection, now: Time) -> Vec<Effect> {
         let Some((wish, lock)) = self.writing.pending.take_if(|(_, lock)| id.is(lock)) else { return Vec::new() };
         if !self.writes() {
@@ -189,7 +189,7 @@ impl App {
         Vec::new()
     }
 
-    /// What others held since is not put back. What nobody watched is said, and asked about with the rest.
+    /// A lock that others have held since is not put back. If it was not watched, the question says so.
     pub(super) fn take_retraced(&mut self, kept: Box<Kept>, since: Since, now: Time) {
         let doubt = match since {
             Since::Held(why) => return self.say(format!("not put back: {why}"), now),
@@ -210,7 +210,7 @@ impl App {
         }
     }
 
-    /// Whether each of its releases could be undone is asked beside the question.
+    /// Opens the question, and asks meanwhile whether each release could be undone.
     fn open_dialog(
         &mut self,
         choices: Result<Vec<Choice>, Refusal>,
@@ -233,7 +233,7 @@ impl App {
         }
     }
 
-    /// What was confirmed is done.
+    /// Performs the confirmed plans.
     pub(super) fn confirmed(&mut self, plans: Vec<Plan>, reason: Option<String>) -> Vec<Effect> {
         self.overlay = Overlay::None;
         self.writing.results.clear();
@@ -256,16 +256,16 @@ impl App {
         }
     }
 
-    /// How many are not done yet, and of how many, while something is being done.
+    /// How many plans are still to do, and of how many, while they are performed.
     pub fn undone(&self) -> Option<(usize, usize)> {
         self.writing.running.map(|asked| (asked.saturating_sub(self.writing.results.len()), asked))
     }
 
-    /// One result is a line at the bottom, unless it has to be read; several are a list.
+    /// Shows one result as a line at the bottom, unless it must be read; several as a list.
     pub(super) fn all_performed(&mut self) {
         let asked = self.writing.running.take().unwrap_or(0);
         if matches!(self.overlay, Overlay::Leave) {
-            // Nothing is left to wait for, and nothing to ask.
+            // Nothing is running any more, so there is nothing to ask.
             self.overlay = Overlay::None;
         }
         let results = &mut self.writing.results;
@@ -307,7 +307,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
     }
 }
 
-/// The gentler choice first: a lock that never ends gets an end.
+/// Offers the gentler choice first: a TTL for a lock that never expires.
 fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Choice>, Refusal> {
     let mut choices = Vec::new();
     if lock.ttl == Ttl::Never {
@@ -356,7 +356,7 @@ fn extend_choices(lock: &LockView, typed: Option<Duration>, now: Time) -> Result
     }
 }
 
-/// All of them at once. What can't be freed is left out, and named.
+/// Frees all at once. Locks that can't be freed are left out and named.
 fn free_many(locks: &[LockView], now: Time) -> Result<Vec<Choice>, Refusal> {
     let (mut plans, mut left_out) = (Vec::new(), Vec::new());
     for lock in locks.iter().take(MOST) {

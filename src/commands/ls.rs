@@ -45,7 +45,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     }
     tell_gaps(session, &engine, &snapshot);
     let code = session.still_there(&engine);
-    // The process ends here: to free a million locks one by one would only take time.
+    // The process ends here, so freeing the memory of a million locks would only take time.
     std::mem::forget((engine, locks));
     code
 }
@@ -75,7 +75,7 @@ pub fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: 
     }
 }
 
-/// Runs the engine until every lock was met, and for as long as was asked for.
+/// Runs the engine until every lock was read, and for the requested time.
 pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Option<Duration>) -> Result<(), Fault> {
     let mut progress = ProgressLine::new(session);
     let until = tokio::time::Instant::now() + observe.unwrap_or_default();
@@ -85,7 +85,7 @@ pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Opt
             if engine.has_inventory() {
                 break;
             }
-            // Without a server there will be none.
+            // If the server is lost, the inventory will never complete.
             session.still_there(engine)?;
         }
         let _ = tokio::time::timeout(if left.is_zero() { Duration::MAX } else { left }, engine.next()).await;
@@ -122,7 +122,7 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
     text
 }
 
-/// What was left out, and why.
+/// Reports what was left out, and why.
 fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     if let Some(why) = &snapshot.incomplete {
         session.say_incomplete(why);
@@ -140,7 +140,7 @@ fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     }
 }
 
-/// A line on stderr that is written over, only where a person sees it, and only when it takes long.
+/// A progress line on stderr, only on a terminal and only if the scan takes long.
 struct ProgressLine {
     enabled: bool,
     began: tokio::time::Instant,

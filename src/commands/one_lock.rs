@@ -1,4 +1,4 @@
-//! One lock by its name, for the commands that are about one.
+//! Finds one lock by its name, for the commands on one lock.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub fn key(typed: &str) -> Result<Key, Fault> {
     Ok(Key::from(bytes))
 }
 
-/// The lock, after it was watched for a while.
+/// The lock, after watching it for the time given.
 pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Engine), Fault> {
     let mut engine = session.engine_key(key, observe.is_some()).await?;
     engine.run_until_inventory().await;
@@ -48,7 +48,7 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
     found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
 }
 
-/// Reads what a write to them is compared with.
+/// Reads what a write to these locks is compared with.
 pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
     prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
 }
@@ -74,7 +74,7 @@ pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<V
     Ok(None)
 }
 
-/// A token that ls shortened is no other holder.
+/// Whether it is a token that ls shortened; such a token is not another holder's.
 pub fn is_shortened(typed: &str) -> bool {
     typed.contains('…')
 }
@@ -86,7 +86,7 @@ async fn missing(session: &Session, key: &Key) -> Fault {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),
     };
-    // A module may name its types as it likes.
+    // A module may give its types any name, so it is escaped.
     match kind.map(|kind| text::visible(kind.as_bytes())) {
         Err(error) => session.fault(&error),
         Ok(kind) if kind == "none" => Fault::finding(format!(

@@ -1,4 +1,4 @@
-//! What every command that speaks to a server begins with: settings, nodes, and the engine on them.
+//! The start of every command that speaks to a server: settings, nodes, and the engine on them.
 
 use std::io::IsTerminal;
 
@@ -19,7 +19,7 @@ use crate::settings::{Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
 use crate::topology::Topology;
 
-/// A target, ready to be asked.
+/// A connected target.
 pub struct Session {
     pub settings: Settings,
     pub topology: Topology,
@@ -42,7 +42,7 @@ impl Session {
         Ok(session)
     }
 
-    /// A server of our own: nothing of the user's environment or config is meant for it.
+    /// For a server of our own: ignores the user's environment and config.
     pub async fn private(global: &Global, url: &str) -> Result<Session, Fault> {
         let ours = Global {
             urls: vec![url.to_string()],
@@ -89,10 +89,10 @@ impl Session {
         self.start(Options { follow, ..Options::following(self.recogniser(), pace) }).await
     }
 
-    /// The engine on one key, which the user named and so is a lock if it can be one.
+    /// The engine on one key. The user named it, so it is read as a lock if it can be one.
     pub async fn engine_key(&self, key: &Key, follow: bool) -> Result<Engine, Fault> {
         let only = glob::escape(key.as_bytes());
-        // A key that is no text can't be written as a pattern; all of its kind are looked at, and only it is kept.
+        // A key that is not UTF-8 can't be written as a pattern, so the pattern matches all; only this key is read.
         let only =
             Glob::new(&String::from_utf8(only).unwrap_or("*".into())).map_err(|bad| Fault::usage(bad.to_string()))?;
         let recogniser = Recogniser::new(vec![only], Vec::new(), self.settings.mappings.clone());
@@ -130,7 +130,7 @@ impl Session {
         Fault::from_redis(error, &self.shown)
     }
 
-    /// The exit code of a command that followed the server to its end, unless the server is lost by then.
+    /// Exit code 0, or a fault if the server is lost by now.
     pub fn still_there(&self, engine: &Engine) -> Result<u8, Fault> {
         let lost = engine.nodes().find_map(|node| match &node.stream {
             Stream::Reconnecting { why, .. } => Some(why),

@@ -1,4 +1,4 @@
-//! Words for a command line that somebody pastes into a shell.
+//! Quotes words for a command line that people paste into a shell.
 
 use std::fmt::Write;
 

@@ -1,8 +1,7 @@
 //! A string that says "taken": `SET key token NX PX ttl`, the same in Lua, `SETNX` with or without `EXPIRE`.
 //!
-//! The dialect of everybody who wrote it by hand, and the last choice for strings no library is recognised in. Where
-//! the value is a Unix time, as the oldest recipes have it, it tells when the lock was taken, or, ahead of now, when it
-//! ends.
+//! The dialect of hand-written locks, and the last choice for strings that no library is recognised in. If the value is
+//! a Unix time, as in the oldest recipes, it is when the lock was taken or, if it is in the future, when it ends.
 
 use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::base::time::Time;
@@ -38,7 +37,7 @@ impl Dialect for Plain {
         let strength = if whole && shape::could_be_token(head) && shape::names_a_lock(sight.key) {
             Strength::Possible
         } else if sight.given || sight.dialect_given {
-            // Any string is a lock there; one too long to be fetched whole is known by its head.
+            // Any string is a lock there; one too long to be read whole is identified by its head.
             Strength::Faint
         } else {
             return None;

@@ -15,7 +15,7 @@ pub struct Mapping {
     pub glob: Glob,
 }
 
-/// Which keys we look at, and why.
+/// Why a key is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// Under a pattern that the user gave: a string there is a lock even if no library is recognised.
@@ -48,8 +48,8 @@ impl Default for Recogniser {
 }
 
 impl Recogniser {
-    /// With the user's patterns, or, when there are none, with those of all known libraries. The globs of the mappings
-    /// are looked at in any case.
+    /// With the user's patterns or, if there are none, with those of all known libraries. The globs of the mappings are
+    /// always included.
     pub fn new(given: Vec<Glob>, extra: Vec<Glob>, mappings: Vec<Mapping>) -> Recogniser {
         let standing = if given.is_empty() { Standing::Default } else { Standing::Given };
         let mut globs = given;
@@ -61,7 +61,7 @@ impl Recogniser {
         Recogniser { patterns: Globs::new(globs).minimal(), standing, mappings }
     }
 
-    /// The patterns that are looked for, without those another one covers.
+    /// The patterns to scan, without those that another one covers.
     pub fn patterns(&self) -> &Globs {
         &self.patterns
     }
@@ -134,8 +134,8 @@ impl Recogniser {
         }
     }
 
-    /// Decodes once more a value that was read as a lock of this dialect before; what it was then, it is still, even if
-    /// the TTL that helped to tell has changed.
+    /// Decodes again a value that was read as a lock of this dialect before. It stays one, even if the TTL that helped
+    /// to recognise it has changed.
     pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {
         dialect(id).read(&Sight { key, value, ttl, now, given: self.standing == Standing::Given, dialect_given: true })
     }

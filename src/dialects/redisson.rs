@@ -38,7 +38,7 @@ impl<'a> Form<'a> {
         match read_write::mode(fields) {
             Some(mode) => Some(Form::ReadWrite(mode, fields)),
             None if multi::is_one(fields) => Some(Form::Multi(fields)),
-            // A lock has one holder: a hash too large to be read whole is none.
+            // A lock has one holder, so a hash too large to be read whole is not a lock.
             None => (!fields.is_empty() && value.is_whole()).then_some(Form::Lock(fields)),
         }
     }
@@ -61,7 +61,7 @@ impl Dialect for Redisson {
         }
     }
 
-    /// The watchdog is there unless the application gave a lease of its own, which nothing on the server tells.
+    /// The watchdog runs unless the application gave its own lease, which nothing on the server shows.
     fn tokens_come_again(&self) -> bool {
         true
     }
@@ -99,7 +99,7 @@ impl Dialect for Redisson {
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         match Form::of(sight.value) {
-            // Even one that reads alone: another may have come since.
+            // Even for a single reader: another may have come since.
             Some(Form::ReadWrite(Mode::Read, fields)) => read_write::release_reader(sight.key, fields, token),
             Some(Form::Multi(_)) => multi::release(sight.key, [Token::from(token)]),
             _ => self.release(sight),

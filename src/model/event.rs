@@ -31,7 +31,7 @@ pub enum KeyEvent {
     Forced,
     /// An undo of ours that put a lock back.
     PutBack,
-    /// Something we have no rule for, or that a write of ours explains: look again.
+    /// Something we have no rule for, or that our own write explains: read the key again.
     Other,
 }
 

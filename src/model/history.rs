@@ -21,7 +21,7 @@ pub struct Beats {
     recent: VecDeque<Time>,
     /// When the lock was put back, so that no renewal could come before.
     pub(super) resumed: Option<Time>,
-    /// How often it is renewed, kept since every verdict asks for it; `None` where there is no rhythm yet.
+    /// The time between renewals, cached because every verdict needs it; `None` until there is a rhythm.
     pub(super) period_ms: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ impl Past {
         self.0.iter()
     }
 
-    /// Takes the last one out, where we ended it: it goes on.
+    /// Takes out the last hold if we ended it, because it continues.
     pub(super) fn resume(&mut self) -> Option<Hold> {
         let is_ours = self.0.back().is_some_and(|hold| hold.ending == Ending::Forced);
         if is_ours { self.0.pop_back() } else { None }

@@ -30,7 +30,7 @@ pub struct Reading {
     pub second: Option<(DialectId, f32)>,
     /// The key is there, but nobody holds it: a semaphore with all permits back, a writer that only waits.
     pub vacant: bool,
-    /// All who hold it are test locks of lockscope.
+    /// All its holders are test locks of lockscope.
     pub test: bool,
     /// It has holders that shut each other out: a reader beside a writer.
     pub mixed: bool,
@@ -45,13 +45,13 @@ impl Reading {
     }
 }
 
-/// Events that wait for a look at the key to be understood.
+/// Events that can be understood only after the key is read.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub events: Vec<(KeyEvent, Time)>,
     /// The table sequence of each.
     seqs: Vec<u64>,
-    /// Events left out because too many came between two looks.
+    /// Events dropped because too many came between two reads.
     pub skipped: u32,
 }
 
@@ -60,7 +60,7 @@ impl Pending {
 
     pub fn push(&mut self, event: KeyEvent, at: Time, seq: u64) {
         if self.events.len() == Self::KEPT {
-            // The newest say how it ended; a flood between two looks loses its middle, and says so.
+            // The newest events say how it ended; a flood between two reads loses its middle, and the loss is counted.
             self.events.drain(8..24);
             self.seqs.drain(8..24);
             self.skipped += 16;
@@ -74,7 +74,7 @@ impl Pending {
         self.seqs.partition_point(|other| *other <= seq)
     }
 
-    /// Takes out the first so many; whether any are left.
+    /// Removes the first `count`; returns whether any are left.
     pub fn take(&mut self, count: usize) -> bool {
         self.events.drain(..count);
         self.seqs.drain(..count);
@@ -99,7 +99,7 @@ pub struct Lock {
     /// When the current hold began, or was first seen.
     pub(super) since: Time,
     pub(super) since_is: HeldIs,
-    /// When the question was sent whose answer is stored here.
+    /// When the read was sent whose answer is stored here.
     pub(super) asked: Time,
     pub(super) confirmed: Time,
     /// Table sequence of the newest event.
@@ -110,22 +110,22 @@ pub struct Lock {
     pub(super) contention: Option<Box<Contention>>,
     /// What we wrote to it ourselves.
     pub(super) ours: Option<Box<Ours>>,
-    /// When a look was put off that no event explains, to let its event arrive.
+    /// When a read that no event explains was put off, so that its event can arrive.
     pub(super) surprised: Option<Time>,
-    /// Waits in the queue of keys to look at.
+    /// It is in the queue of keys to read.
     pub(super) queued: bool,
     /// When its entry in the deadline heap is due.
     pub(super) scheduled: Option<Time>,
-    /// How often in a row an answer was set aside because events overtook it.
+    /// How many answers in a row were dropped because events overtook them.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
-    /// It is a number, and was seen going up or down: it counts, and nobody holds it.
+    /// It is a number that was seen to go up or down: a counter, which nobody holds.
     pub(super) counts: bool,
-    /// Whose history it shares.
+    /// The group whose statistics it shares.
     pub(super) group: GroupId,
-    /// How often it was left by its holder.
+    /// How often its key has gone; outdated entries of the queue of gone locks do not match it.
     pub(super) left: u32,
-    /// Bumped whenever the slot gets another lock, so that old tickets miss.
+    /// Incremented when the slot gets another lock, so that old tickets no longer match.
     pub(super) generation: u32,
 }
 
@@ -201,17 +201,17 @@ impl Lock {
         self.past.iter().flat_map(|past| past.iter())
     }
 
-    /// How many wait for it, if they were counted lately.
+    /// How many wait for it, if counted recently.
     pub fn waits(&self, now: Time) -> Option<Waits> {
         self.contention()?.waits.filter(|waits| waits.is_fresh(now))
     }
 
-    /// What is known of those who want it; `None` where nothing is.
+    /// What is known about those who want it; `None` if nothing is.
     pub fn contention(&self) -> Option<&Contention> {
         self.contention.as_deref()
     }
 
-    /// The period that its library is known for, where one renews it.
+    /// The period that its library is known for, if it renews.
     pub fn expected_ms(&self) -> Option<u64> {
         let share = match dialects::dialect(self.reading?.dialect).renewal() {
             Renewal::Watchdog { share } => share,
@@ -221,7 +221,7 @@ impl Lock {
         Some((f64::from(self.lease_ms?) * f64::from(share)) as u64)
     }
 
-    /// The rhythm of the renewals of the current hold; `None` where there is none yet.
+    /// The rhythm of the renewals of the current hold; `None` until there is one.
     pub fn cadence(&self, now: Time) -> Option<Cadence> {
         let beats = self.beats()?;
         let cadence = cadence::judge(beats.given(self.taken()), self.expected_ms(), self.expires, now)?;
@@ -231,7 +231,7 @@ impl Lock {
         })
     }
 
-    /// The part of it that every verdict asks for.
+    /// The part of the cadence that every verdict needs.
     pub fn rhythm(&self, now: Time) -> Option<Rhythm> {
         let beats = self.beats()?;
         debug_assert_eq!(beats.period_ms, self.period_ms(), "the period was not kept in step");
@@ -242,7 +242,7 @@ impl Lock {
         })
     }
 
-    /// Works out anew how often it is renewed: whatever that depends on may have changed.
+    /// Computes the cached period again, after something that it depends on has changed.
     pub(super) fn keep_period(&mut self) {
         let period_ms = self.period_ms();
         if let Some(beats) = &mut self.beats {
@@ -254,12 +254,12 @@ impl Lock {
         cadence::period_ms(self.beats()?.given(self.taken()), self.expected_ms())
     }
 
-    /// The last write of ours to the present hold.
+    /// Our last write to the current hold.
     pub fn own_write(&self) -> Option<&(Time, Arc<OwnWrite>)> {
         self.ours.as_ref()?.last.as_ref()
     }
 
-    /// When it was taken, where that was seen.
+    /// When it was taken, if that was seen.
     pub fn taken(&self) -> Option<Time> {
         Some(self.since).filter(|_| self.since_is == HeldIs::Exact)
     }

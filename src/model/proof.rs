@@ -1,5 +1,5 @@
-//! What is read of a lock just before somebody decides to write it: with what the view shows, all that the write is
-//! compared with.
+//! What is read of a lock just before the operator decides to write it. A write is compared with this and with the
+//! view.
 //!
 //! Pure. `inspect::prove` reads it once the operator has asked for a write; a view that was only looked at has none.
 
@@ -23,7 +23,7 @@ pub enum Whole {
     /// It was seen whole, or nobody asked.
     #[default]
     NotAsked,
-    /// The SHA-1 of all of it, which begins as it was seen.
+    /// The SHA-1 of the whole value, whose beginning was seen.
     Sha1(String),
     /// Why it is not known, as a clause.
     Unknown(String),
@@ -33,7 +33,7 @@ pub enum Whole {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum End {
     Never,
-    /// In milliseconds of Unix time, to so many of them on either side.
+    /// In milliseconds of Unix time, plus or minus `within`.
     At {
         ms: i64,
         within: i64,

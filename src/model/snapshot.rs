@@ -17,7 +17,7 @@ const WATCHED_MS: u64 = 1_000;
 impl Table {
     /// All held locks and markers at `now`, worst first.
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        // In order before they are decoded: a view is too large to be moved about.
+        // Sorted before they are decoded, because moving views is expensive.
         let badness = |lock: &Lock| (self.state(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
         let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.space, lock)).collect();
         order.sort_unstable_by_key(|&(badness, key, space, _)| (badness, key, space));
@@ -26,7 +26,7 @@ impl Table {
         Snapshot { at: now, locks, complete: self.is_complete(), incomplete: None, dropped: self.locks_dropped() }
     }
 
-    /// One lock at `now`, decoded; `None` where it was never read as a lock.
+    /// One lock at `now`, decoded; `None` if it was never read as a lock.
     pub fn view(&self, lock: &Lock, now: Time) -> Option<LockView> {
         let reading = lock.reading?;
         let dialect = dialects::dialect(reading.dialect);
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-/// A renewal that nobody could have told us of is not missed: that is judged at `heard_until`.
+/// A renewal that could not have been reported is not missed, so missed ones are judged at `heard_until`.
 fn renewals(lock: &Lock, known_until: Time, heard_until: Time, now: Time) -> Option<RenewalView> {
     let beats = lock.beats();
     let watched = known_until.since(lock.first_seen).as_millis() as u64;

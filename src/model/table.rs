@@ -1,9 +1,9 @@
-//! The table of all locks: takes observations, yields transitions and views, and says which keys to look at next.
+//! The table of all locks: takes observations, yields transitions and views, and says which keys to read next.
 //!
-//! It never asks Redis anything itself. Sources call [`Table::apply`]; the engine takes [`Ticket`](agenda::Ticket)s from
-//! [`Table::to_read`], looks at those keys, and gives the answers back with [`Table::answer`]. Events that are late,
-//! repeated or out of order cannot corrupt it: whatever they made of a lock, a look asked for after the last of them
-//! settles it. Everything here is bounded by [`Limits`].
+//! It never speaks to Redis itself. Sources call [`Table::apply`]; the engine takes [`Ticket`](agenda::Ticket)s from
+//! [`Table::to_read`], reads those keys, and returns the answers with [`Table::answer`]. Events that are late, repeated
+//! or out of order cannot corrupt it: a read sent after the last of them settles the lock. Everything here is bounded
+//! by [`Limits`].
 
 pub(in crate::model) mod absent;
 pub(in crate::model) mod agenda;
@@ -38,7 +38,7 @@ use crate::model::{Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning}
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Locks in all, those that are gone included.
+    /// Locks in total, including those that are gone.
     pub locks: usize,
     /// Locks that are gone but remembered.
     pub gone: usize,
@@ -57,12 +57,12 @@ pub struct Table {
     pub(super) recogniser: Arc<Recogniser>,
     limits: Limits,
     slots: Slots,
-    /// By their ids; `None`: it left, or was never met.
+    /// By node id; `None`: the node left, or was never seen.
     nodes: Vec<Option<NodeState>>,
     seq: u64,
     pub(super) held: usize,
     agenda: Agenda,
-    /// Locks that are gone, oldest first, with the count of their leaving.
+    /// Locks that are gone, oldest first, each with its `left` count at that time.
     gone: VecDeque<(LockRef, u32)>,
     ignored: Ignored,
     departed: Departed,
@@ -71,7 +71,7 @@ pub struct Table {
     pub(super) groups: Groups,
     pub(super) tuning: Tuning,
     markers: Markers,
-    /// Test locks that we take with a token of somebody's choice, which does not show whose they are.
+    /// Our test locks with a token that the user chose, so that the token does not identify them.
     tests: VecDeque<(Key, Token)>,
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
@@ -80,7 +80,7 @@ pub struct Table {
     tape: Option<Tape>,
 }
 
-/// As many expected test locks as are kept.
+/// At most this many expected test locks are kept.
 const TESTS: usize = 64;
 
 impl Table {
@@ -207,7 +207,7 @@ impl Table {
         if let Some(lock) = self.at(place) {
             (lock.event_seq, lock.node) = (seq, node);
             let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at));
-            // It may be the one that an odd look waits for, and the next look be odd for another reason.
+            // It may explain the read that was put off; the next unexplained read then waits for its own event.
             lock.surprised = None;
             lock.pending.get_or_insert_default().push(event, at, seq);
         }
@@ -252,7 +252,7 @@ impl Table {
         Some(place)
     }
 
-    /// A walk of the keyspace is done: whoever it did not meet has to be asked for.
+    /// A scan of the keyspace is done: reads the locks that it did not meet.
     fn sweep(&mut self, node: NodeId, started: Time) {
         self.node(node).swept = Some(started);
         for place in self.held_on(node) {
@@ -262,7 +262,7 @@ impl Table {
         }
     }
 
-    /// What happened since the last call, and how many of it had to be left out.
+    /// The transitions since the last call, and how many were dropped.
     pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
         (self.transitions.drain(..).collect(), std::mem::take(&mut self.transitions_dropped))
     }
@@ -287,12 +287,12 @@ impl Table {
         self.slots.held()
     }
 
-    /// How many slots there are for locks. There are never fewer later on.
+    /// How many slots there are for locks. The number never shrinks.
     pub fn slots(&self) -> usize {
         self.slots.room()
     }
 
-    /// The locks in these slots that are held, for whoever goes through all of them bit by bit.
+    /// The held locks in these slots, for callers that walk all slots piece by piece.
     pub fn places_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
         self.slots.held_in(slots)
     }
@@ -349,7 +349,7 @@ impl Table {
         }
     }
 
-    /// The key is there but is no lock: leave it alone for a while.
+    /// The key exists but is not a lock: ignore it for a while.
     pub(super) fn ignore(&mut self, place: LockRef, at: Time) {
         if let Some((hash, lock)) = self.slots.remove(place) {
             self.departed.note(hash, lock.asked);

@@ -1,8 +1,8 @@
 //! The JSON of the contract, schema `lockscope/1`.
 //!
-//! A document is written as it goes, a lock a line, so that a million of them need no second copy in memory. Names are
-//! written as they are typed on the command line, with `…_base64` beside where that differs from their bytes. Values that
-//! are UTF-8 stay what they are, with everything a terminal could obey as `\uXXXX`. Unknown is `null`, never 0.
+//! A document is streamed, one lock per line, so that a million locks need no second copy in memory. Names are written
+//! as they are typed on the command line, with `…_base64` beside them if that differs from their bytes. UTF-8 values
+//! are kept, with control characters as `\uXXXX`. Unknown is `null`, never 0.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use crate::sources::inspect::Inspection;
 
 pub const SCHEMA: &str = "lockscope/1";
 
-/// `ls --json`: one document. `locks` are those to show, in their order; the rest is of the snapshot as a whole.
+/// `ls --json`: one document. `locks` are those to show, in order; the rest describes the whole snapshot.
 pub fn write_list(
     out: &mut impl Write,
     snapshot: &Snapshot,

@@ -22,7 +22,7 @@ pub struct Notes {
     pub release: Vec<String>,
 }
 
-/// Values longer than this are for `--json`.
+/// Longer values are cut; `--json` has them.
 const VALUE_SHOWN: usize = 200;
 
 /// Writes the page of a lock.

@@ -52,10 +52,10 @@ pub(super) struct Lock<'a> {
     held_ms: Option<u64>,
     held_is: Option<&'static str>,
     renewals: Option<Renewals>,
-    /// `null` where nothing of it is known.
+    /// `null` if nothing is known.
     contention: Option<Contention>,
     fencing_token: Option<u64>,
-    /// A lock of one node has no others to agree with.
+    /// Always `null`: a lock on one node has no other nodes to agree with.
     nodes: Option<()>,
     related: Option<Cow<'a, str>>,
     usual: Option<Usual>,
@@ -101,7 +101,7 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// With what a closer look found.
+    /// Adds what an inspection found.
     pub(super) fn looked_at(self, lock: &LockView, found: &Inspection) -> Lock<'a> {
         Lock { contention: Contention::looked_at(lock, found), ..self }
     }
@@ -128,7 +128,7 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// What is usual for locks of its name pattern. The pattern is escaped: it names no single key.
+/// What is usual for locks of its name pattern. The pattern is escaped, because it is not a single key.
 #[derive(Serialize)]
 struct Usual {
     pattern: String,

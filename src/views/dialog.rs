@@ -1,4 +1,4 @@
-//! The question before anything is written, and the list of what came of it.
+//! The question before anything is written, and the list of results.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -16,9 +16,9 @@ const WIDEST: u16 = 120;
 const BORDER: u16 = 2;
 /// The label in front of a line.
 const LABEL: usize = 9;
-/// As many locks of many as are listed.
+/// At most this many locks are listed.
 const LISTED: usize = 500;
-/// As many different hazards of many.
+/// At most this many different hazards are listed.
 const HAZARDS: usize = 20;
 
 /// Says where the cursor belongs. There is room for it: smaller screens show nothing but a notice.
@@ -138,7 +138,7 @@ fn about_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'sta
     }
 }
 
-/// A label and a text beside it, in as many lines as it takes.
+/// A label and a wrapped text beside it.
 fn say(app: &App, label: &str, text: &str, style: Style, width: usize, lines: &mut Vec<Line<'static>>) {
     let text = part::safe(text, app.theme);
     for (index, line) in wrap::wrap(&text, width.saturating_sub(LABEL + 1)).into_iter().enumerate() {
@@ -150,7 +150,7 @@ fn say(app: &App, label: &str, text: &str, style: Style, width: usize, lines: &m
     }
 }
 
-/// Whole tokens: whoever frees a lock has to see whose it is.
+/// Whole tokens: the operator must see whose lock is freed.
 fn holders(app: &App, plan: &Plan) -> String {
     if app.display.private {
         return part::HIDDEN.into();
@@ -177,7 +177,7 @@ fn short_ttl(plan: &Plan) -> String {
     plan.ttl.remaining().map_or("never".into(), |left| short_duration(left.as_millis() as u64))
 }
 
-/// What came of each.
+/// The result of each write.
 pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
     let width = area.width.min(WIDEST);
     let inner = usize::from(width.saturating_sub(BORDER + 2));

@@ -1,11 +1,11 @@
-//! The comparisons of what the operator saw: pure.
+//! The comparisons with what the operator saw: pure.
 
 use super::Check;
 use crate::actions::lease::comes_again;
 use crate::lock::RawValue;
 use crate::model::{LockView, Whole};
 
-/// That nobody but the holders that were seen has the key.
+/// Checks that only the holders that were seen have the key.
 pub fn whole(lock: &LockView) -> Vec<Check> {
     let key = || lock.key.as_bytes().to_vec();
     match &lock.value {
@@ -32,7 +32,7 @@ pub fn whole(lock: &LockView) -> Vec<Check> {
     }
 }
 
-/// That the field is as it was seen. A count goes up and down while the same holder has the lock.
+/// Checks that the field is as it was seen. A count may change while the same holder has the lock.
 pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
     let key = lock.key.as_bytes().to_vec();
     let counts = lock.holders.iter().any(|holder| holder.token.as_bytes() == field && holder.count.is_some());
@@ -50,7 +50,7 @@ pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
     }
 }
 
-/// That the member is there; with the same lease, where its name does not tell one hold from the next.
+/// Checks that the member exists; with the same lease, if its name does not distinguish one hold from the next.
 pub fn scored(lock: &LockView, member: &[u8]) -> Check {
     let (key, holds) = (lock.key.as_bytes().to_vec(), lock.holders.iter().any(|held| held.token.as_bytes() == member));
     let score = match &lock.value {

@@ -1,4 +1,4 @@
-//! What the script answered, read.
+//! Parses the script's answer.
 
 use redis::Value;
 
@@ -15,9 +15,9 @@ pub enum Answer<'a> {
         ended: Option<i64>,
     },
     Moved(&'a Check, Value),
-    /// A write would fail, so that nothing was written, and why.
+    /// Nothing was written, because a write would fail, and why.
     Unfit(String),
-    /// This user may not run the command on this key or channel, so that nothing was written.
+    /// Nothing was written, because this user may not run the command on this key or channel.
     Denied {
         command: String,
         on: String,

@@ -1,4 +1,4 @@
-//! One attempt at a plan: what will be taken away is read, the script is run, and its answer becomes an outcome.
+//! One attempt at a plan: reads what will be taken away, runs the script, and turns its answer into an outcome.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, cmd};
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ use crate::model::Seen;
 use crate::sources::look::{Wanted, look};
 use crate::topology::{Node, ServerConnection};
 
-/// How often what is kept is read again, when it has changed before it was taken.
+/// How often the undo record is read again if the lock changed before it was freed.
 const TRIES: usize = 5;
 const ADVICE: &str = "'lockscope doctor' prints the ACL line of an operator";
 
@@ -83,7 +83,7 @@ impl Attempt<'_> {
         Ok(conn)
     }
 
-    /// What is known of it by now, on record.
+    /// Records what is known about it by now.
     pub fn settle(&mut self, outcome: &Outcome, id: &str, journal: &mut Journal) {
         match outcome {
             Outcome::Refused(_) => journal.forget(id),
@@ -97,7 +97,7 @@ impl Attempt<'_> {
                 }
                 if let Some(trace) = &mut self.trace {
                     trace.state = state;
-                    // It only says what came last; the audit has it all the same.
+                    // It only says what came last, and the audit file has that too, so a failure is ignored.
                     let _ = journal.keep(trace);
                 }
             }
@@ -155,7 +155,7 @@ impl Attempt<'_> {
         moved("the lock changes too fast to be kept for undoing; nothing was changed".into())
     }
 
-    /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
+    /// Without the right to run scripts, the server's own compare-and-delete frees a plain string lock as safely.
     async fn without_scripts(&mut self, conn: &mut ServerConnection) -> Outcome {
         let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
         let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
@@ -187,7 +187,7 @@ impl Attempt<'_> {
         )
     }
 
-    /// The server may have done it or not, or may do it yet.
+    /// The server may or may not have done it, or may still do it.
     async fn unknown(&self, why: &str) -> Outcome {
         Outcome::Unknown(format!("{why}; {}", self.there_now().await))
     }

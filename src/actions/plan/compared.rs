@@ -1,4 +1,4 @@
-//! What has to be as it was seen for a release to take it away: pure.
+//! What must be as it was seen for a release to take it away: pure.
 
 use crate::actions::check::{self, Check};
 use crate::actions::gate::Refusal;
@@ -27,7 +27,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
                 checks.push(Check::Element { key: key.clone(), member: member.clone() });
             }
             Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
-            // Without its counter nobody knows how many permits there are: one out of nothing would be a new one.
+            // Without its counter the number of permits is unknown: giving one back would create a new permit.
             Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
             _ => {}
         }
@@ -44,7 +44,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
     Ok(checks)
 }
 
-/// What was not seen is not taken away with the rest.
+/// Refuses a value that was not read as a whole: what was not seen is not taken away.
 fn whole_or_refused(lock: &LockView) -> Result<(), Refusal> {
     let (read, len) = match &lock.value {
         RawValue::Hash { fields, len } => (fields.len(), *len),

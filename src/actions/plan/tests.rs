@@ -9,7 +9,7 @@ fn freed(lock: &LockView) -> Result<Plan, Refusal> {
     free(lock, Freeing::default(), NOW)
 }
 
-/// A string lock of a random token, of which nobody knows the library.
+/// A string lock with a random token, of an unknown library.
 fn plain() -> LockView {
     const TOKEN: &[u8] = b"d1f0c2b3a4958677f3a9c07be15d2846";
     LockView {

@@ -72,7 +72,7 @@ fn what_is_done_is_what_was_shown() {
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
     let shown = dialog.choice().plans[0].clone();
     assert_eq!((&shown.action, shown.key.to_string().as_str()), (&Action::Free, "lock:unique"));
-    // The lock changes hands while the question stands: what was shown stays what is done, and will be refused.
+    // The lock changes hands while the question is open: what was shown is still what is sent, and is refused.
     stage.acquire("lock:unique", "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d", FENCE);
     stage.compose();
     stage.write("y gone");
@@ -194,7 +194,7 @@ fn a_private_screen_hides_whose_lock_it_is() {
     assert!(screen.contains("(hidden)") && !screen.contains("2f1c6e9a"), "{screen}");
 }
 
-/// Asks about freeing `lock:a`, which is given back and taken again meanwhile, and answers yes.
+/// Asks to free `lock:a`, which is released and taken again meanwhile, and answers yes.
 fn is_not_freed(take: impl Fn(&mut Stage)) {
     let mut stage = writing();
     take(&mut stage);
@@ -208,7 +208,7 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     while !free(&stage) {
         stage.press("tab");
     }
-    // On the server the next hold looks the same.
+    // The next hold looks the same on the server.
     stage.pass(1_000);
     stage.release("lock:a");
     stage.pass(1_000);

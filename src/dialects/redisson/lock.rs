@@ -8,7 +8,7 @@ use crate::lock::{Holder, Mode};
 
 pub const UNLOCKED: &[u8] = b"0";
 
-/// Every field has the shape of a holder and counts; where the user said so, counting is enough.
+/// Every field must look like a holder and have a count; if the user named the dialect, a count is enough.
 pub fn read(fields: Fields<'_>, told: bool) -> Option<Claim> {
     let holders: Option<Vec<Holder>> = fields
         .iter()

@@ -1,7 +1,6 @@
 //! The names of the keys and channels that Redisson keeps around a lock.
 //!
-//! They derive from the lock's name: put in braces so that all of them share a slot, unless the name has a brace of its
-//! own.
+//! They contain the lock's name in braces, so that all of them share a slot, unless the name has its own brace.
 
 const HELPERS: [&[u8]; 4] =
     [b"redisson_unlock_latch:", b"redisson_lock_queue:", b"redisson_lock_timeout:", b"redisson_lock_token:"];
@@ -17,8 +16,8 @@ pub fn suffixed(name: &[u8], suffix: &[u8]) -> Vec<u8> {
     [&in_braces(name), b":".as_slice(), suffix].concat()
 }
 
-/// The name in front of `:suffix`. A name that is nothing but a pair of braces around text can't be told from the text
-/// alone; the text is what people use.
+/// The name in front of `:suffix`. `{x}:suffix` may come from the name `x` or `{x}`; it is read as `x`, which people
+/// use.
 pub fn without_suffix<'a>(key: &'a [u8], suffix: &str) -> Option<&'a [u8]> {
     let name = key.strip_suffix(suffix.as_bytes())?.strip_suffix(b":")?;
     let inside = name.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));

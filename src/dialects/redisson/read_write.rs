@@ -42,7 +42,7 @@ pub fn read(fields: Fields<'_>, mode: Mode, told: bool) -> Option<Claim> {
             ..holder
         });
     }
-    // A hash of nothing but the mode still keeps writers out, but nobody holds it.
+    // A hash with only the mode still blocks writers, but nobody holds it.
     if holders.is_empty() && !told {
         return None;
     }

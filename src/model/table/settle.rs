@@ -1,4 +1,4 @@
-//! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
+//! Applies reads of keys to the table: compares each with what was known, and stores the new state.
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Best, counter};
@@ -14,7 +14,7 @@ use crate::model::{Ending, HeldIs, KeyEvent, Lock, Observation, Seen, Source};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
 const OVERTAKEN_MOST: u8 = 3;
-/// A deadline that moved by less than this was not renewed; it is the grain of our clock.
+/// A deadline that moved by less was not renewed; the difference is measuring error.
 const JUMP_MS: i64 = 250;
 
 impl Table {
@@ -64,8 +64,8 @@ impl Table {
         self.enqueue(ticket.place);
     }
 
-    /// A look that nobody asked the table for, as a walk of the keyspace makes them. Where events wait to be understood
-    /// it is left out: the look they cause is newer.
+    /// A read without a ticket, as scans make them. It is ignored while events are pending, because the read that they
+    /// cause is newer.
     pub(in crate::model) fn take_look(
         &mut self,
         node: NodeId,
@@ -88,7 +88,7 @@ impl Table {
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
         if lock.ours.as_ref().is_some_and(|ours| ours.is_open(answered)) {
-            // What changed may be our own write: its outcome will tell.
+            // The change may be our own write: wait for its outcome.
             return self.put_off(place, answered);
         }
         let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
@@ -206,7 +206,7 @@ impl Table {
         if is_held { self.schedule(place) } else { self.leave(place) }
     }
 
-    /// Adds what became of a lock to what is usual for its kind.
+    /// Adds what happened to a lock to the statistics of its kind.
     fn count_holds(&mut self, place: LockRef, marks: &[Mark]) {
         let counts =
             |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Lock && reading.is_alone());
@@ -216,7 +216,7 @@ impl Table {
         }
     }
 
-    /// The key is there but reads as no lock; where it was one, somebody wrote something else over it.
+    /// The key exists but is not a lock; if it was one, it was overwritten with something else.
     fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
         let Some(lock) = self.at(place) else { return };
         if lock.is_held() {
@@ -231,17 +231,17 @@ impl Table {
     }
 }
 
-/// A look at one key, come back.
+/// The answer to a read of one key.
 struct KeyRead {
     asked: Time,
     answered: Time,
     seen: Seen,
     source: Source,
-    /// The events up to here are older than the look; later ones may or may not be part of it.
+    /// The events up to here are older than the read; later ones may or may not be part of it.
     events_until: u64,
 }
 
-/// What a look found.
+/// What a read found.
 enum Found {
     Nothing,
     /// The value we knew.
@@ -311,7 +311,7 @@ impl Lock {
         self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
     }
 
-    /// Whether it is a number that INCR or DECR has changed, by the events that the look is newer than.
+    /// Whether it is a number that INCR or DECR has changed, by the events older than the read.
     fn was_counted(&self, seen: &Seen, events_until: u64) -> bool {
         let is_number = matches!(seen, Seen::Present { value, .. } if counter::number(value).is_some());
         let written = |pending: &Pending| {
@@ -321,7 +321,7 @@ impl Lock {
         is_number && self.pending.as_deref().is_some_and(written)
     }
 
-    /// When it was taken, while it still waits for its TTL (SETNX, then EXPIRE).
+    /// When it was taken, if its TTL has not been set yet (SETNX, then EXPIRE).
     fn begun(&self) -> Option<Time> {
         let waits = self.is_held() && self.expires.is_none() && self.since_is == HeldIs::Exact;
         waits.then_some(self.since)
@@ -358,7 +358,7 @@ impl Lock {
         }
     }
 
-    /// Some values say when they were written.
+    /// Learns the age from values that say when they were written.
     fn learn_age(&mut self, holders: &[Holder]) {
         if self.since_is == HeldIs::Exact {
             return;

@@ -1,7 +1,7 @@
-//! Why a lock is in its state: the numbers behind the word, and the sentence made of them.
+//! Why a lock is in its state: the numbers behind the word, and the sentence made from them.
 //!
-//! Found without decoding or allocating anything, since it is asked of every lock at every moment; words are made of it
-//! only for the locks that somebody looks at.
+//! Found without decoding or allocating anything, because it is computed for every lock all the time; sentences are
+//! made only for the locks that are shown.
 
 use crate::base::text::{short_duration, short_token, visible};
 use crate::base::time::Time;
@@ -9,7 +9,7 @@ use crate::lock::Token;
 use crate::model::history::cadence::Rhythm;
 use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Tries};
 
-/// The worst that can be said of a lock, with what says it.
+/// The worst state of a lock, with its evidence.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Cause<'a> {
     Split(Second<'a>),
@@ -42,28 +42,28 @@ pub(in crate::model) enum Cause<'a> {
     },
 }
 
-/// How a second holder shows.
+/// The evidence of a second holder.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Second<'a> {
-    /// The lock was taken from one whose lease runs on until then.
+    /// The lock was taken from a holder whose lease still runs until then.
     Took { from: Option<&'a Token>, at: Time, until: Option<Time> },
-    /// One who lost it was heard of since it was taken by another.
+    /// A holder that lost it was seen again after another took it.
     Late { token: &'a Token, address: Option<&'a Address>, renewal: bool, at: Time, taken: Time },
-    /// A reader and a writer hold it at once, which its library never lets happen.
+    /// A reader and a writer hold it at once, which its library never allows.
     Beside,
 }
 
-/// How it shows that the holder is gone.
+/// The evidence that the holder is gone.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Gone<'a> {
     Closed { connection: &'a Connection, at: Time, rhythm: Option<Rhythm> },
     Silent(Rhythm),
 }
 
-/// How it shows that many want it.
+/// The evidence that many want it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Wanted {
-    /// By those who wait, which is told of every lock.
+    /// By its waiters, which every lock's evidence names anyway.
     Waits,
     Failures(Tries),
     Contenders(usize, Option<Tries>),
@@ -105,7 +105,7 @@ impl Cause<'_> {
         }
     }
 
-    /// With its numbers; `None` where the word says it all.
+    /// The sentence with its numbers; `None` if the state word says it all.
     pub fn sentence(&self, now: Time) -> Option<String> {
         let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
         Some(match self {
@@ -152,13 +152,13 @@ impl Cause<'_> {
 
 /// `9.0 attempts a second fail (+/- 2.0), 90 % of all`
 fn failing(tries: &Tries) -> String {
-    // Of attempts with an unknown outcome, all may have failed.
+    // All attempts with an unknown outcome may have failed.
     let least = if tries.unjudged > 0 { "at least " } else { "" };
     let share = 100.0 * tries.failures as f64 / tries.attempts.max(1) as f64;
     format!("{least}{:.1} attempts a second fail{}, {least}{share:.0} % of all", tries.failures_per_s(), margin(tries))
 }
 
-/// Nothing where each attempt is counted.
+/// Empty if each attempt is counted.
 fn margin(tries: &Tries) -> String {
     if tries.margin_per_s > 0.0 { format!(" (+/- {:.1})", tries.margin_per_s) } else { String::new() }
 }

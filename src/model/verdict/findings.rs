@@ -1,7 +1,7 @@
-//! The findings: each a small file with a `check` that makes a sentence with its numbers of what is known of one lock.
+//! The findings: each is a small file with a `check` that makes a sentence with numbers from the facts about a lock.
 //!
 //! A new one is a file with a `LINT`, a place in [`ALL`], its thresholds in [`Tuning`](crate::model::Tuning) and a scenario in tests/scenarios.
-//! Nothing here asks anybody anything: all that may be looked at is in the [`Case`].
+//! Nothing here asks a server: all that a check may use is in the [`Case`].
 
 mod case;
 mod dead_heads;
@@ -30,17 +30,17 @@ use crate::lock::Holder;
 use crate::model::table::Table;
 use crate::model::{Finding, Lock, LockView, State};
 
-/// What would show who is behind a token, in so many words.
+/// The advice on how to find the client behind a token.
 const SETTLE: &str = "a burst of MONITOR would show whether its holder's client is still connected";
 
-/// One thing to look for.
+/// One kind of finding.
 pub struct Lint {
     pub name: &'static str,
-    /// What a lock of which it is true does, and what several do: "is renewed too late", "are renewed too late".
+    /// The verb for one lock and for several: "is renewed too late", "are renewed too late".
     words: (&'static str, &'static str),
     /// States whose own sentence says the same.
     said_by: &'static [State],
-    /// Worth saying of a lock that nobody holds any more.
+    /// Also reported for a lock that nobody holds any more.
     of_free: bool,
     check: fn(&Case<'_>) -> Option<Finding>,
 }

@@ -1,6 +1,6 @@
-//! Judges a lock: the worst state that applies, looked for in the order of [`State`].
+//! Judges a lock: finds the worst state that applies, in the order of [`State`].
 //!
-//! Cheap enough to be asked of every lock: nothing is decoded or allocated until words are wanted.
+//! Cheap enough for every lock: nothing is decoded or allocated until sentences are needed.
 
 use crate::base::time::Time;
 use crate::dialects::{self, Renewal};
@@ -12,7 +12,7 @@ use crate::model::verdict::cause::{Cause, Gone, Second, Wanted, no_ttl};
 use crate::model::wants::touched;
 use crate::model::{Beats, HeldIs, Lock, Notice, State, Tries, Verdict};
 
-/// So many renewals make a watchdog of which silence says something.
+/// After this many renewals, silence of a watchdog means something.
 const BEATS: u64 = 3;
 
 impl Table {
@@ -24,10 +24,10 @@ impl Table {
         if state < State::NoTtl && lock.expires.is_none() {
             evidence.push(no_ttl(is_without_lease(lock)));
         }
-        // Whoever is about to free it has to know who waits for it.
+        // An operator who is about to free it must know who waits for it.
         let waits = lock.waits(now).filter(|waits| waits.count > 0 && lock.is_held());
         evidence.extend(waits.map(|waits| waits.sentence(now)));
-        // Where attempts are counted, they say more.
+        // Counted attempts say more, so they replace this.
         let wanted = lock.wanted(now).filter(|_| lock.is_held() && lock.tries(now).is_none());
         evidence.extend(wanted.map(|wanted| touched::sentence(wanted, now)));
         let ours = lock.own_write().filter(|_| lock.is_held());
@@ -86,7 +86,7 @@ impl Table {
         long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
     }
 
-    /// Somebody else who may still be at work under this lock.
+    /// Another client that may still be working under this lock.
     fn second<'a>(&self, lock: &'a Lock, now: Time) -> Option<Second<'a>> {
         let contention = lock.contention()?;
         let fresh = |at: Time| now.since(at).as_secs_f64() <= self.tuning.split_for_s;
@@ -98,7 +98,7 @@ impl Table {
         });
         let took = || {
             let former = contention.former.as_ref()?;
-            // Where there was no end, nothing but time says when the former holder is done.
+            // Without an end of its lease, only elapsed time suggests that the former holder is done.
             let on = former.until.map_or_else(|| fresh(lock.since), |until| until > now);
             on.then_some(Second::Took { from: former.token.as_ref(), at: lock.since, until: former.until })
         };
@@ -137,7 +137,7 @@ impl Table {
         if waiting > 0 && waiting as f64 >= tuning.contended_waiters {
             return Some(Wanted::Contenders(waiting, tries));
         }
-        // One client that polls fails ten times a second: where clients are known, it is they who count.
+        // One polling client may fail ten times a second, so if clients are known, their number counts instead.
         let many = |tries: &Tries| {
             let sure = tries.failures_per_s() - tries.margin_per_s;
             let most = tries.failures as f64 >= tuning.contended_share * tries.attempts as f64;
@@ -163,7 +163,7 @@ impl Table {
         if !near || (lease_ms as f64) < tuning.expiring_lease_s * 1_000.0 {
             return None;
         }
-        // Some libraries renew as late as this, and this hold may be too young to show it.
+        // Some libraries renew this late, and this hold may be too young to show it.
         let share = match dialects::dialect(reading.dialect).renewal() {
             Renewal::Watchdog { share } | Renewal::Optional { share } => (1.0 - f64::from(share)) / 2.0,
             Renewal::Manual | Renewal::NoLease => 1.0,
@@ -175,7 +175,7 @@ impl Table {
 
     /// How long it has been held at `now`, and how well that is known.
     pub fn held_for(&self, lock: &Lock, now: Time) -> Option<(u64, HeldIs)> {
-        // Seen once only, its age is not known at all.
+        // If it was seen only once, its age is unknown.
         let known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || self.known_until(lock, now) > lock.since);
         known.then(|| (now.since(lock.since).as_millis() as u64, lock.since_is))
     }

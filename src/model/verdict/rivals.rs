@@ -1,4 +1,4 @@
-//! Takes in what sources say of those who want locks and of the clients that hold them.
+//! Applies what sources report about clients that want locks and clients that hold them.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ impl Table {
         self.learn(node, key, tries.at, |contention| contention.tries = Some(tries));
     }
 
-    /// It belongs to the hold: the next one has another.
+    /// Stores the fencing token of the current hold; the next hold has another.
     pub(in crate::model) fn take_fence(&mut self, node: NodeId, key: &Key, token: u64) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         if let Some(lock) = self.at(place).filter(|lock| lock.is_held()) {
@@ -74,7 +74,7 @@ impl Table {
         }
     }
 
-    /// Writes down what is known of those who want a lock that is held.
+    /// Records what is known about clients that want a held lock.
     fn learn(&mut self, node: NodeId, key: &Key, at: Time, write: impl FnOnce(&mut Contention)) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
@@ -82,8 +82,8 @@ impl Table {
         self.note_demand(place, at);
     }
 
-    /// Attempts and failures, if they were counted or sampled lately. Of a lock that nobody was seen to try while others
-    /// were looked at, that is known too.
+    /// Attempts and failures, if counted or sampled recently. For a lock without a seen attempt, the sampling of the
+    /// node is the answer.
     pub fn tries(&self, lock: &Lock, now: Time) -> Option<Tries> {
         lock.tries(now).or_else(|| self.quiet(lock.node).filter(|tries| tries.is_fresh(now)))
     }
@@ -93,7 +93,7 @@ impl Table {
         self.clients.get(lock.contention()?.client?)
     }
 
-    /// The connections of a node that hold locks, and are not known to be closed.
+    /// The connections of a node that hold locks and are not known to be closed.
     pub fn open_connections(&self, node: NodeId) -> impl Iterator<Item = &Connection> {
         self.clients.open(node)
     }
@@ -106,7 +106,7 @@ impl Table {
 }
 
 impl Lock {
-    /// Attempts and failures of its own, if they were counted or sampled lately.
+    /// Its own attempts and failures, if counted or sampled recently.
     pub fn tries(&self, now: Time) -> Option<Tries> {
         self.contention()?.tries.filter(|tries| tries.is_fresh(now))
     }

@@ -21,7 +21,7 @@ use crate::lock::NodeId;
 pub struct Address(Box<str>);
 
 impl Address {
-    /// `None` where the text names no single client.
+    /// `None` if the text does not identify a single client.
     pub fn parse(text: &str) -> Option<Address> {
         let named =
             text.len() <= 64 && is_plain(text.as_bytes()) && !text.starts_with("unix:") && !text.starts_with('/');
@@ -29,7 +29,7 @@ impl Address {
         (named && port.is_some()).then(|| Address(text.into()))
     }
 
-    /// The same of bytes that MONITOR shows.
+    /// The same from bytes that MONITOR shows.
     pub fn from_line(text: &[u8]) -> Option<Address> {
         std::str::from_utf8(text).ok().and_then(Address::parse)
     }
@@ -74,7 +74,7 @@ impl fmt::Debug for Address {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Connection {
     pub address: Address,
-    /// The server's number for it, which no other connection ever gets; `None` until it was listed.
+    /// The server's id for it, which no other connection ever gets; `None` until it was listed.
     pub id: Option<u64>,
     pub name: Option<ServerText>,
     /// The client library and its version.
@@ -93,7 +93,7 @@ impl Connection {
         Connection { address, id: None, name: None, library: None, user: None, since: None, seen, closed: None }
     }
 
-    /// In one clause, as it was at `now`: who it is, and whether it is still there.
+    /// In one clause, as of `now`: who it is, and whether it is still open.
     pub fn describe(&self, now: Time) -> String {
         let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(ServerText::visible).collect();
         who.extend(self.user.as_ref().map(|user| format!("user {}", user.visible())));
@@ -132,17 +132,17 @@ struct Known {
     replaced: bool,
 }
 
-/// What a line of the list is to a connection that is known.
+/// How a listed connection relates to a known one.
 enum Likeness {
     Same,
     /// A later one, with the same address.
     Other,
-    /// What was taken for one connection were two.
+    /// What seemed to be one connection were two.
     Mixed,
 }
 
 impl Known {
-    /// Before its number is known, the age decides; a doubt of a second or two takes the holder for alive.
+    /// Until its id is known, the age decides; within a second or two of doubt, the holder counts as alive.
     fn compare(&self, listed: &Connection) -> Likeness {
         let opened_after = |at: Time| listed.since.is_some_and(|since| since - Clients::GRAIN > at);
         match self.connection.id {
@@ -160,11 +160,11 @@ impl Known {
     }
 }
 
-/// All that are known, bounded: of too many the one goes that was seen least lately.
+/// All known connections, bounded: the one least recently seen is dropped first.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Clients {
     known: HashMap<u64, Known>,
-    /// The connections that have had an address, one after the other.
+    /// The connections that had each address, one after the other.
     by_address: HashMap<(NodeId, Address), Vec<u64>>,
     next: u64,
 }
@@ -186,16 +186,16 @@ impl Clients {
         here.map(|known| &known.connection).filter(|connection| connection.closed.is_none())
     }
 
-    /// A client with this address did something at that time. `None` where it may have been one of two.
+    /// A client with this address did something at that time. `None` if it may have been one of two.
     pub fn spoke(&mut self, node: NodeId, address: &Address, at: Time) -> Option<ClientRef> {
         let of = (node, address.clone());
         let had = self.by_address.get(&of).into_iter().flatten();
-        // An address is given to another connection once the first is gone.
+        // An address is reused only after its connection is gone.
         let then = had.copied().find(|id| self.known.get(id).is_some_and(|known| known.is_there(at)));
         if let Some(known) = then.and_then(|id| self.known.get_mut(&id)) {
             let opened_later = known.connection.since.is_some_and(|since| at < since - Self::GRAIN);
             let unseen = match known.connection.id {
-                // Since it was last listed, its address may have become another's.
+                // Since it was last listed, another connection may have got its address.
                 Some(_) => at > known.connection.seen + Self::UNLISTED,
                 None => false,
             };
@@ -229,7 +229,7 @@ impl Clients {
         for (id, known) in &mut self.known {
             let connection = &known.connection;
             let asked_for = asked.as_ref().is_none_or(|ids| connection.id.is_some_and(|id| ids.contains(&id)));
-            // Who spoke after the question was sent may not be in the answer; and an older answer says nothing new.
+            // A client that spoke after the request may be missing in the answer, and an old answer says nothing new.
             if known.node != node || connection.closed.is_some() || !asked_for || connection.seen > at {
                 continue;
             }

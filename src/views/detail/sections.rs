@@ -17,12 +17,12 @@ use crate::sources::waiters::{Count, Health};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
-/// As many fields or members of a value as are shown.
+/// At most this many fields or members of a value are shown.
 const ITEMS: usize = 16;
-/// A look this old is told with its age.
+/// An inspection this old is shown with its age.
 const OLD_MS: u64 = 6_000;
 
-/// What is left of its lease, and how long it has been held.
+/// The remaining lease, and how long the lock has been held.
 pub fn ttl(app: &App, lock: &LockView) -> String {
     let left = match lock.ttl.remaining() {
         _ if lock.verdict.state == State::Free => return "free".into(),
@@ -98,7 +98,7 @@ fn until_words(until: Time, now: Time) -> String {
     }
 }
 
-/// What is wrong with it, and what would settle what is only suspected.
+/// What is wrong with the lock, and how to settle each suspicion.
 pub fn findings(app: &App, lock: &LockView, page: &mut Labelled) {
     for finding in &lock.findings {
         let text = format!("{}: {} (sure: {:.2})", finding.name, finding.sentence, finding.confidence);
@@ -139,7 +139,7 @@ pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
     }
 }
 
-/// What freeing it would run, and what one must know before.
+/// What freeing it would run, and what the operator must know first.
 pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
     if lock.verdict.state == State::Free {
         return;
@@ -186,7 +186,7 @@ pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
     let passed = app.scene.at.since(found.at);
     for key in &found.keys {
         let line = if key.key == lock.key && lock.verdict.state != State::Free {
-            // The table follows the lock itself; the closer look is a moment old.
+            // For the lock's own key the table is more recent than the inspection.
             key_line(key, Some(lock.ttl), Duration::ZERO)
         } else {
             key_line(key, key.ttl, passed) + &counter(app, key)
@@ -210,7 +210,7 @@ fn key_line(key: &Belonging, ttl: Option<Ttl>, passed: Duration) -> String {
     format!("{} {}, {}{ttl}", key.key, key.value.type_name(), key.describe_length())
 }
 
-/// A short string beside a lock is a counter or a name.
+/// A short string key that belongs to a lock is a counter or a name, so its value is shown.
 fn counter(app: &App, key: &Belonging) -> String {
     match &key.value {
         RawValue::Str { head, len: ..=32 } => format!(", {}", part::token(app, &visible(head))),
@@ -237,7 +237,7 @@ pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
     }
 }
 
-/// The parts of a value as they can be shown: a string, or the fields, members and scores.
+/// The printable parts of a value: a string, or the fields, members and scores.
 fn texts(value: &RawValue) -> Vec<Vec<String>> {
     match value {
         RawValue::Str { head, .. } => vec![vec![visible(head)]],

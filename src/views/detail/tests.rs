@@ -34,7 +34,7 @@ fn stalled() -> LockView {
     }
 }
 
-/// A console in which this lock is opened and was looked at closer.
+/// A console in which this lock is open and was inspected.
 fn opened(lock: LockView, theme: Theme) -> App {
     let mut app = App::new(Title::default(), Keys::default(), theme);
     let id = LockId { space: lock.space, key: lock.key.clone() };
@@ -68,7 +68,7 @@ fn shows(lines: &[String], texts: &[&str]) {
     }
 }
 
-/// All that can be scrolled to, as one long screen.
+/// The whole scrollable content, as one long screen.
 fn whole(app: &mut App, width: u16) -> Vec<String> {
     let height = 24 + {
         screen(app, width, 24);

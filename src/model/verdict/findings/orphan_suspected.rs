@@ -1,4 +1,4 @@
-//! Its holder may be gone, but nothing proves it: said with what would settle it, and never as a state.
+//! Its holder may be gone, but nothing proves it: reported with what would settle it, and never as a state.
 
 use super::{Case, Lint, SETTLE};
 use crate::base::text::short_duration;

@@ -1,4 +1,4 @@
-//! Which connection is which, whatever order the lists come in and whoever gets an address next.
+//! Which connection is which, for any order of lists and any reuse of addresses.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn an_address_that_is_used_again_makes_nobody_alive() {
     let second = clients.spoke(NODE, &address(), Time(15_000)).unwrap();
     assert_ne!(first, second);
     assert_eq!(closed(&clients, second), None);
-    // Samples that come late: at 11 s it was the first, at 13.5 s it may have been either.
+    // Late samples: at 11 s it was the first, at 13.5 s it may have been either.
     assert_eq!(clients.spoke(NODE, &address(), Time(11_000)), Some(first));
     assert_eq!(clients.spoke(NODE, &address(), Time(13_500)), None);
 }
@@ -60,7 +60,7 @@ fn after_a_time_without_lists_an_address_is_nobodys() {
 fn before_its_number_is_known_its_age_tells() {
     let mut clients = Clients::default();
     let first = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
-    // Opened long after the one that spoke: another.
+    // Opened long after the one that spoke: a different connection.
     clients.listed(NODE, &Asked::All, vec![listed(9, 20_000, 25_000)], Time(25_000));
     assert_eq!(closed(&clients, first), Some(Time(25_000)));
 }
@@ -133,7 +133,7 @@ enum Step {
     ListsKnown(i64),
 }
 
-/// From when to when each connection is open. An address is not used again at once.
+/// When each connection is opened and closed. An address is not reused at once.
 fn lives() -> impl Strategy<Value = Vec<(i64, i64)>> {
     let life = (11_000..25_000_i64, 1_000..30_000_i64);
     prop::collection::vec(life, 1..4).prop_map(|lives| {
@@ -159,13 +159,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// In whatever order it is told, nobody is called closed who is open, and nobody's address stands for another.
+    /// In any order of reports, no open connection is called closed, and no address is taken for another connection's.
     #[test]
     fn no_order_of_lists_and_samples_corrupts_it(lives in lives(), steps in steps()) {
         let mut clients = Clients::default();
         let open_at = |at: i64| lives.iter().position(|(from, to)| (*from..=*to).contains(&at));
         let on_list = |at: i64| -> Vec<Connection> {
-            // Ages are told in whole seconds.
+            // Ages are reported in whole seconds.
             open_at(at).map(|life| listed(life as u64, at - (at - lives[life].0) / 1_000 * 1_000, at)).into_iter().collect()
         };
         let mut spoken: Vec<(ClientRef, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Touches that are explained, and those that are not.
+//! Accesses with a known cause, and those without.
 
 use super::*;
 use crate::base::time::Ttl;
@@ -8,7 +8,7 @@ use crate::testkit::pretend::{self, NODE};
 
 const S: i64 = 1_000;
 
-/// A lock that was looked at last at 10 s.
+/// A lock that was last read at 10 s.
 fn table(source: Source) -> Table {
     let mut table = pretend::table(pretend::recogniser("lock:*"), Limits::default());
     table.apply(Observation::Watched { node: NODE, source });
@@ -53,7 +53,7 @@ fn two_touches_that_nothing_explains_are_somebody() {
 fn our_own_looks_are_nobody() {
     let mut table = table(Source::Notification);
     for at in (10..60).map(|s| s * S) {
-        // The clock's grain may show our look up to a second late or early.
+        // The record is exact to a second, so it may show our read up to a second late or early.
         touched(&mut table, at + 900);
         look(&mut table, at + S);
         assert_eq!(wanted(&table, at + S), None);
