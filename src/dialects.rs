@@ -134,7 +134,9 @@ pub trait Dialect: Send + Sync {
     }
 
     /// What keeps the lock alive.
-    fn renewal(&self) -> Renewal;
+    fn renewal(&self) -> Renewal {
+        Renewal::Manual
+    }
 
     /// Whether the key stays on purpose when the work is done, or is taken by somebody else than the one who works, so
     /// that a holder who is gone means nothing.

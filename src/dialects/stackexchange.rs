@@ -2,7 +2,7 @@
 //!
 //! Most callers pass the machine's name. That proves nothing, so this is only ever a second choice.
 
-use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct StackExchange;
@@ -32,10 +32,6 @@ impl Dialect for StackExchange {
             sight.told_or(|| if machine && sight.has_ttl() { sight.guess(Strength::Faint) } else { None })?;
         let host = if machine { sight::name(value) } else { None };
         Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { host, ..Holder::new(value) }]))
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
