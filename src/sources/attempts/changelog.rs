@@ -62,12 +62,7 @@ impl Entry {
 impl Changelog {
     /// The rates of the locks that have entries. Sends nothing if no lock is of that library. An error means that the
     /// connection is lost.
-    pub async fn ask(
-        &mut self,
-        conn: &mut impl ConnectionLike,
-        queries: &[LockQuery],
-        now: Time,
-    ) -> RedisResult<Rates> {
+    pub async fn ask(&mut self, conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> Rates {
         let keys: Vec<&Key> = queries.iter().filter(|query| query.publishes).map(|asked| &asked.key).collect();
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -108,8 +103,9 @@ impl Changelog {
         for (entry, _) in entries.iter().filter(|(entry, _)| !is_first && !missed && !self.seen.contains(entry)) {
             let Ok(entry) = serde_json::from_slice::<Entry>(entry) else { continue };
             let Some(failed) = entry.failed() else { continue };
-            if has_room(&mut self.digests, entry.digest.as_bytes(), |counted| counted.readings.is_fresh(now)) {
-                let counted = self.digests.entry(entry.digest.into_bytes()).or_default();
+            let digest = entry.digest.into_bytes();
+            if has_room(&mut self.digests, &digest, |counted| counted.readings.is_fresh(now)) {
+                let counted = self.digests.entry(digest).or_default();
                 counted.attempts += 1;
                 counted.failures += u64::from(failed);
             }

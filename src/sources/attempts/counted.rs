@@ -25,12 +25,7 @@ pub struct Counts {
 impl Counts {
     /// Asks about at most [`BATCH`](crate::sources::query::BATCH) locks; those that have counts and were asked about before get their
     /// rates. What may not be asked is left out; an error means that the connection is lost.
-    pub async fn ask(
-        &mut self,
-        conn: &mut impl ConnectionLike,
-        queries: &[LockQuery],
-        now: Time,
-    ) -> RedisResult<Rates> {
+    pub async fn ask(&mut self, conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> Rates {
         let (known, others): (Vec<&Key>, Vec<&Key>) =
             queries.iter().map(|query| &query.key).partition(|key| self.known.contains_key(*key));
         let mut pipe = redis::pipe();
