@@ -11,7 +11,7 @@
 //!             ┌──────────────┼───────────────┐
 //!           output         app ─► views    demo      readers
 //!             │              ▲
-//! commands        console ◄─ keys            its driver carries out effects; the operator writes beside the loop
+//!         commands        console ◄─ keys            its driver carries out effects; the operator writes beside the loop
 //!             └──────┬───────┘
 //!                 actions ─► one gate ─► Lua ─► Redis
 //! ```

@@ -37,8 +37,8 @@ pub enum Seen {
     Present { value: RawValue, ttl: Ttl },
 }
 
-/// One thing that a source saw on one node, or that is known of the node itself. It is all that a table is told: given
-/// to another table in the same order, it makes the same of it.
+/// One thing that a source saw on one node, or that is known about the node itself. A table learns nothing in any other
+/// way: another table that gets the same observations in the same order shows the same locks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Observation {
     /// Keyspace events, in order of arrival.
@@ -48,8 +48,8 @@ pub enum Observation {
     /// A look at a key. `asked` is when the question left, `answered` when the answer came: whatever happened in between
     /// may or may not be part of it.
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
-    /// The answer to a look that the table asked for, as [`Table::answer`](crate::model::Table::answer) records it.
-    /// `behind`: so many events came after the question was asked.
+    /// The answer to a read that the table asked for, as [`Table::answer`](crate::model::Table::answer) records it.
+    /// `behind`: this many events arrived after the table had asked.
     Answer { node: NodeId, key: Key, behind: u64, asked: Time, answered: Time, seen: Seen },
     /// We are about to write to a lock.
     Acting { node: NodeId, key: Key, at: Time },
@@ -72,15 +72,15 @@ pub enum Observation {
     Connections { node: NodeId, at: Time, asked: Asked, present: Vec<Connection> },
     /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.
     Swept { node: NodeId, started: Time },
-    /// The node is looked at from now on, and serves this keyspace.
+    /// The node is watched from now on, and serves this keyspace.
     Joined { node: NodeId, space: KeyspaceId },
-    /// The node is not looked at any more: what it held is not known.
+    /// The node is not watched any more: its locks are unknown.
     Left { node: NodeId },
-    /// Its changes are learnt by this source from now on. Only notifications name each change.
+    /// This source reports its changes from now on. Only notifications name each change.
     Watched { node: NodeId, source: Source },
-    /// What of its settings can cost a lock.
+    /// Which of its settings can cost a lock.
     Hazards { node: NodeId, hazards: Hazards },
-    /// Whoever holds the key by this token will be a test of ours, though the token does not show it.
+    /// The key will be a test lock of ours, held by this token, which does not mark it as one.
     Testing { key: Key, token: Token },
     /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).
     Flushed { node: NodeId, at: Time },

@@ -1,4 +1,4 @@
-//! What is observed, what it adds up to and the view of a lock, in a form that can be written down and read back.
+//! The form in which observations, transitions and views of locks are written to a file and read back.
 //!
 //! The form is serde's; whoever writes a file chooses JSON or something smaller. The version comes first, so that a
 //! reader meets it before anything that it may not understand. Any change to a type inside that an older reader would

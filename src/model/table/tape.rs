@@ -1,7 +1,8 @@
-//! Keeps what the table was told, for whoever records it. Nothing is kept until somebody asks for it.
+//! Keeps the observations that the table gets, for a recorder. Nothing is kept until somebody asks for it.
 //!
-//! Bounded: what finds no room is left out and counted. A table that is told the same in the same order shows the same
-//! locks; it need not ask for looks, since the answers are among what it is told.
+//! Bounded: an observation that finds no room is left out and counted. A replay applies them to another table in the same
+//! order. That table reads no keys, since the answers are among the observations; in a long replay, drop what its
+//! `to_read` returns now and then.
 
 use crate::lock::NodeId;
 use crate::model::Observation;
@@ -25,15 +26,15 @@ impl Tape {
 }
 
 impl Table {
-    /// Keeps what it is told from now on, at most this much until somebody takes it. Begins with the nodes that are known;
-    /// locks that are known already come with the next walk.
+    /// Records from now on, at most this many observations until somebody takes them. The record begins with the nodes that
+    /// are known; locks that are known already come with the next scan.
     pub fn record(&mut self, most: usize) {
         let known = self.nodes.iter().zip(0..).filter_map(|(state, node)| Some((state.as_ref()?, NodeId(node))));
         let kept = known.flat_map(|(state, node)| state.observations(node)).collect();
         self.tape = Some(Tape { most, kept, left_out: 0 });
     }
 
-    /// What it was told since the last call, and how much more was left out.
+    /// The observations since the last call, and how many were left out.
     pub fn take_recorded(&mut self) -> (Vec<Observation>, u64) {
         let Some(tape) = &mut self.tape else { return (Vec::new(), 0) };
         (std::mem::take(&mut tape.kept), std::mem::take(&mut tape.left_out))
