@@ -194,6 +194,25 @@ fn a_full_table_says_what_it_left_out() {
     assert!(!table.snapshot(Time(2)).complete);
 }
 
+#[test]
+fn a_record_begins_with_the_nodes_and_counts_what_it_has_no_room_for() {
+    let mut table = following(Limits::default());
+    let gap = |at| Observation::Gap { node: NODE, at: Time(at) };
+    table.apply(gap(1_000));
+    assert_eq!(table.take_recorded(), (vec![], 0), "nobody records");
+    table.record(5);
+    (2..5).for_each(|s| table.apply(gap(s * 1_000)));
+    let nodes = [
+        Observation::Joined { node: NODE, space: KeyspaceId::FIRST },
+        Observation::Hazards { node: NODE, hazards: Hazards::default() },
+        Observation::Watched { node: NODE, source: Source::Notification },
+        gap(1_000),
+    ];
+    assert_eq!(table.take_recorded(), (nodes.into_iter().chain([gap(2_000)]).collect(), 2));
+    table.apply(gap(5_000));
+    assert_eq!(table.take_recorded(), (vec![gap(5_000)], 0), "there is room again");
+}
+
 /// What a simulated client does to one of a few locks.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
