@@ -41,7 +41,7 @@ use crate::sources::inspect::Inspection;
 pub use crate::settings::keys::{Place, Screen};
 pub use closer::Closer;
 pub use consent::Consent;
-pub use dialog::Dialog;
+pub use dialog::{Dialog, Sight};
 pub use feed::Feed;
 pub use lab::{Row, Workbench};
 pub use retrace::Since;

@@ -27,7 +27,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Paragraph, Wrap};
 
-use crate::app::{App, Overlay, Screen};
+use crate::app::{App, Overlay, Screen, Sight};
 
 /// A smaller terminal shows only a notice.
 const LEAST: (u16, u16) = (60, 12);
@@ -84,6 +84,15 @@ pub fn scroll_most(app: &App) -> usize {
     }
 }
 
+/// What of the question is in sight, if one is asked and there is room for it.
+pub fn question(app: &App) -> Option<Sight> {
+    let area = whole(app);
+    match &app.overlay {
+        Overlay::Dialog(dialog) if has_room(area) => Some(dialog::sight(app, area, dialog)),
+        _ => None,
+    }
+}
+
 /// How far the help can be scrolled.
 pub fn help_most(app: &App) -> usize {
     help::scroll_most(whole(app))
@@ -96,7 +105,7 @@ fn whole(app: &App) -> Rect {
 /// Draws the whole screen. Returns the position of the cursor, if it is shown.
 pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
     let area = frame.area();
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if !has_room(area) {
         draw_too_small(frame, area);
         return None;
     }
@@ -121,6 +130,10 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         Overlay::None | Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Leave => {}
     }
     below
+}
+
+fn has_room(area: Rect) -> bool {
+    area.width >= LEAST.0 && area.height >= LEAST.1
 }
 
 fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use common::samples::ALL;
-use common::{Desk, Server, Watching, wait_until};
+use common::{Desk, Listener, Server, Watching, wait_until};
 use lockscope::base::text::visible;
 use serde_json::Value;
 
@@ -238,6 +238,7 @@ fn acting(server: &Server, held: &mut Held) {
     held.hold(&["undo---list"], &desk.run_bare(&["undo", "--list", "--json"]).json());
     held.hold(result, &desk.run(&["undo", "--json", "--yes", "--unwatched"]).json());
     held.hold(result, &desk.run(&["release", "--json", "--yes", "--holder", "other", &odd]).json());
+    clearing_a_queue(&desk, server, held);
     taking(&desk, server, held);
     stopped(&desk, server);
     let audit = desk.run_bare(&["audit", "--json"]).lines();
@@ -251,6 +252,23 @@ fn acting(server: &Server, held: &mut Held) {
         };
         held.hold(&[&["audit"], more].concat(), line);
     }
+}
+
+/// A fair lock: of two waiters that heard nothing one listens again before it is freed.
+fn clearing_a_queue(desk: &Desk, server: &Server, held: &mut Held) {
+    let (holder, gone, back) = ("3f2a8c00-1111-4222-8333-444455556666:57", "gone\u{1b}", "back\u{1b}");
+    server.cli(&["HSET", "lock:cleared", holder, "1"]);
+    server.cli(&["PEXPIRE", "lock:cleared", "600000"]);
+    server.cli(&["RPUSH", "redisson_lock_queue:{lock:cleared}", gone, back]);
+    let shown = desk.run(&["release", "--json", "--dry-run", "--holder", holder, "lock:cleared"]).json();
+    held.hold(&["release-extend-and-undo", "a-dry-run"], &shown);
+    let _back = Listener::on(server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:cleared}}:{back}"));
+    let plan = shown["plan"].as_str().expect("a plan");
+    held.hold(&["release-extend-and-undo"], &desk.run(&["release", "--json", "--yes", "--plan", plan]).json());
+    server.cli(&["HSET", "lock:cleared", holder, "1"]);
+    server.cli(&["LPUSH", "redisson_lock_queue:{lock:cleared}", gone]);
+    let many = ["release", "--json", "--yes", "-p", "lock:cleared", "--filter", "lock:cleared"];
+    held.hold(&["release-extend-and-undo"], &desk.run(&many).json());
 }
 
 /// `acquire` and `probe`.

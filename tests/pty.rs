@@ -347,3 +347,74 @@ fn the_command_tells_of_a_renewal_that_came_while_somebody_typed() {
     assert!(code == 0 && screen.contains("while you decided"), "{screen}");
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
 }
+
+/// A fair lock whose waiters hear nothing: the warning about them is long.
+fn fair() -> (Server, [String; 4]) {
+    let server = Server::notifying(&[]);
+    let waiters = ["1", "2", "3", "4"].map(|thread| format!("9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:{thread}"));
+    server.cli(&["HSET", "lock:fair", "3f2a8c00-1111-4222-8333-444455556666:57", "1"]);
+    server.cli(&["PEXPIRE", "lock:fair", "600000"]);
+    for waiter in &waiters {
+        server.cli(&["RPUSH", "redisson_lock_queue:{lock:fair}", waiter]);
+        server.cli(&["ZADD", "redisson_lock_timeout:{lock:fair}", "99999999999999", waiter]);
+    }
+    (server, waiters)
+}
+
+#[test]
+fn on_a_small_terminal_every_warning_is_seen_before_a_lock_is_freed() {
+    for (height, fold) in [(24, "more below: down"), (14, "more to read first: down")] {
+        let (server, waiters) = fair();
+        let mut terminal = open(&server, &[], &[]);
+        terminal.resize(80, height);
+        terminal.wait_for("the lock", |screen| screen.contains("lock:fair") && screen.contains("live"));
+        terminal.press("Wx");
+        let mut seen = terminal.wait_for("the question", |screen| screen.contains(fold));
+        // Whether it can be undone comes a moment later, as one more line.
+        let end = "waiters are not put back";
+        if height == 24 {
+            seen =
+                terminal.wait_for("whether it can be undone", |screen| screen.contains("Type y") && has(screen, end));
+        }
+        while !has(&seen, end) {
+            terminal.press("y\r");
+            seen.push_str(
+                &terminal.wait_for("the next lines", |screen| screen.contains("There is more to know before")),
+            );
+            assert!(server.ask::<bool, _>(&["EXISTS", "lock:fair"]), "{seen}");
+            terminal.press("\x15\x1b[B");
+            seen.push_str(&terminal.wait_for("the question again", |screen| screen.contains("Type y")));
+        }
+        for waiter in &waiters {
+            assert!(seen.contains(waiter), "{height}: {waiter} in\n{seen}");
+        }
+        assert!(has(&seen, "from the queue for good, unless somebody listens by then"), "{seen}");
+        assert!(server.ask::<bool, _>(&["EXISTS", "lock:fair"]));
+        terminal.press("y\r");
+        terminal
+            .wait_for("the release", |screen| screen.contains("What came of it") && has(screen, "undo puts it back"));
+        assert!(!server.ask::<bool, _>(&["EXISTS", "redisson_lock_queue:{lock:fair}"]));
+        // One closes what came of it.
+        terminal.press("qq");
+        terminal.wait_for_end();
+    }
+}
+
+/// Whether the words are there, however the lines are broken.
+fn has(screen: &str, words: &str) -> bool {
+    let plain: Vec<&str> = screen.split_whitespace().filter(|word| *word != "│").collect();
+    plain.join(" ").contains(words)
+}
+
+#[test]
+fn a_private_screen_hides_whom_a_release_would_drop() {
+    let (server, waiters) = fair();
+    let mut terminal = open(&server, &[], &[]);
+    terminal.resize(140, 50);
+    terminal.wait_for("the lock", |screen| screen.contains("lock:fair") && screen.contains("live"));
+    for (keys, sign) in [("WP\r", "if nobody listens on"), ("x", "waiters are not put back")] {
+        terminal.press(keys);
+        let screen = terminal.wait_for(sign, |screen| has(screen, sign));
+        assert!(!waiters.iter().any(|waiter| screen.contains(&waiter[..13])), "{screen}");
+    }
+}

@@ -10,7 +10,7 @@ use common::Server;
 use common::acting::Acting;
 use common::engine::{follow, held};
 use common::feed::Feed;
-use lockscope::actions::{Journal, Kept, Outcome, Performed, comparisons};
+use lockscope::actions::{Freeing, Journal, Kept, Outcome, Performed, comparisons, plan};
 use lockscope::app::Since;
 use lockscope::sources::pace::Pace;
 
@@ -61,6 +61,27 @@ async fn held_since(acting: &mut Acting, comparison: &'static str) -> (bool, boo
     (false, without)
 }
 
+/// Whether a waiter that listens again is dropped from a fair queue, with everything compared and without this.
+async fn dropped(server: &Server, acting: &mut Acting, comparison: &'static str) -> (bool, bool) {
+    const QUEUE: &str = "redisson_lock_queue:{lock:q}";
+    let _listener = common::Listener::on(server, "SUBSCRIBE", "redisson_lock__channel:{lock:q}:w");
+    let mut dropped = Vec::new();
+    for without in [None, Some(comparison)] {
+        server.cli(&["FLUSHALL"]);
+        server.cli(&["HSET", "lock:q", "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57", "1"]);
+        server.cli(&["RPUSH", QUEUE, "w"]);
+        let lock = acting.see(b"lock:q", None).await.expect("a lock");
+        let asked = Freeing { dead_waiters: &[b"w".to_vec()], ..Freeing::default() };
+        let plan = plan::free(&lock, asked, acting.clock.now()).expect("a plan");
+        comparisons::switch_off(without);
+        let performed = acting.perform(&plan).await;
+        comparisons::switch_off(None);
+        assert!(matches!(performed.outcome, Outcome::Done { .. }), "{performed:?}");
+        dropped.push(!server.ask::<bool, _>(&["EXISTS", QUEUE]));
+    }
+    (dropped[0], dropped[1])
+}
+
 #[tokio::test]
 async fn each_single_comparison_matters() {
     let (server, other) = (Server::start(), Server::start());
@@ -104,6 +125,7 @@ async fn each_single_comparison_matters() {
                 let kept = acting.kept(&id);
                 with_and_without(&mut acting, &kept, comparison).await
             }
+            "unheard" => dropped(&server, &mut acting, comparison).await,
             "held_since" => held_since(&mut acting, comparison).await,
             other => panic!("nothing is told of {other}"),
         };

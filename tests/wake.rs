@@ -86,43 +86,6 @@ async fn a_release_does_what_the_library_would_do_and_nothing_else() {
 const QUEUE: &str = "redisson_lock_queue:{lock:fair}";
 const DEADLINES: &str = "redisson_lock_timeout:{lock:fair}";
 
-/// A fair lock whose first waiter in the queue died long before its deadline.
-fn fair_with_a_deaf_head(server: &Server) {
-    server.cli(&["HSET", "lock:fair", A, "1"]);
-    server.cli(&["PEXPIRE", "lock:fair", "30000"]);
-    server.cli(&["RPUSH", QUEUE, B, C]);
-    server.cli(&["ZADD", DEADLINES, FAR, B, FAR, C]);
-}
-
-#[tokio::test]
-async fn a_waiter_that_hears_nothing_leaves_the_fair_queue() {
-    let server = Server::start();
-    fair_with_a_deaf_head(&server);
-    let mut second = Listener::on(&server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:fair}}:{C}"));
-    let mut acting = Acting::on(&server).await;
-    let lock = acting.see(b"lock:fair", None).await.expect("a lock");
-    let dead = [B.as_bytes().to_vec()];
-    let asked = Freeing { holder: Some(A.as_bytes()), dead_waiters: &dead, force: false };
-    let plan = plan::free(&lock, asked, acting.clock.now()).expect("a plan");
-    assert_eq!(acting.perform(&plan).await.outcome, Outcome::Done { woken: 1, silent: None });
-    assert_eq!(second.heard(&server), ["0"]);
-    assert_eq!(server.ask::<Vec<String>, _>(&["LRANGE", QUEUE, "0", "-1"]), [C]);
-    assert_eq!(server.ask::<Vec<String>, _>(&["ZRANGE", DEADLINES, "0", "-1"]), [C]);
-}
-
-#[test]
-fn the_command_finds_the_deaf_waiters_by_itself() {
-    let server = Server::start();
-    fair_with_a_deaf_head(&server);
-    let mut second = Listener::on(&server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:fair}}:{C}"));
-    let ran = lockscope().args(["release", "lock:fair", "--holder", A, "--yes", "-u", &server.url()]).output().unwrap();
-    let said = String::from_utf8(ran.stdout).unwrap();
-    assert_eq!(ran.status.code(), Some(0), "{said}");
-    assert!(said.contains("told 1 waiter;"), "{said}");
-    assert_eq!(second.heard(&server), ["0"]);
-    assert_eq!(server.ask::<Vec<String>, _>(&["LRANGE", QUEUE, "0", "-1"]), [C]);
-}
-
 /// What Redisson does when a lock is taken: listens, and tries again after each message.
 fn redisson_waiter(
     server: &Server,

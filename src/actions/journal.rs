@@ -238,6 +238,8 @@ mod tests {
             end: None,
             keyspace: None,
             undo: None,
+            dropped: Vec::new(),
+            overdue: 0,
         };
         let about =
             About { id, target: "redis://a".into(), db: 0, keyspace: None, by: audit::user(), reason: None, at: 1_000 };

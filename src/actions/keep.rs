@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::keyspace::Keyspace;
+use super::queue::Cleared;
 use crate::base::time::Time;
-use crate::lock::Key;
+use crate::lock::{Key, Token};
 
 pub use look::Happened;
 pub(super) use read::{foresee, read};
@@ -73,6 +74,10 @@ enum What {
 /// Bytes, in a file as base64.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blob(pub Vec<u8>);
+
+fn blobs(tokens: &[Token]) -> Vec<Blob> {
+    tokens.iter().map(|token| Blob(token.as_bytes().to_vec())).collect()
+}
 
 impl Serialize for Blob {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
@@ -154,6 +159,12 @@ pub struct Kept {
     until: Option<i64>,
     things: Vec<Keep>,
     obstacles: Vec<Barrier>,
+    /// Waiters that were dropped from its queue, which an undo does not put back.
+    #[serde(default)]
+    dropped: Vec<Blob>,
+    /// How many were dropped since their deadline had passed.
+    #[serde(default)]
+    overdue: u64,
 }
 
 /// A condition that prevents an undo, with the values at the time of the release.
@@ -212,11 +223,13 @@ impl Kept {
             state: State::Begun,
             key: Blob(plan.key.as_bytes().to_vec()),
             dialect: plan.dialect.to_string(),
-            holders: plan.holders.iter().map(|token| Blob(token.as_bytes().to_vec())).collect(),
+            holders: blobs(&plan.holders),
             ahead: 0,
             until: None,
             things: Vec::new(),
             obstacles: Vec::new(),
+            dropped: blobs(&plan.dropped),
+            overdue: 0,
         }
     }
 
@@ -266,9 +279,10 @@ impl Kept {
         self.things.iter().filter(|keep| !keep.when_emptied).filter_map(check).collect()
     }
 
-    /// What really was taken away, once it is known whether the last holder was.
-    pub(super) fn settle(&mut self, emptied: bool) {
+    /// What really was taken away, once it is known whether the last holder was, and who was dropped from its queue.
+    pub(super) fn settle(&mut self, emptied: bool, queue: &Cleared) {
         self.state = State::Confirmed;
+        (self.dropped, self.overdue) = (blobs(&queue.dropped), queue.overdue);
         // What the others still held then can't be put back by halves once they are gone too.
         if !emptied && self.things.iter().any(|keep| keep.when_emptied) {
             self.obstacles.push(Barrier::NoRest(self.key.clone()));

@@ -8,7 +8,7 @@ mod attempt;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use self::attempt::Attempt;
@@ -17,6 +17,7 @@ use super::gate::{Gate, Refusal};
 use super::journal::{Context, Journal};
 use super::keep;
 use super::plan::{Action, Plan};
+use super::queue::Cleared;
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::model::End;
@@ -64,6 +65,8 @@ pub struct Performed {
     pub undo: Result<(), String>,
     /// Its lease was not the one that was shown: as a clause.
     pub renewed: Option<String>,
+    /// What became of the waiters in its queue.
+    pub queue: Cleared,
 }
 
 /// Passes the gate, puts it on record, writes, and puts the outcome on record.
@@ -86,7 +89,7 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         );
     }
     let kept = Err("only a release can be undone".into());
-    let mut attempt = Attempt { plan, admission, node, kept, trace: None, ended: None };
+    let mut attempt = Attempt { plan, admission, node, kept, trace: None, ended: None, queue: Cleared::default() };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
@@ -110,21 +113,25 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
     if let (Outcome::Done { .. }, Action::Undo(undone)) = (&outcome, &plan.action) {
         journal.forget(undone);
     }
-    let record = json!({ "phase": "outcome", "outcome": outcome.name(), "why": outcome.why() });
+    let mut record = json!({ "phase": "outcome", "outcome": outcome.name(), "why": outcome.why() });
+    if let Value::Object(record) = &mut record {
+        attempt.queue.put_into(record);
+    }
     // It is done; that the second line can't be written changes nothing of that.
     let _ = journal.write(clock.now(), &id, plan, context, record);
     let undo = match &outcome {
         Outcome::Refused(_) => Err("nothing was changed".into()),
-        _ => attempt.kept.map(|_| ()),
+        _ => attempt.kept.as_ref().map(|_| ()).map_err(String::clone),
     };
     let renewed = attempt.ended.filter(|_| matches!(outcome, Outcome::Done { .. })).and_then(|end| renewed(plan, end));
-    Performed { id, outcome, undo, renewed }
+    Performed { id, outcome, undo, renewed, queue: attempt.queue }
 }
 
 impl Performed {
     /// Nothing was written.
     pub fn refused(id: String, why: Refusal) -> Performed {
-        Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()), renewed: None }
+        let (outcome, undo) = (Outcome::Refused(why), Err("nothing was changed".into()));
+        Performed { id, outcome, undo, renewed: None, queue: Cleared::default() }
     }
 }
 

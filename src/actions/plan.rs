@@ -13,6 +13,7 @@ use super::check::{self, Check};
 use super::gate::Refusal;
 use super::keyspace::Keyspace;
 use super::lease;
+use super::queue;
 use super::semaphore;
 use super::write::Write;
 use crate::base::serial::Name;
@@ -84,6 +85,12 @@ pub struct Plan {
     pub keyspace: Option<Keyspace>,
     /// Whether it can be undone, or why not; `None` where that was not asked.
     pub undo: Option<Result<(), String>>,
+    /// Waiters that leave the queue; of an undo, those that left it and are not put back.
+    #[serde(default)]
+    pub dropped: Vec<Token>,
+    /// Of an undo: how many left the queue then since their deadline had passed.
+    #[serde(default)]
+    pub overdue: u64,
 }
 
 impl Plan {
@@ -138,6 +145,20 @@ impl Plan {
         }
     }
 
+    /// What an undo would come to, or why there is none, in a clause; `None` where that was not asked.
+    pub fn undoing(&self) -> Option<Result<String, &str>> {
+        let may = |()| {
+            let dropped = if self.dropped.is_empty() { "" } else { "; the dropped waiters are not put back" };
+            format!("possible, while nobody takes the lock and its lease would run{dropped}")
+        };
+        Some(self.undo.as_ref()?.as_ref().copied().map(may).map_err(String::as_str))
+    }
+
+    /// What an undo does not put back, as a clause. `named`: by ids, else by numbers.
+    pub fn not_put_back(&self, named: bool) -> Option<String> {
+        matches!(self.action, Action::Undo(_)).then(|| queue::not_put_back(&self.dropped, self.overdue, named))?
+    }
+
     /// What runs, one line each: the comparisons, then the commands.
     pub fn commands(&self) -> Vec<String> {
         self.writes.iter().map(Write::describe).collect()
@@ -162,29 +183,83 @@ pub struct Freeing<'a> {
 
 /// Frees a lock as it was seen.
 pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refusal> {
+    let release = release(lock, asked, now)?;
+    let holders = holders(lock, asked.holder)?;
+    let mut checks = compared(lock, &release)?;
+    let writes = writes(lock, &release);
+    // Nobody waited: whoever came since would sleep on.
+    if deletes(lock, &release) && lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
+        checks.push(Check::NobodyBlocked);
+    }
+    checks.extend(semaphore::unheard(lock));
+    let (hazards, dropped) = (hazards(lock, &release), queue::dropped_by(&release));
+    let only_by_force = release.only_by_force.filter(|_| !asked.force);
+    let plan = Plan {
+        action: Action::Free,
+        writes,
+        obstacles: release.obstacles,
+        only_by_force,
+        dropped,
+        ..about(lock, holders, checks, hazards)
+    }
+    .doubting(semaphore::doubt(lock));
+    Ok(if asked.force { plan.beyond_doubt() } else { plan })
+}
+
+/// What freeing a lock would run, and what to know before.
+pub struct Preview {
+    pub commands: Vec<String>,
+    pub hazards: Vec<String>,
+}
+
+/// What [`free`] would do, for whoever only looks: nothing of the lock has to be comparable yet. Its one holder loses it,
+/// or all of them.
+pub fn preview(lock: &LockView, dead_waiters: &[Vec<u8>], now: Time) -> Result<Preview, Refusal> {
+    let holder = match lock.holders.as_slice() {
+        [one] => Some(one.token.as_bytes()),
+        _ => None,
+    };
+    let release = release(lock, Freeing { holder, dead_waiters, force: false }, now)?;
+    let mut hazards = hazards(lock, &release);
+    hazards.splice(0..0, semaphore::doubt(lock));
+    Ok(Preview { commands: writes(lock, &release).iter().map(Write::describe).collect(), hazards })
+}
+
+/// What the library's release takes, with the waiters that are dropped.
+fn release(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Release, Refusal> {
     let (dialect, sight) = read(lock, now)?;
     semaphore::refuse(lock)?;
-    let holders = holders(lock, asked.holder)?;
     let release = match asked.holder {
         Some(token) => dialect.release_holder(&sight, token),
         None => dialect.release(&sight),
     };
-    let release = release.dropping(asked.dead_waiters);
-    let only_by_force = release.only_by_force.filter(|_| !asked.force);
-    let mut checks = compared(lock, &release)?;
-    let Release { steps, hazards, obstacles, .. } = release;
-    let mut hazards: Vec<String> = hazards.into_iter().map(String::from).collect();
-    hazards.splice(0..0, signs_of_life(lock));
+    Ok(release.dropping(asked.dead_waiters))
+}
+
+fn hazards(lock: &LockView, release: &Release) -> Vec<String> {
+    let dropped = queue::warning(&queue::dropped_by(release));
+    let own = release.hazards.iter().copied().map(String::from);
+    signs_of_life(lock).into_iter().chain(dropped).chain(own).collect()
+}
+
+/// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
+fn writes(lock: &LockView, release: &Release) -> Vec<Write> {
     let guessed = lock.dialect_confidence < Claim::SURE;
-    let mut writes: Vec<Write> =
-        steps.into_iter().map(|step| if guessed { by_guess(step) } else { Write::Step(step) }).collect();
-    if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
-        wake_by_guess(lock, &mut writes, &mut checks);
+    let steps = release.steps.iter().cloned();
+    let mut writes: Vec<Write> = steps.map(|step| if guessed { by_guess(step) } else { Write::Step(step) }).collect();
+    if deletes(lock, release) {
+        for write in guesses::wakes(lock).into_iter().map(by_guess) {
+            if !writes.contains(&write) {
+                writes.push(write);
+            }
+        }
     }
-    checks.extend(semaphore::unheard(lock));
-    let plan = Plan { action: Action::Free, writes, obstacles, only_by_force, ..about(lock, holders, checks, hazards) }
-        .doubting(semaphore::doubt(lock));
-    Ok(if asked.force { plan.beyond_doubt() } else { plan })
+    writes
+}
+
+/// The lock goes as a whole.
+fn deletes(lock: &LockView, release: &Release) -> bool {
+    release.steps.contains(&Step::Delete(lock.key.as_bytes().to_vec()))
 }
 
 /// Extends a lock's TTL, or gives one to a lock without a TTL.
@@ -255,20 +330,6 @@ fn by_guess(step: Step) -> Write {
     }
 }
 
-/// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
-fn wake_by_guess(lock: &LockView, writes: &mut Vec<Write>, checks: &mut Vec<Check>) {
-    for step in guesses::wakes(lock) {
-        let write = by_guess(step);
-        if !writes.contains(&write) {
-            writes.push(write);
-        }
-    }
-    // Nobody waited: whoever came since would sleep on.
-    if lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
-        checks.push(Check::NobodyBlocked);
-    }
-}
-
 /// Gives permits back to the semaphore whose counter this is, and tells those who wait for one.
 pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refusal> {
     read(lock, now)?;
@@ -302,6 +363,8 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         end: lock.proof.end,
         keyspace: None,
         undo: None,
+        dropped: Vec::new(),
+        overdue: 0,
     }
 }
 

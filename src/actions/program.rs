@@ -60,7 +60,7 @@ impl Program {
                 "  if type(why) == \"table\" then why = why.err end",
                 "  return changed and { 2, tostring(why) } or redis.error_reply(tostring(why))",
                 "end",
-                "return { 1, woken, emptied, silent, ended }",
+                "return { 1, woken, emptied, silent, ended, dropped, stayed, overdue, deaf }",
             ]
             .map(String::from),
         );
@@ -220,6 +220,20 @@ impl Form {
                     self.ask(format!("may({question})"));
                 }
                 self.lines.push(format!("tell_head({queue}, {deadlines}, {prefix})"));
+            }
+            Statement::DropWaiter { queue, deadlines, channel, waiter } => {
+                let (queue, deadlines) = (self.key(queue), self.key(deadlines));
+                let (channel, waiter) = (self.value(channel), self.value(waiter));
+                for (kind, key) in [("list", &queue), ("zset", &deadlines)] {
+                    self.ask(format!("is_a(\"{kind}\", {key})"));
+                }
+                self.ask(format!("may(\"LREM\", {queue}, \"0\", {waiter})"));
+                self.ask(format!("may(\"ZREM\", {deadlines}, {waiter})"));
+                self.ask(format!("may_count({channel})"));
+                self.lines.push(match comparisons::is_made("unheard") {
+                    true => format!("drop_waiter({queue}, {deadlines}, {channel}, {waiter})"),
+                    false => format!("take_out({queue}, {deadlines}, {waiter})"),
+                });
             }
             Statement::WhenEmptied { key, besides, then } => {
                 let key = self.key(key);

@@ -8,6 +8,9 @@ use crate::base::text;
 use crate::lock::Key;
 use crate::model::{Change, Transition};
 
+/// So many lines are shown again when the text is read on.
+const AGAIN: usize = 2;
+
 /// One way to go on.
 #[derive(Debug)]
 pub struct Choice {
@@ -32,8 +35,22 @@ pub struct Dialog {
     production: bool,
     pub prompt: Prompt,
     pub scroll: usize,
+    /// So many of its lines were shown, from the first on.
+    read: usize,
+    /// What of it was drawn last, since its text is what it is.
+    shown: Option<Sight>,
     /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
     ended: Vec<Key>,
+}
+
+/// What of the question is in sight: its lines from `first` to before `end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sight {
+    pub first: usize,
+    pub end: usize,
+    /// So many of its lines come before the commands: all that has to be read first.
+    pub warnings: usize,
+    pub width: u16,
 }
 
 /// What a key came to.
@@ -51,7 +68,17 @@ pub enum Decision {
 impl Dialog {
     /// There is one choice at least.
     pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
-        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
+        Dialog {
+            choices,
+            at: 0,
+            waiters,
+            production,
+            prompt: Prompt::new(""),
+            scroll: 0,
+            read: 0,
+            shown: None,
+            ended: Vec::new(),
+        }
     }
 
     pub fn choice(&self) -> &Choice {
@@ -66,6 +93,36 @@ impl Dialog {
                 plan.undo.clone_from(&told.undo);
             }
         }
+        self.read_anew();
+    }
+
+    /// Takes in what was drawn. Lines count as read only where none was skipped.
+    pub fn was_shown(&mut self, sight: Sight) {
+        if self.shown.is_some_and(|before| before.width != sight.width) {
+            // Its lines are broken elsewhere.
+            self.read_anew();
+        }
+        self.scroll = self.scroll.min(sight.first);
+        if sight.first <= self.read {
+            self.read = self.read.max(sight.end);
+        }
+        self.shown = Some(sight);
+    }
+
+    /// Its text is another one.
+    fn read_anew(&mut self) {
+        (self.scroll, self.read, self.shown) = (0, 0, None);
+    }
+
+    /// Whether all warnings were shown.
+    fn is_read(&self) -> bool {
+        self.shown.is_some_and(|shown| self.read >= shown.warnings)
+    }
+
+    /// Shows what comes after the lines that were shown, and the last of those again, if there is room.
+    fn read_on(&mut self) {
+        let room = self.shown.map_or(0, |shown| shown.end - shown.first);
+        self.scroll = self.read.saturating_sub(AGAIN.min(room.saturating_sub(1)));
     }
 
     /// The number of the current choice, and how many there are.
@@ -116,7 +173,8 @@ impl Dialog {
 
     fn turn(&mut self, by: usize) {
         self.at = (self.at + by) % self.choices.len();
-        (self.scroll, self.prompt) = (0, Prompt::new(""));
+        self.prompt = Prompt::new("");
+        self.read_anew();
     }
 
     /// Expects the word, then optionally the reason.
@@ -129,6 +187,11 @@ impl Dialog {
             return Decision::Open;
         }
         match rest.map(|rest| rest.trim().to_string()) {
+            Some(_) if !self.is_read() => {
+                self.read_on();
+                self.prompt.refuse("There is more to know before: read on, then press enter again".into(), usize::MAX);
+                Decision::Open
+            }
             Some(reason) => {
                 let plans = self.choice().plans.clone();
                 Decision::Do { plans, reason: (!reason.is_empty()).then_some(reason) }

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::dialog::{Choice, Dialog};
+use super::dialog::{Choice, Dialog, Sight};
 use super::{App, Effect, LockId, Overlay, Since};
-use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
+use crate::actions::{Action, Cleared, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::Token;
@@ -40,6 +40,8 @@ pub enum Wish {
 pub struct Came {
     pub line: String,
     pub ended: Ended,
+    /// More came of it than a line at the bottom tells.
+    pub to_be_read: bool,
 }
 
 /// How a write ended.
@@ -204,6 +206,13 @@ impl App {
         self.open_dialog(plan, None, now);
     }
 
+    /// What was drawn of the question.
+    pub fn was_shown(&mut self, sight: Option<Sight>) {
+        if let (Overlay::Dialog(dialog), Some(sight)) = (&mut self.overlay, sight) {
+            dialog.was_shown(sight);
+        }
+    }
+
     pub(super) fn take_foreseen(&mut self, plans: &[Plan]) {
         if let Overlay::Dialog(dialog) = &mut self.overlay {
             dialog.foresee(plans);
@@ -247,9 +256,11 @@ impl App {
             Outcome::Unknown(_) => Ended::Unknown,
             Outcome::Refused(_) => Ended::NotDone,
         };
-        let line = told(plan, performed);
+        let line = told(plan, performed, !self.display.private);
         self.say(line.clone(), now);
-        self.writing.results.push(Came { line, ended });
+        let to_be_read =
+            ended != Ended::Done || performed.queue != Cleared::default() || plan.not_put_back(false).is_some();
+        self.writing.results.push(Came { line, ended, to_be_read });
         // What was freed needs no mark any more.
         if ended == Ended::Done {
             self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
@@ -272,9 +283,9 @@ impl App {
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
             let line = format!("stopped: {untouched} of {asked} were not touched");
-            results.push(Came { line, ended: Ended::NotDone });
+            results.push(Came { line, ended: Ended::NotDone, to_be_read: true });
         }
-        let to_be_read = results.len() > 1 || results.iter().any(|came| came.ended != Ended::Done);
+        let to_be_read = results.len() > 1 || results.iter().any(|came| came.to_be_read);
         if to_be_read && matches!(self.overlay, Overlay::None) {
             self.overlay = Overlay::Results { scroll: 0 };
             self.notice = None;
@@ -283,7 +294,7 @@ impl App {
 }
 
 /// What came of it, in a line.
-fn told(plan: &Plan, performed: &Performed) -> String {
+fn told(plan: &Plan, performed: &Performed, named: bool) -> String {
     let key = &plan.key;
     match &performed.outcome {
         Outcome::Refused(why) => format!("refused: {key}: {why}"),
@@ -296,8 +307,10 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (1, None) => line.push_str("; told 1 waiter"),
                 (woken, None) => line.push_str(&format!("; told {woken} waiters")),
             }
+            line.push_str(&performed.queue.describe(named));
+            line.extend(plan.not_put_back(named).map(|what| format!("; {what}")));
             match (&plan.action, &performed.undo) {
-                (Action::Free, Ok(())) => line.push_str("; undo puts it back"),
+                (Action::Free, Ok(())) => line.push_str(&format!("; undo puts it back{}", performed.queue.undone())),
                 (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }

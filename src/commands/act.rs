@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use super::session::Session;
 use super::shell;
 use crate::actions::{
-    Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
+    Action, Cleared, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run,
+    perform,
 };
 use crate::base::clock::Clock;
 use crate::base::fault::{Exit, Fault};
@@ -167,6 +168,9 @@ impl<'a> Actor<'a> {
         let refusal = self.refusal(plan);
         if self.json {
             let mut shown = self.result(plan, None, None, None, None);
+            if let Value::Object(shown) = &mut shown {
+                put_all(shown, "dropped", plan.dropped.iter().map(Token::as_bytes));
+            }
             shown["dry_run"] = json!(true);
             shown["plan"] = json!(kept.filter(|_| refusal.is_none()));
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
@@ -260,13 +264,19 @@ impl<'a> Actor<'a> {
     }
 
     fn print_outcome(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo, renewed } = performed;
+        let Performed { id, outcome, undo, renewed, queue } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
             let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            if let Value::Object(result) = &mut result {
+                // An undo drops nobody: it tells whom it does not put back.
+                let undone = Cleared { dropped: plan.dropped.clone(), overdue: plan.overdue, ..Cleared::default() };
+                let undoes = matches!((&plan.action, outcome), (Action::Undo(_), Outcome::Done { .. }));
+                if undoes { &undone } else { queue }.put_into(result);
+            }
             result["renewed"] = json!(renewed.is_some());
             if plan.action == Action::Free {
                 result["undo"] = undo_json(undo);
@@ -348,9 +358,9 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
 
 /// What came of it, for a person.
 fn outcome_line(plan: &Plan, performed: &Performed) -> String {
-    let Performed { id, outcome, undo, renewed } = performed;
+    let Performed { id, outcome, undo, renewed, queue } = performed;
     let mut line = match outcome {
-        Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
+        Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo, queue),
         Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
         Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
     };
@@ -358,7 +368,7 @@ fn outcome_line(plan: &Plan, performed: &Performed) -> String {
     line
 }
 
-fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
+fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>, queue: &Cleared) -> String {
     let mut line = match &plan.action {
         Action::Free => match plan.permits() {
             Some(1) => format!("gave 1 permit back to {}", plan.key),
@@ -374,8 +384,10 @@ fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(
     if let Some(why) = silent {
         line.push_str(&format!("; waiters were not told: {why}"));
     }
+    line.push_str(&queue.describe(true));
+    line.extend(plan.not_put_back(true).map(|what| format!("; {what}")));
     match (&plan.action, undo) {
-        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back")),
+        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back{}", queue.undone())),
         (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
         _ => {}
     }
@@ -399,8 +411,8 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
     for hazard in &plan.hazards {
         writeln!(out, "  beware    {hazard}")?;
     }
-    match &plan.undo {
-        Some(Ok(())) => writeln!(out, "  undo      possible, while nobody takes the lock and its lease would run")?,
+    match plan.undoing() {
+        Some(Ok(may)) => writeln!(out, "  undo      {may}")?,
         Some(Err(why)) => writeln!(out, "  undo      not possible: {why}")?,
         None => {}
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redis::RedisResult;
+
 use super::session::Session;
 use crate::base::fault::Fault;
 use crate::base::text;
@@ -9,7 +11,7 @@ use crate::engine::Engine;
 use crate::lock::{Key, KeyspaceId};
 use crate::model::{LockView, Whole};
 use crate::server::ServerFacts;
-use crate::sources::inspect::{Inspection, Subject, inspect, prove as prove_locks};
+use crate::sources::inspect::{self, Inspection, Subject, inspect, prove as prove_locks};
 
 /// A key as it was typed.
 pub fn key(typed: &str) -> Result<Key, Fault> {
@@ -51,6 +53,12 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
 /// Reads what a write to these locks is compared with.
 pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
     prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
+}
+
+/// Reads the part of it that tells who would have to be woken.
+pub async fn prove_waits(session: &Session, lock: &mut LockView) -> RedisResult<()> {
+    let mut conn = session.topology.place(lock.space, &lock.key).connect().await?;
+    inspect::prove_waits(&mut conn, std::slice::from_mut(lock)).await
 }
 
 /// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for

@@ -243,6 +243,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> Real<'_, B, T> {
         }
         compose(app, Known::of(engine));
         let cursor = views::draw(&mut terminal.get_frame(), app);
+        app.was_shown(views::question(app));
         let frame = terminal.current_buffer_mut();
         if *frame == canvas.shown && cursor == canvas.cursor {
             frame.reset();

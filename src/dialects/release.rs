@@ -120,10 +120,11 @@ pub enum Step {
         deadlines: Vec<u8>,
         channel_prefix: Vec<u8>,
     },
-    /// Take one waiter that nobody hears any more out of a fair queue.
+    /// Take one waiter out of a fair queue, unless somebody listens on its channel by then.
     DropWaiter {
         queue: Vec<u8>,
         deadlines: Vec<u8>,
+        channel: Vec<u8>,
         waiter: Vec<u8>,
     },
     /// Wake one client blocked on a list: leave one item there for a while.
@@ -167,9 +168,12 @@ impl Step {
                 deadlines: deadlines.clone(),
                 channel_prefix: channel_prefix.clone(),
             }],
-            Step::DropWaiter { queue, deadlines, waiter } => {
-                vec![run("LREM", queue, &[b"0", waiter]), run("ZREM", deadlines, &[waiter])]
-            }
+            Step::DropWaiter { queue, deadlines, channel, waiter } => vec![Statement::DropWaiter {
+                queue: queue.clone(),
+                deadlines: deadlines.clone(),
+                channel: channel.clone(),
+                waiter: waiter.clone(),
+            }],
             Step::Signal { list, expires } => vec![
                 run("DEL", list, &[]),
                 Statement::Run(Command::on("LPUSH", list, &[]).word("1")),
@@ -202,6 +206,10 @@ pub fn word(bytes: &[u8]) -> String {
     }
     format!("\"{}\"", visible.replace('"', "\\\""))
 }
+
+/// Of a lock that may have a fair queue, as long as nobody knows who in it hears nothing.
+pub const DEAD_HEADS: &str = "If this is a fair lock, a dead waiter at the head of its queue holds up the others until its \
+    deadline, by default up to 5 minutes.";
 
 /// What freeing a lock takes.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -292,20 +300,24 @@ impl Release {
         self.warn("There are more holders than were read: all of them lose the lock.")
     }
 
-    /// The same release that also takes these waiters, whom nobody hears any more, out of the fair queue, so that the
-    /// first living one is woken.
+    /// The same release that also takes these waiters, for whom nobody listens, out of the fair queue, so that the first
+    /// living one is woken, and none of them holds up the others.
     pub fn dropping(mut self, dead: &[Vec<u8>]) -> Release {
         let head = self.steps.iter().enumerate().find_map(|(at, step)| match step {
-            Step::PublishToHead { queue, deadlines, .. } => Some((at, queue.clone(), deadlines.clone())),
+            Step::PublishToHead { queue, deadlines, channel_prefix } => {
+                Some((at, queue.clone(), deadlines.clone(), channel_prefix.clone()))
+            }
             _ => None,
         });
-        if let Some((at, queue, deadlines)) = head {
+        if let Some((at, queue, deadlines, prefix)) = head {
             let drops = dead.iter().map(|waiter| Step::DropWaiter {
                 queue: queue.clone(),
                 deadlines: deadlines.clone(),
+                channel: [&prefix[..], waiter].concat(),
                 waiter: waiter.clone(),
             });
             self.steps.splice(at..at, drops);
+            self.hazards.retain(|hazard| dead.is_empty() || *hazard != DEAD_HEADS);
         }
         self
     }
@@ -352,7 +364,8 @@ mod tests {
             .and(Step::PublishToHead { queue, deadlines, channel_prefix: b"c:".to_vec() })
             .dropping(&[b"w1".to_vec(), b"w2".to_vec()]);
         let lines = release.describe();
-        assert_eq!(lines[..3], ["DEL a", "LREM q 0 w1; ZREM t w1", "LREM q 0 w2; ZREM t w2"]);
+        let drop = |waiter: &str| format!("if nobody listens on c:{waiter}: LREM q 0 {waiter}; ZREM t {waiter}");
+        assert_eq!(lines[..3], ["DEL a".to_string(), drop("w1"), drop("w2")]);
         assert!(lines[3].ends_with("PUBLISH c:<first waiter> 0"));
         assert_eq!(
             Release::delete(b"a").dropping(&[b"w1".to_vec()]),

@@ -49,6 +49,13 @@ pub enum Statement {
         deadlines: Vec<u8>,
         channel_prefix: Vec<u8>,
     },
+    /// Takes a waiter out of a fair queue, unless somebody listens on its channel.
+    DropWaiter {
+        queue: Vec<u8>,
+        deadlines: Vec<u8>,
+        channel: Vec<u8>,
+        waiter: Vec<u8>,
+    },
     /// If nothing is left in the hash but this field.
     WhenEmptied {
         key: Vec<u8>,
@@ -107,6 +114,14 @@ impl Statement {
                 word(deadlines),
                 word(channel_prefix)
             ),
+            Statement::DropWaiter { queue, deadlines, channel, waiter } => format!(
+                "if nobody listens on {}: LREM {} 0 {}; ZREM {} {}",
+                word(channel),
+                word(queue),
+                word(waiter),
+                word(deadlines),
+                word(waiter)
+            ),
             Statement::WhenEmptied { key, besides, then } => {
                 let condition = match besides {
                     Some(field) => format!("nothing but {} is left in {}", word(field), word(key)),
@@ -124,7 +139,9 @@ impl Statement {
                 command.keys().collect()
             }
             Statement::Tell { .. } => Vec::new(),
-            Statement::TellHead { queue, deadlines, .. } => vec![queue, deadlines],
+            Statement::TellHead { queue, deadlines, .. } | Statement::DropWaiter { queue, deadlines, .. } => {
+                vec![queue, deadlines]
+            }
             Statement::WhenEmptied { key, then, .. } => {
                 [&key[..]].into_iter().chain(then.iter().flat_map(Statement::keys)).collect()
             }

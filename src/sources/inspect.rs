@@ -9,7 +9,7 @@ mod prove;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
-pub use prove::prove;
+pub use prove::{prove, prove_waits};
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Waiting};

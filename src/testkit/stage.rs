@@ -177,10 +177,11 @@ impl Stage {
         self.app.update(Event::Changes(changes, left_out), self.now);
     }
 
-    /// What the loop does before it draws.
+    /// What the loop does when it draws.
     pub fn compose(&mut self) {
         let known = Known { table: &self.table, nodes: vec![&self.node], now: self.now };
         driver::compose(&mut self.app, known);
+        self.app.was_shown(views::question(&self.app));
     }
 
     /// Presses keys in order, written as in the key table: `"j enter ctrl-z"`.

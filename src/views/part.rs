@@ -80,6 +80,17 @@ pub fn token(app: &App, text: &str) -> String {
     }
 }
 
+/// A text that may contain these names, as it may be shown now.
+pub fn without(app: &App, mut names: Vec<String>, text: String) -> String {
+    if !app.display.private {
+        return text;
+    }
+    names.retain(|name| !name.is_empty());
+    // A name that is part of another would leave the rest of it to be seen.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
+}
+
 /// A text that may name the lock's holders, as it may be shown now.
 pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
     if !app.display.private {
@@ -102,10 +113,7 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
         names.extend(token.map(|token| text::short_token(&token.to_string())));
         names.extend(address.map(|address| address.to_string()));
     }
-    names.retain(|name| !name.is_empty());
-    // A name that is part of another would leave the rest of it to be seen.
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
+    without(app, names, text)
 }
 
 /// The holder, in short: a name that people know if there is one, else the token.

@@ -78,6 +78,9 @@ impl Check {
                 }
             },
             Check::NobodyListens(_) => "somebody listens for its permits now: it counts those of a semaphore".into(),
+            Check::NobodyBlocked if count.is_none() => {
+                "the server does not tell any more whether clients are blocked, and one may wait for this lock".into()
+            }
             Check::NobodyBlocked => {
                 "clients are blocked on the server now, and none was when you looked: one may wait for this lock; look \
                  again, so that it is woken"

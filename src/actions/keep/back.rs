@@ -7,6 +7,7 @@ use crate::actions::comparisons;
 use crate::actions::gate::Refusal;
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
+use crate::actions::queue;
 use crate::actions::write::Write;
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
@@ -46,6 +47,11 @@ impl Kept {
             checks.extend(its_checks);
             writes.push(write);
         }
+        let dropped: Vec<Token> = self.dropped.iter().map(|token| Token::from(&token.0[..])).collect();
+        let mut hazards = vec!["The holder may have noticed the loss and stopped its work.".to_string()];
+        hazards.extend(
+            queue::not_put_back(&dropped, self.overdue, true).map(|what| format!("Dropped waiters are {what}.")),
+        );
         let ttl = self.until.map_or(Ttl::Never, |until| Ttl::In(Time(until).since(now)));
         Ok(Plan {
             action: Action::Undo(self.id().to_string()),
@@ -56,13 +62,15 @@ impl Kept {
             ttl,
             checks,
             writes,
-            hazards: vec!["The holder may have noticed the loss and stopped its work.".into()],
+            hazards,
             obstacles: Vec::new(),
             only_by_force: None,
             doubt: None,
             end: None,
             keyspace: self.about.keyspace.clone(),
             undo: None,
+            dropped,
+            overdue: self.overdue,
         })
     }
 

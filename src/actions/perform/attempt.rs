@@ -14,6 +14,7 @@ use crate::actions::keep::{self, About, Deed, Kept, State};
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Program;
+use crate::actions::queue::Cleared;
 use crate::actions::write::Write;
 use crate::base::clock::Clock;
 use crate::base::text;
@@ -50,6 +51,8 @@ pub(super) struct Attempt<'a> {
     pub trace: Option<Kept>,
     /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
     pub ended: Option<i64>,
+    /// What became of the waiters in its queue.
+    pub queue: Cleared,
 }
 
 impl Attempt<'_> {
@@ -125,11 +128,12 @@ impl Attempt<'_> {
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &program) {
-                Answer::Done { woken, emptied, silent, ended } => {
+                Answer::Done { woken, emptied, silent, ended, queue } => {
                     self.ended = ended;
                     if let Ok(kept) = &mut self.kept {
-                        kept.settle(emptied);
+                        kept.settle(emptied, &queue);
                     }
+                    self.queue = queue;
                     return Outcome::Done { woken, silent };
                 }
                 // The holder is the same, but what it holds has changed: keep that instead.

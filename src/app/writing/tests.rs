@@ -230,3 +230,66 @@ fn a_hold_without_an_end_that_was_given_back_under_the_question_is_not_freed() {
 fn the_next_hold_of_the_same_thread_is_not_freed_in_place_of_the_one_that_was_seen() {
     is_not_freed(|stage| stage.acquire_redisson("lock:a", "3f2a8c00-1111-4222-8333-444455556666:57", 30_000));
 }
+
+/// Presses enter until something is done; what was on the screen before each time.
+fn insist(stage: &mut Stage) -> (Vec<String>, Vec<Effect>) {
+    let mut screens = Vec::new();
+    for _ in 0..20 {
+        screens.push(stage.screen());
+        let effects = stage.press("enter");
+        if !effects.is_empty() {
+            return (screens, effects);
+        }
+    }
+    panic!("nothing was done:\n{}", screens.join("\n"));
+}
+
+#[test]
+fn no_warning_below_the_fold_is_confirmed_unread() {
+    let mut stage = writing();
+    for (width, height) in [(60, 12), (80, 14), (80, 24)] {
+        stage.resize(width, height);
+        stage.press("g x");
+        let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
+        let hazards = dialog.choice().plans[0].hazards.clone();
+        assert!(hazards.len() > 1, "{hazards:?}");
+        stage.write("y");
+        let (screens, effects) = insist(&mut stage);
+        assert_eq!(plans(&effects).len(), 1, "{width}x{height}");
+        let words: Vec<&str> = screens.iter().flat_map(|screen| screen.split_whitespace()).collect();
+        for word in hazards.iter().flat_map(|hazard| hazard.split_whitespace()) {
+            assert!(words.contains(&word), "{width}x{height}: {word} of {hazards:?} in\n{}", screens.join("\n"));
+        }
+        assert_eq!(screens.len() == 1, height == 24, "{width}x{height}: {}", screens.join("\n"));
+        stage.app.update(Event::AllPerformed, stage.now);
+        stage.press("esc");
+    }
+}
+
+#[test]
+fn a_question_that_was_not_drawn_yet_is_not_answered() {
+    let mut stage = writing();
+    stage.press("g x");
+    let Overlay::Dialog(dialog) = &mut stage.app.overlay else { panic!("no question") };
+    // What was asked beside the question has come: there is more to read than was drawn.
+    let mut foreseen = dialog.choice().plans.clone();
+    foreseen[0].undo = Some(Err("it is too large".into()));
+    stage.app.update(Event::Foreseen(foreseen), stage.now);
+    let key = |code| Event::Key(crossterm::event::KeyEvent::from(code));
+    stage.app.update(key(crossterm::event::KeyCode::Char('y')), stage.now);
+    assert_eq!(stage.app.update(key(crossterm::event::KeyCode::Enter), stage.now), []);
+    assert!(stage.screen().contains("not possible: it is too large"), "{}", stage.screen());
+    assert_eq!(plans(&stage.press("enter")).len(), 1);
+}
+
+#[test]
+fn lines_that_were_skipped_are_not_read() {
+    let mut stage = writing();
+    stage.resize(60, 12);
+    stage.press("g x pagedown");
+    let skipped = stage.screen();
+    assert!(!skipped.contains("held by"), "{skipped}");
+    stage.write("y");
+    assert_eq!(stage.press("enter"), []);
+    assert!(stage.screen().contains("There is more to know before"), "{}", stage.screen());
+}

@@ -3,6 +3,7 @@
 //! Spin locks, fenced locks and fair locks store the same hash; a fair lock is known by its queue only (`fair.rs`).
 
 use super::{Fields, HOLDER_GOES_ON, fair, names};
+use crate::dialects::release::DEAD_HEADS;
 use crate::dialects::{Claim, Release, Step, Strength, shape};
 use crate::lock::{Holder, Mode};
 
@@ -26,7 +27,7 @@ pub fn release(name: &[u8]) -> Release {
         .and(Step::Publish { channel: names::channel(name), message: UNLOCKED.to_vec() })
         .and(fair::wake_head(name))
         .warn(HOLDER_GOES_ON)
-        .warn(fair::DEAD_HEADS)
+        .warn(DEAD_HEADS)
 }
 
 /// A holder by its id, `uuid:thread`.

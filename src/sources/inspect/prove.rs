@@ -36,10 +36,17 @@ pub async fn prove(topology: &Topology, locks: &mut [LockView]) -> RedisResult<(
 async fn prove_here(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
     for batch in locks.chunks_mut(BATCH) {
         read_ends(conn, batch).await?;
-        read_listeners(conn, batch).await?;
         for lock in batch.iter_mut() {
             lock.proof.value = read_whole(conn, lock).await?;
         }
+    }
+    prove_waits(conn, locks).await
+}
+
+/// Reads who listens for permits of them, and whether anybody is blocked who may wait for one of them.
+pub async fn prove_waits(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+    for batch in locks.chunks_mut(BATCH) {
+        read_listeners(conn, batch).await?;
     }
     if locks.iter().any(guesses::may_be_popped) {
         let blocked = any_blocked(conn).await?;

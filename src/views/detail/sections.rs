@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ratatui::style::Style;
 
+use crate::actions::plan::{self, Preview};
 use crate::app::App;
 use crate::base::server_text::ServerText;
 use crate::base::text::{harmless, short_duration, visible};
@@ -144,13 +145,17 @@ pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
     if lock.verdict.state == State::Free {
         return;
     }
-    let Some(id) = dialects::by_name(lock.dialect) else { return };
-    let release = dialects::dialect(id).release(&lock.sight(app.scene.at));
-    for step in release.describe() {
-        page.say("freeing", &part::without_holders(app, lock, step), Style::new());
-    }
-    for hazard in &release.hazards {
-        page.say("beware", hazard, app.theme.warning());
+    let dead = app.page.closer.found.as_ref().map(|found| found.waiters.deaf()).unwrap_or_default();
+    let hidden = |text: String| {
+        let waiters = dead.iter().map(|id| visible(id)).collect();
+        part::without(app, waiters, part::without_holders(app, lock, text))
+    };
+    match plan::preview(lock, &dead, app.scene.at) {
+        Ok(Preview { commands, hazards }) => {
+            commands.into_iter().for_each(|command| page.say("freeing", &hidden(command), Style::new()));
+            hazards.into_iter().for_each(|hazard| page.say("beware", &hidden(hazard), app.theme.warning()));
+        }
+        Err(why) => page.say("freeing", &hidden(why.to_string()), app.theme.dim()),
     }
 }
 
