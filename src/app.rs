@@ -59,6 +59,10 @@ impl LockId {
         LockId { space: lock.space, key: lock.key.clone() }
     }
 
+    pub fn of_plan(plan: &Plan) -> LockId {
+        LockId { space: plan.space, key: plan.key.clone() }
+    }
+
     pub fn is(&self, lock: &LockView) -> bool {
         self.space == lock.space && self.key == lock.key
     }

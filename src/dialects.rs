@@ -53,8 +53,6 @@ pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, diale
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 
-use std::time::Duration;
-
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Holder, Kind, Mode, RawValue};
 
@@ -126,11 +124,6 @@ pub trait Dialect: Send + Sync {
     /// The part of a token that is made for each hold; what an application appended to it tells no holds apart.
     fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
         token
-    }
-
-    /// What its watchdog renews a lock to, unless the application set something else.
-    fn watchdog_lease(&self) -> Option<Duration> {
-        None
     }
 
     /// What keeps the lock alive.

@@ -116,7 +116,11 @@ struct Operator {
 
 impl Operator {
     fn press(&self, code: KeyCode) {
-        let _ = self.input.send(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+        self.hold(code, KeyModifiers::NONE);
+    }
+
+    fn hold(&self, code: KeyCode, with: KeyModifiers) {
+        let _ = self.input.send(Input::Key(KeyEvent::new(code, with)));
     }
 
     fn write(&self, text: &str) {
@@ -420,13 +424,20 @@ async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
             for seconds in [61, 62, 63, 64] {
                 operator.write(&format!(":extend {seconds}s"));
                 operator.press(KeyCode::Enter);
-                operator
-                    .wait_for("the question", |screen| screen.contains(&format!("PEXPIRE lock:order {seconds}000")))
-                    .await;
-                operator.write("y");
-                operator.press(KeyCode::Enter);
-                let done = format!("extended to 1m0{}s", seconds - 60);
-                operator.wait_for("it is told who did it", |screen| screen.contains(&done)).await;
+                let question = format!("PEXPIRE lock:order {seconds}000");
+                let (done, refused) = (format!("extended to 1m0{}s", seconds - 60), "refused: lock:order");
+                loop {
+                    operator.wait_for("the question", |screen| screen.contains(&question)).await;
+                    operator.write("y");
+                    operator.press(KeyCode::Enter);
+                    let ended = |screen: &str| screen.contains(&done) || screen.contains(refused);
+                    let screen = operator.wait_for("it is told who did it", ended).await;
+                    if !screen.contains(refused) {
+                        break;
+                    }
+                    // A renewal came under the question.
+                    operator.hold(KeyCode::Char('r'), KeyModifiers::CONTROL);
+                }
             }
             while renewals.get() < 6 {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -538,6 +549,36 @@ async fn what_changed_hands_under_the_question_is_refused() {
     .await;
     let (entries, _) = lockscope::actions::audit::read(&place).unwrap();
     assert_eq!(entries.last().unwrap()["outcome"], "refused");
+}
+
+#[tokio::test]
+async fn what_was_renewed_under_the_question_is_asked_about_again_with_one_key() {
+    let server = Server::notifying(&[]);
+    server.cli(&["SET", "lock:order", "worker-1", "PX", "20000"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        for (ask, runs, lease) in [('e', "PEXPIRE lock:order 60000", "25000"), ('x', "DEL lock:order", "90000")] {
+            let confirm = || {
+                operator.write("y");
+                operator.press(KeyCode::Enter);
+            };
+            operator.press(KeyCode::Char(ask));
+            operator.wait_for("the question", |screen| screen.contains(runs)).await;
+            server.cli(&["PEXPIRE", "lock:order", lease]);
+            confirm();
+            let screen = operator.wait_for("refused", |screen| screen.contains("refused: lock:order")).await;
+            assert!(screen.contains("ctrl-r looks again") && !screen.contains("--if-renewed"), "{screen}");
+            assert!(server.ask::<i64, _>(&["PTTL", "lock:order"]) <= lease.parse().unwrap(), "nothing was written");
+            operator.hold(KeyCode::Char('r'), KeyModifiers::CONTROL);
+            operator.wait_for("the question, asked anew", |screen| screen.contains(runs)).await;
+            confirm();
+            let done = if ask == 'e' { "done: extend lock:order" } else { "done: release lock:order" };
+            operator.wait_for("it is done", |screen| screen.contains(done)).await;
+        }
+        assert!(!exists(&server, "lock:order"));
+    })
+    .await;
 }
 
 #[tokio::test]

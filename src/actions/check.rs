@@ -13,7 +13,7 @@ use super::lease::Lease;
 use crate::dialects::word;
 
 pub(super) use moved::gone;
-pub(super) use seen::{hash_field, scored, whole};
+pub(super) use seen::{end_field, hash_field, scored, whole};
 
 /// A function of the script, and its operands: the key first, if it needs one.
 pub(super) struct Comparison {
@@ -57,6 +57,12 @@ pub enum Check {
         value: Vec<u8>,
     },
     /// A hash with exactly this many fields.
+    /// A hash with this field, which is the end of a lease.
+    FieldEnd {
+        key: Vec<u8>,
+        field: Vec<u8>,
+        end: Vec<u8>,
+    },
     Fields {
         key: Vec<u8>,
         count: u64,
@@ -172,7 +178,9 @@ impl Check {
             Check::Count { key, count } => make("value", key, &[count]),
             Check::Digest { key, len, sha1 } => make("digest", key, &[len.to_string().as_bytes(), sha1.as_bytes()]),
             Check::Field { key, field } => make("field", key, &[field]),
-            Check::FieldValue { key, field, value } => make("field_value", key, &[field, value]),
+            Check::FieldValue { key, field, value } | Check::FieldEnd { key, field, end: value } => {
+                make("field_value", key, &[field, value])
+            }
             Check::Fields { key, count } => make("fields", key, &[count.to_string().as_bytes()]),
             Check::Member { key, member } => make("member", key, &[member]),
             Check::Score { key, member, score } => make("score", key, &[member, score.to_string().as_bytes()]),
@@ -211,7 +219,9 @@ impl Check {
             Check::Count { key, count } => format!("GET {} is {}", word(key), word(count)),
             Check::Digest { key, len, sha1 } => format!("the {len} bytes of {} have the SHA-1 {sha1}", word(key)),
             Check::Field { key, field } => format!("HEXISTS {} {}", word(key), word(field)),
-            Check::FieldValue { key, field, value } => format!("HGET {} {} is {}", word(key), word(field), word(value)),
+            Check::FieldValue { key, field, value } | Check::FieldEnd { key, field, end: value } => {
+                format!("HGET {} {} is {}", word(key), word(field), word(value))
+            }
             Check::Fields { key, count } => format!("HLEN {} is {count}", word(key)),
             Check::Member { key, member } => format!("ZSCORE {} {} is there", word(key), word(member)),
             Check::Score { key, member, score } => format!("ZSCORE {} {} is {score}", word(key), word(member)),

@@ -18,7 +18,7 @@ pub const LIFE: Duration = Duration::from_secs(600);
 /// At most this many locks in one dry run.
 pub const MOST: usize = 10_000;
 /// The form of the files; others are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What one dry run showed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -50,6 +50,8 @@ pub enum Refusal {
     NotPermitted(String),
     /// The lock is not what the operator saw.
     Moved(String),
+    /// The lock has another lease than the operator saw, and its token does not tell one hold from the next.
+    AnotherLease(String),
     /// The server could not be asked, or refused.
     Unreachable(String),
     /// The audit file can't be written.
@@ -151,6 +153,7 @@ impl fmt::Display for Refusal {
             | Refusal::NotSo(why)
             | Refusal::NotPermitted(why)
             | Refusal::Moved(why)
+            | Refusal::AnotherLease(why)
             | Refusal::Unreachable(why) => f.write_str(why),
             Refusal::NotTheHolder { key, holders } if holders.is_empty() => write!(f, "nobody holds {key} now"),
             Refusal::NotTheHolder { key, holders } => {

@@ -98,6 +98,7 @@ impl Plan {
     pub fn even_if_renewed(mut self) -> Plan {
         let members = |check| match check {
             Check::Score { key, member, .. } => Check::Member { key, member },
+            Check::FieldEnd { key, field, .. } => Check::Field { key, field },
             other => other,
         };
         self.checks.retain(|check| !matches!(check, Check::Lease(_)));
@@ -293,7 +294,6 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     if checks.is_empty() {
         return Err(nothing_to_compare(lock));
     }
-    let seen_lease = lease::of(lock);
     checks.push(match lock.ttl {
         Ttl::Never => Check::NoTtl(key()),
         Ttl::In(left) if left.as_millis() as u64 > ms => {
@@ -306,7 +306,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         }
         Ttl::In(_) => Check::TtlAtMost { key: key(), ms },
     });
-    checks.extend(seen_lease);
+    checks.extend(lease::of(lock, &holders));
     let leases = holders.iter().flat_map(|token| dialect.leases(&sight, token.as_bytes()));
     let keys: Vec<Vec<u8>> = [key()].into_iter().chain(leases).collect();
     let mut hazards = vec!["A holder that renews sets the TTL back to its own lease.".to_string()];

@@ -77,6 +77,11 @@ impl Program {
 }
 
 impl Plan {
+    /// What the script compares, as its answer counts it: which comparison, and which of several alike.
+    pub fn compared(&self) -> impl Iterator<Item = Vec<String>> {
+        by_comparison(&self.checks).into_iter().map(|group| group.iter().map(Check::describe).collect())
+    }
+
     /// The words of the EVAL that does what the plan does: for a runbook.
     pub fn eval(&self) -> Vec<Vec<u8>> {
         let Program { text, keys, args, .. } = Program::new(self.key.as_bytes(), &self.checks, &self.writes);

@@ -41,6 +41,7 @@ impl App {
                 self.say("walking the keyspace again".into(), now);
                 return vec![Effect::Rescan];
             }
+            Command::LookAgain => return self.look_again(now),
             Command::Free => return self.wish(Wish::Free, now),
             Command::Extend => return self.wish(Wish::Extend(None), now),
             Command::Undo => return self.wish_undo(now),
@@ -82,7 +83,11 @@ impl App {
 
     /// The place that the keys act on.
     pub fn place(&self) -> Place {
-        if self.page.opened.is_some() { Place::Opened } else { Place::On(self.page.screen) }
+        match self.overlay {
+            Overlay::Dialog(_) | Overlay::Results { .. } => Place::Asked,
+            _ if self.page.opened.is_some() => Place::Opened,
+            _ => Place::On(self.page.screen),
+        }
     }
 
     /// Whether the command works on the current screen.
@@ -95,6 +100,7 @@ impl App {
         let place = keys::binding(command).map(|binding| binding.at.first());
         let tab = Screen::TABS.into_iter().find(|(screen, ..)| Some(Place::On(*screen)) == place);
         match tab {
+            None if place == Some(Place::Asked) => format!("{name} works on a question, and on what came of it"),
             None => format!("{name} works on an opened lock"),
             Some((Screen::Locks, shows, _)) => {
                 format!("{name} works in the list of locks; {} shows it", self.key_of(shows))

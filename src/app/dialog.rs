@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::actions::Plan;
 use crate::app::prompt::Prompt;
+use crate::app::{Effect, LockId, Wish};
 use crate::base::text;
 use crate::lock::Key;
 use crate::model::{Change, Transition};
@@ -28,6 +29,8 @@ impl Choice {
 
 #[derive(Debug)]
 pub struct Dialog {
+    /// What was asked for; `None`: to undo what was done last.
+    wish: Option<Wish>,
     choices: Vec<Choice>,
     at: usize,
     /// Who waits for the lock, in a sentence.
@@ -59,6 +62,8 @@ pub enum Decision {
     /// Nothing yet.
     Open,
     Leave,
+    /// The hold that was shown was seen to end: there is nothing left to confirm.
+    Over(Key),
     Do {
         plans: Vec<Plan>,
         reason: Option<String>,
@@ -67,8 +72,9 @@ pub enum Decision {
 
 impl Dialog {
     /// There is one choice at least.
-    pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
+    pub fn new(wish: Option<Wish>, choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
         Dialog {
+            wish,
             choices,
             at: 0,
             waiters,
@@ -78,6 +84,14 @@ impl Dialog {
             read: 0,
             shown: None,
             ended: Vec::new(),
+        }
+    }
+
+    /// Asks for the same once more, of the locks as they are by then.
+    pub fn again(&self) -> Effect {
+        match self.wish {
+            None => Effect::Recall,
+            Some(wish) => Effect::See(wish, self.choice().plans.iter().map(LockId::of_plan).collect()),
         }
     }
 
@@ -183,8 +197,7 @@ impl Dialog {
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         let over = self.choice().plans.iter().find(|plan| self.ended.contains(&plan.key));
         if let (Some(_), Some(plan)) = (rest, over) {
-            self.prompt.refuse(format!("{} was freed since you were asked: esc, and look again", plan.key), 1);
-            return Decision::Open;
+            return Decision::Over(plan.key.clone());
         }
         match rest.map(|rest| rest.trim().to_string()) {
             Some(_) if !self.is_read() => {

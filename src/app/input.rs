@@ -15,6 +15,7 @@ impl App {
             return vec![Effect::Quit];
         }
         let here = self.place();
+        let again = self.key_of(Command::LookAgain);
         match &mut self.overlay {
             Overlay::None => {}
             Overlay::Leave => {
@@ -22,8 +23,19 @@ impl App {
                 return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
             }
             Overlay::Dialog(dialog) => {
+                // A letter is part of the answer, whatever it is bound to.
+                let is_letter =
+                    matches!(key.code, KeyCode::Char(_)) && (key.modifiers - KeyModifiers::SHIFT).is_empty();
+                if !is_letter && self.keys.command(key, here) == Some(Command::LookAgain) {
+                    return self.obey(Command::LookAgain, now);
+                }
                 return match dialog.press(key) {
                     Decision::Open => Vec::new(),
+                    Decision::Over(key) => {
+                        let why = format!("{key} was freed since you were asked: {again} looks again, esc leaves it");
+                        dialog.prompt.refuse(why, 1);
+                        Vec::new()
+                    }
                     Decision::Leave => {
                         self.overlay = Overlay::None;
                         Vec::new()
@@ -31,12 +43,25 @@ impl App {
                     Decision::Do { plans, reason } => self.confirmed(plans, reason),
                 };
             }
-            Overlay::Help { .. } | Overlay::Results { .. } => {
+            Overlay::Help { .. } => {
                 match self.keys.command(key, here) {
                     Some(command) if command.moves() => return self.obey(command, now),
                     _ => self.overlay = Overlay::None,
                 }
                 return Vec::new();
+            }
+            Overlay::Results { .. } => {
+                if let Some(command) = self.keys.command(key, here)
+                    && (command.moves() || command == Command::LookAgain)
+                {
+                    return self.obey(command, now);
+                }
+                // It is read: the key is meant for what lies under it, unless it closes something.
+                self.overlay = Overlay::None;
+                return match self.keys.command(key, self.place()) {
+                    None | Some(Command::Back | Command::Open | Command::Quit) => Vec::new(),
+                    Some(command) => self.obey(command, now),
+                };
             }
             Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => {
                 return match key.code {

@@ -63,6 +63,8 @@ pub struct Writing {
     pending: Option<(Wish, Box<LockView>)>,
     /// The results so far, while several plans are performed.
     pub results: Vec<Came>,
+    /// What was refused of it, since the lock was not what was shown: it can be looked at again.
+    moved: Vec<(Action, LockId)>,
     /// How many are being performed.
     pub running: Option<usize>,
     /// The record that the undo question is about.
@@ -76,6 +78,21 @@ impl Writing {
 
     pub fn is_on(&self, now: Time) -> bool {
         self.until.is_some_and(|until| until > now)
+    }
+
+    /// Whether something was refused that can be looked at again.
+    pub fn can_look_again(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    fn again(&self) -> Option<Effect> {
+        let (action, _) = self.moved.first()?;
+        let wish = match action {
+            Action::Free => Wish::Free,
+            Action::Extend(by) => Wish::Extend(Some(*by)),
+            Action::Undo(_) => return Some(Effect::Recall),
+        };
+        Some(Effect::See(wish, self.moved.iter().map(|(_, id)| id.clone()).collect()))
     }
 }
 
@@ -134,6 +151,20 @@ impl App {
         vec![Effect::See(wish, ids)]
     }
 
+    /// Asks once more, by what is there now: from a question, or from what was refused after one.
+    pub(super) fn look_again(&mut self, now: Time) -> Vec<Effect> {
+        if !self.may_write(now) {
+            return Vec::new();
+        }
+        let again = match &self.overlay {
+            Overlay::Dialog(dialog) => Some(dialog.again()),
+            Overlay::Results { .. } => self.writing.again(),
+            _ => None,
+        };
+        self.overlay = Overlay::None;
+        again.into_iter().collect()
+    }
+
     pub(super) fn wish_undo(&mut self, now: Time) -> Vec<Effect> {
         if self.may_write(now) { vec![Effect::Recall] } else { Vec::new() }
     }
@@ -164,7 +195,7 @@ impl App {
                 self.writing.pending = Some((wish, Box::new(lock)));
                 return vec![Effect::Inspect(id)];
             }
-            _ => return self.open_dialog(free_many(&locks, now), None, now),
+            _ => return self.open_dialog(Some(wish), free_many(&locks, now), None, now),
         }
         Vec::new()
     }
@@ -179,7 +210,7 @@ impl App {
             Wish::Free => free_choices(&lock, found, now),
             Wish::Extend(ttl) => extend_choices(&lock, ttl, now),
         };
-        self.open_dialog(choices, Some(found.waiters.describe()), now)
+        self.open_dialog(Some(wish), choices, Some(found.waiters.describe()), now)
     }
 
     pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) -> Vec<Effect> {
@@ -203,7 +234,7 @@ impl App {
             vec![Choice::of("put it back", plan)]
         });
         self.writing.recalled = Some(kept);
-        self.open_dialog(plan, None, now);
+        self.open_dialog(None, plan, None, now);
     }
 
     /// What was drawn of the question.
@@ -222,6 +253,7 @@ impl App {
     /// Opens the question, and asks meanwhile whether each release could be undone.
     fn open_dialog(
         &mut self,
+        wish: Option<Wish>,
         choices: Result<Vec<Choice>, Refusal>,
         waiters: Option<String>,
         now: Time,
@@ -232,7 +264,7 @@ impl App {
                 let frees: Vec<Plan> =
                     plans.filter(|plan| plan.action == Action::Free).take(FORESEEN).cloned().collect();
                 let production = self.title.environment == Some(Environment::Prod);
-                self.overlay = Overlay::Dialog(Box::new(Dialog::new(choices, waiters, production)));
+                self.overlay = Overlay::Dialog(Box::new(Dialog::new(wish, choices, waiters, production)));
                 if frees.is_empty() { Vec::new() } else { vec![Effect::Foresee(frees)] }
             }
             Err(why) => {
@@ -246,6 +278,7 @@ impl App {
     pub(super) fn confirmed(&mut self, plans: Vec<Plan>, reason: Option<String>) -> Vec<Effect> {
         self.overlay = Overlay::None;
         self.writing.results.clear();
+        self.writing.moved.clear();
         self.writing.running = Some(plans.len());
         vec![Effect::Perform(plans, reason)]
     }
@@ -256,6 +289,9 @@ impl App {
             Outcome::Unknown(_) => Ended::Unknown,
             Outcome::Refused(_) => Ended::NotDone,
         };
+        if let Outcome::Refused(Refusal::Moved(_) | Refusal::AnotherLease(_)) = performed.outcome {
+            self.writing.moved.push((plan.action.clone(), LockId::of_plan(plan)));
+        }
         let line = told(plan, performed, !self.display.private);
         self.say(line.clone(), now);
         let to_be_read =

@@ -1,5 +1,7 @@
 //! What the writing commands share: the gate, the records, the question before, and the result after.
 
+mod eval;
+
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -7,7 +9,6 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::session::Session;
-use super::shell;
 use crate::actions::{
     Action, Cleared, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run,
     perform,
@@ -182,25 +183,6 @@ impl<'a> Actor<'a> {
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
     }
 
-    /// Prints the command by which a person does the same, with the same comparisons.
-    pub fn print_eval(&self, plan: &Plan) -> Result<(), Fault> {
-        if let Some(why) = self.refusal(plan) {
-            return Err(Fault::finding(why.to_string()));
-        }
-        if let Some(why) = in_doubt(plan) {
-            return Err(Fault::finding(why));
-        }
-        let words: Option<Vec<String>> = plan.eval().iter().map(|word| shell::word(word)).collect();
-        let Some(words) = words else {
-            let why = format!("{} or its holder has a zero byte, which no command line can carry", plan.key);
-            return Err(Fault::finding(why));
-        };
-        super::print(|out| writeln!(out, "redis-cli -n {} {}", self.context.db, words.join(" ")))?;
-        self.session.say("add how you connect (-h, -p, --user, --tls); an answer that begins with 1 means that all of it was done, 2 \
-                          half of it, anything else nothing; it is not on record here, and has no undo");
-        Ok(())
-    }
-
     /// Says what would be done to many: a table, and each hazard once.
     pub fn show_all(&self, plans: &[(&LockView, Plan)], kept: Option<&str>) -> Result<(), Fault> {
         if self.json {
@@ -270,7 +252,7 @@ impl<'a> Actor<'a> {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
-            let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            let mut result = self.result(plan, Some(id), Some(outcome.name()), why_not(outcome).as_deref(), woke);
             if let Value::Object(result) = &mut result {
                 // An undo drops nobody: it tells whom it does not put back.
                 let undone = Cleared { dropped: plan.dropped.clone(), overdue: plan.overdue, ..Cleared::default() };
@@ -356,13 +338,23 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
     }
 }
 
+/// Why it was not done, and what whoever typed the command can do about it.
+fn why_not(outcome: &Outcome) -> Option<String> {
+    let why = outcome.why()?;
+    Some(match outcome {
+        Outcome::Refused(Refusal::AnotherLease(_)) => format!("{why}; look again and confirm, or pass --if-renewed"),
+        _ => why,
+    })
+}
+
 /// What came of it, for a person.
 fn outcome_line(plan: &Plan, performed: &Performed) -> String {
     let Performed { id, outcome, undo, renewed, queue } = performed;
     let mut line = match outcome {
         Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo, queue),
-        Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
-        Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
+        Outcome::Refused(_) | Outcome::Unknown(_) => {
+            format!("{}: {}: {}", outcome.name(), plan.key, why_not(outcome).unwrap_or_default())
+        }
     };
     line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
     line

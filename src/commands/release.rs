@@ -53,7 +53,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(session.topology.node_of(&plan.key), [&mut plan]).await;
     if options.eval {
-        return actor.print_eval(&plan).map(|()| 0);
+        return actor.print_evals([&plan]).map(|()| 0);
     }
     if options.dry_run {
         let kept = actor.keep_plans(&[&plan]).await;
@@ -109,7 +109,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if options.eval {
-        return plans.iter().try_for_each(|(_, plan)| actor.print_eval(plan)).map(|()| 0);
+        return actor.print_evals(plans.iter().map(|(_, plan)| plan)).map(|()| 0);
     }
     if !options.yes {
         for node in session.topology.nodes() {

@@ -66,10 +66,6 @@ impl Dialect for Redisson {
         true
     }
 
-    fn watchdog_lease(&self) -> Option<std::time::Duration> {
-        Some(std::time::Duration::from_secs(30))
-    }
-
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 1.0 / 3.0 }
     }

@@ -5,16 +5,31 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::time::Ttl;
+use crate::lock::Token;
+
 /// What was read beyond the view.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Proof {
     pub value: Whole,
     /// When its key runs out; `None` where that was not asked.
     pub end: Option<End>,
+    /// The leases of single holders, where each has one of its own in a key beside the lock.
+    pub leases: Vec<HolderLease>,
     /// Clients are blocked somewhere on the server, or may be: it was asked and not told. `None` where nobody asked.
     pub blocked: Option<bool>,
     /// Processes that listen for permits of a semaphore of this name.
     pub counted_on: u64,
+}
+
+/// What one of several holders has of its own.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HolderLease {
+    pub holder: Token,
+    /// The key that runs out.
+    pub key: Vec<u8>,
+    pub end: End,
+    pub left: Ttl,
 }
 
 /// A value that was seen in part only.

@@ -11,6 +11,7 @@ use crate::actions::Plan;
 use crate::app::{App, Dialog, Ended, Sight};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
+use crate::settings::keys::Command;
 
 const WIDEST: u16 = 120;
 const BORDER: u16 = 2;
@@ -244,9 +245,13 @@ pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize)
     let scroll = scroll.min(lines.len().saturating_sub(room));
     let more = if lines.len() > scroll + room { " more below " } else { "" };
     let over = Rect { x: area.x + (area.width - width) / 2, y: area.y + 2.min(area.height - height), width, height };
+    let again = match app.writing.can_look_again() {
+        true => format!("; {} looks again at what moved", app.key_of(Command::LookAgain)),
+        false => String::new(),
+    };
     let block = Block::bordered()
         .border_set(help::border(app.theme))
-        .title(" What came of it; any other key closes this ")
+        .title(format!(" What came of it{again}; esc closes this "))
         .title_bottom(more);
     frame.render_widget(Clear, over);
     frame.render_widget(block, over);

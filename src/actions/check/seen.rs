@@ -32,6 +32,21 @@ pub fn whole(lock: &LockView) -> Vec<Check> {
     }
 }
 
+/// Checks that the field with the end of a hold is as it was seen, if the holder's name does not distinguish one hold from
+/// the next.
+pub fn end_field(lock: &LockView, field: &[u8]) -> Check {
+    let seen = match &lock.value {
+        RawValue::Hash { fields, .. } => fields.iter().find(|(name, _)| **name == *field),
+        _ => None,
+    };
+    match seen.filter(|_| comes_again(lock, field)) {
+        Some((_, end)) => {
+            Check::FieldEnd { key: lock.key.as_bytes().to_vec(), field: field.to_vec(), end: end.to_vec() }
+        }
+        None => hash_field(lock, field),
+    }
+}
+
 /// Checks that the field is as it was seen. A count may change while the same holder has the lock.
 pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
     let key = lock.key.as_bytes().to_vec();

@@ -147,6 +147,9 @@ impl Attempt<'_> {
                         }
                     }
                 }
+                Answer::Moved(check, now) if check.is_another_lease(&now) => {
+                    return Outcome::Refused(Refusal::AnotherLease(check.moved(&now)));
+                }
                 Answer::Moved(check, now) => return moved(check.moved(&now)),
                 Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
                 Answer::Denied { command, on } => {

@@ -3,7 +3,7 @@
 use crate::actions::check::{self, Check};
 use crate::actions::gate::Refusal;
 use crate::actions::{lease, semaphore};
-use crate::dialects::{Premise, Release, Step};
+use crate::dialects::{Obstacle, Premise, Release, Step};
 use crate::lock::RawValue;
 use crate::model::proof::LARGEST;
 use crate::model::{LockView, Whole};
@@ -17,9 +17,14 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             Step::Delete(key) if own(key) => {
                 whole_or_refused(lock)?;
                 checks.extend(check::whole(lock));
-                checks.extend(lease::of(lock));
+                checks.extend(lease::of(lock, lock.holders.iter().map(|holder| &holder.token)));
             }
-            Step::DeleteField { key, field } if own(key) => checks.push(check::hash_field(lock, field)),
+            Step::DeleteField { key, field } if own(key) => {
+                let end = Obstacle::EndField { key: key.clone(), field: field.clone() };
+                let of_field = if release.obstacles.contains(&end) { check::end_field } else { check::hash_field };
+                checks.push(of_field(lock, field));
+                checks.extend(lease::of_holder(lock, field));
+            }
             Step::RemoveScored { key, member } if own(key) => {
                 checks.push(check::scored(lock, member));
             }

@@ -94,15 +94,23 @@ end
 
 local function no_ttl(key) local left = redis.call("PTTL", key); return left == -1, left end
 
--- The lease ends when it was seen to, or was begun anew as it always is.
-local function lease(key, seen, within, renewed_to)
-  seen, within, renewed_to = tonumber(seen), tonumber(within), tonumber(renewed_to)
+-- The lease ends when it was seen to, or whole periods of its own renewals later. The next hold by the same token begins
+-- at a moment of its own, off that beat.
+local function lease(key, seen, within, renewed_to, every, off)
+  seen, within = tonumber(seen), tonumber(within)
+  renewed_to, every, off = tonumber(renewed_to), tonumber(every), tonumber(off)
   local from = clock()
   local left = redis.call("PTTL", key)
   local to = clock()
+  -- What ran out when it was to says nothing of a reader that has entered again: that it holds the lock is compared besides.
+  if left == -2 and seen >= 0 then return to >= seen - within, left end
   if left < 0 or seen < 0 then return left == seen, left end
   if to + left >= seen - within and from + left <= seen + within then return true end
-  return to + left > seen and left <= renewed_to, left
+  if every == 0 or left > renewed_to then return false, left end
+  local later = from + left - seen
+  local periods = math.floor(later / every + 0.5)
+  local most = math.min(within + periods * off, every / 10)
+  return periods >= 1 and math.abs(later - periods * every) <= most, left
 end
 
 local function ttl_at_most(key, ttl)

@@ -218,7 +218,62 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     assert_eq!(stage.press("enter"), []);
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
     let (why, _) = dialog.prompt.refused.clone().expect("a reason");
-    assert!(why.contains("lock:a was freed since you were asked"), "{why}");
+    assert!(why.contains("lock:a was freed since you were asked: ctrl-r looks again"), "{why}");
+    stage.press("ctrl-r");
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question about what is there now") };
+    assert_eq!((&dialog.prompt.refused, dialog.prompt.text()), (&None, ""), "it asks anew");
+    while !free(&stage) {
+        stage.press("tab");
+    }
+    stage.write("y");
+    assert_eq!(plans(&stage.press("enter")).len(), 1);
+}
+
+/// What the server says when a lock was renewed under the question.
+fn refused(stage: &mut Stage, plan: Plan) {
+    let why = Refusal::AnotherLease("it has another lease now".into());
+    let performed = Performed::refused("1".into(), why);
+    stage.app.update(Event::Performed(Box::new(plan), Box::new(performed)), stage.now);
+    stage.app.update(Event::AllPerformed, stage.now);
+}
+
+#[test]
+fn what_was_refused_since_it_moved_is_looked_at_again_with_one_key() {
+    for (ask, action) in [("x", Action::Free), ("e", Action::Extend(Duration::from_secs(300)))] {
+        let mut stage = writing();
+        stage.press(ask);
+        let chosen = |stage: &Stage| match &stage.app.overlay {
+            Overlay::Dialog(dialog) => dialog.choice().plans[0].clone(),
+            other => panic!("no question: {other:?}"),
+        };
+        while chosen(&stage).action != action {
+            stage.press("tab");
+        }
+        stage.write("y");
+        let plan = plans(&stage.press("enter")).remove(0);
+        stage.pass(2_000);
+        refused(&mut stage, plan.clone());
+        assert!(stage.screen().contains("ctrl-r looks again"), "{}", stage.screen());
+        stage.press("ctrl-r");
+        let asked = chosen(&stage);
+        assert_eq!((&asked.key, &asked.action), (&plan.key, &action), "the same, by what is there now");
+        assert_ne!(asked.ttl, plan.ttl, "not what was shown before");
+        assert_eq!(stage.press("enter"), [], "it asks anew");
+    }
+}
+
+#[test]
+fn a_key_on_what_came_of_a_write_does_what_it_does_elsewhere() {
+    let mut stage = writing();
+    stage.press("x");
+    stage.write("y");
+    let plan = plans(&stage.press("enter")).remove(0);
+    refused(&mut stage, plan);
+    stage.press("e");
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the key was swallowed") };
+    assert!(matches!(dialog.choice().plans[0].action, Action::Extend(_)));
+    stage.press("esc esc");
+    assert!(matches!(stage.app.overlay, Overlay::None));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::base::server_text::ServerText;
 use crate::base::time::{Time, Ttl};
 use crate::dialects;
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue, Token};
+use crate::model::proof::HolderLease;
 use crate::model::*;
 use crate::testkit::sample;
 
@@ -328,13 +329,11 @@ fn proof() -> impl Strategy<Value = Proof> {
         any::<String>().prop_map(Whole::Sha1),
         any::<String>().prop_map(Whole::Unknown)
     ];
-    let end = prop_oneof![Just(End::Never), any::<[i64; 2]>().prop_map(|[ms, within]| End::At { ms, within })];
-    (whole, option::of(end), any::<Option<bool>>(), any::<u64>()).prop_map(|(value, end, blocked, counted_on)| Proof {
-        value,
-        end,
-        blocked,
-        counted_on,
-    })
+    let end = || prop_oneof![Just(End::Never), any::<[i64; 2]>().prop_map(|[ms, within]| End::At { ms, within })];
+    let lease =
+        (token(), bytes(), end(), ttl()).prop_map(|(holder, key, end, left)| HolderLease { holder, key, end, left });
+    (whole, option::of(end()), vec(lease, 0..3), any::<Option<bool>>(), any::<u64>())
+        .prop_map(|(value, end, leases, blocked, counted_on)| Proof { value, end, leases, blocked, counted_on })
 }
 
 fn dialect() -> impl Strategy<Value = &'static str> {

@@ -22,6 +22,7 @@ pub enum Command {
     Pause,
     Copy,
     Rescan,
+    LookAgain,
     Free,
     Extend,
     Undo,
@@ -51,7 +52,7 @@ impl Command {
     /// Whether it writes; the footer hides it while lockscope is read-only.
     pub fn writes(self) -> bool {
         use Command::*;
-        matches!(self, Free | Extend | Undo | Acquire | GiveBack | Renew | Watchdog | Contend | Relent)
+        matches!(self, Free | Extend | LookAgain | Undo | Acquire | GiveBack | Renew | Watchdog | Contend | Relent)
     }
 
     /// Whether it moves the selection, or scrolls.
@@ -87,6 +88,8 @@ pub enum Place {
     On(Screen),
     /// An opened lock, over any screen.
     Opened,
+    /// A question before a write, or what came of one, over any of these.
+    Asked,
 }
 
 /// The places where a binding works. A binding for some places overrides one for all: a screen may use `left` for its
@@ -107,6 +110,7 @@ const LISTS: Where = Where::Only { name: "lists", places: &[Place::On(Screen::Lo
 /// Places where a lock is selected or open.
 const LOCK: Where =
     Where::Only { name: "lock", places: &[Place::On(Screen::Locks), Place::On(Screen::Contention), Place::Opened] };
+const ASKED: Where = Where::Only { name: "question", places: &[Place::Asked] };
 const LAB: Where = Where::Only { name: "lab", places: &[Place::On(Screen::Lab)] };
 
 impl Where {
@@ -174,6 +178,14 @@ pub const BINDINGS: &[Binding] = &[
     row(Command::Copy, LOCK, "copy", &["y"], "copy the key; of an opened lock, the token", Some("copy")),
     row(Command::Free, LOCK, "free", &["x"], "free it, or all that are marked; asks first", Some("free")),
     row(Command::Extend, LOCK, "extend", &["e"], "give it more time; asks first", Some("extend")),
+    row(
+        Command::LookAgain,
+        ASKED,
+        "look-again",
+        &["ctrl-r"],
+        "look at it as it is now; asks again",
+        Some("look again"),
+    ),
     row(Command::Undo, ALL, "undo", &["u"], "put back what was freed last; asks first", None),
     row(Command::Acquire, ALL, "acquire", &["a"], "take a test lock; asks which", Some("take")),
     row(Command::GiveBack, LAB, "give-back", &["d"], "give the test lock back, or forget it", Some("give back")),

@@ -29,8 +29,15 @@ pub fn ttl(app: &App, lock: &LockView) -> String {
         _ if lock.verdict.state == State::Free => return "free".into(),
         None => "never expires".into(),
         Some(left) => {
-            let lease = lock.lease_ms.map_or("an unknown lease".into(), short_duration);
-            format!("{} left of {lease}", short_duration(left.as_millis() as u64))
+            let left = left.as_millis() as u64;
+            match lock.lease_ms {
+                None => format!("{} left of an unknown lease", short_duration(left)),
+                // A lease is known to the nearest round number.
+                Some(lease) if left > lease + lease / 10 => {
+                    format!("{} left, more than its lease of {}", short_duration(left), short_duration(lease))
+                }
+                Some(lease) => format!("{} left of {}", short_duration(left), short_duration(lease)),
+            }
         }
     };
     match part::held(lock, app.theme).as_str() {

@@ -114,6 +114,14 @@ fn the_first_screen_answers_at_80x24() {
 }
 
 #[test]
+fn more_time_than_the_lease_is_not_called_a_part_of_it() {
+    let mut lock = stalled();
+    (lock.ttl, lock.lease_ms) = (Ttl::In(Duration::from_millis(59_200)), Some(6_000));
+    let lines = screen(&mut opened(lock, Theme::default()), 80, 24);
+    shows(&lines, &["59.2s left, more than its lease of 6.0s"]);
+}
+
+#[test]
 fn everything_else_is_below() {
     let mut app = opened(stalled(), Theme::default());
     let lines = whole(&mut app, 80);
