@@ -16,6 +16,7 @@ mod on_record;
 mod one_lock;
 mod probe;
 mod release;
+mod roster;
 mod scripts;
 mod session;
 mod shell;

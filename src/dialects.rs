@@ -54,7 +54,7 @@ pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 
 use crate::base::time::{Time, Ttl};
-use crate::lock::{Holder, Kind, Mode, RawValue};
+use crate::lock::{Holder, Kind, Mode, RawValue, Token};
 
 /// Index of a dialect in [`all`]. Small, since each lock carries one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -118,6 +118,17 @@ pub trait Dialect: Send + Sync {
 
     /// Whether a holder uses one token for all its holds, such as a process's or a thread's.
     fn tokens_come_again(&self) -> bool {
+        false
+    }
+
+    /// The lock and the holder whose own lease this key is, where each holder has one in a key beside the lock.
+    fn lease_of(&self, _key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        None
+    }
+
+    /// Whether short processes take its locks and often leave them to run out: then the end of one says little. So it is
+    /// where each request is a process.
+    fn is_left_by_processes(&self) -> bool {
         false
     }
 

@@ -5,6 +5,7 @@
 
 mod event;
 pub mod guesses;
+mod held_by;
 mod history;
 mod lock;
 mod observation;
@@ -42,8 +43,10 @@ pub use verdict::tuning::{KNOBS, Knob, Tuning};
 pub use verdict::{State, Verdict};
 pub use view::{HeldIs, LockView, RenewalView, Snapshot};
 pub use wants::blocking::Blocking;
-pub use wants::client::{Address, Asked, ClientRef, Connection};
-pub use wants::contention::{Contender, Contention, Former, Notice, Sample};
+pub use wants::client::{Address, Asked, Connection};
+pub use wants::contention::{Contender, Contention, Former, Notice, Sample, Spoke};
 pub use wants::demand::Demand;
+pub use wants::instance::InstanceId;
+pub use wants::presence::{MatchedBy, Presence};
 pub use wants::tries::{Tries, TriesFrom};
 pub use wants::waits::{Waits, WaitsAt};

@@ -306,7 +306,7 @@ async fn a_late_renewal_and_a_foreign_delete_are_noticed() {
         ]
     );
     assert_eq!(
-        seen.spoke.as_ref().map(|(token, address, _)| (token, Some(address))),
+        seen.spoke.last().map(|spoke| (&spoke.token, Some(&spoke.address))),
         Some((&token("t2"), second.as_ref()))
     );
 }

@@ -8,7 +8,7 @@ use common::feed::Feed;
 use common::{Server, engine, lockscope};
 use lockscope::engine::Engine;
 use lockscope::lock::{Key, KeyspaceId, NodeId, Token};
-use lockscope::model::{Address, Connection, LockView, Observation, Sample};
+use lockscope::model::{Address, Connection, LockView, Observation, Sample, Spoke};
 use lockscope::sources::pace::Pace;
 use redis::Connection as Client;
 
@@ -42,7 +42,7 @@ async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> b
 /// Tells the engine what a burst of MONITOR would have shown: the client named the lock with its token.
 async fn introduce(engine: &mut Engine, address: &Address) {
     until(engine, "the lock is known", |engine| view(engine).is_some()).await;
-    let spoke = Some((Token::from(TOKEN.as_bytes()), address.clone(), engine.clock.now()));
+    let spoke = vec![Spoke { token: Token::from(TOKEN.as_bytes()), address: address.clone(), at: engine.clock.now() }];
     let sample = Box::new(Sample { spoke, ..Sample::default() });
     engine.observe(Observation::Sampled { node: NodeId(0), key: Key::from(KEY), sample });
 }

@@ -3,34 +3,16 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Feed, Library, Load, Server, engine};
-use lockscope::engine::{Duty, Engine, Stream};
-use lockscope::lock::KeyspaceId;
+use common::judged::{DUTY, follow, said_within, until, until_state, view};
+use common::{Feed, Library, Load, engine};
+use lockscope::engine::Engine;
 use lockscope::model::{LockView, State, Tries};
 use lockscope::sources::pace::Pace;
-use lockscope::sources::sampling::burst::Bounds;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Nearly all the time is sampled, so that the tests need not wait long.
-const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
-
-/// Follows the locks of a server, from before anything happens on it.
-async fn follow(server: &Server) -> Engine {
-    let mut engine = engine::follow(server, Feed::Notifications, Pace::Fast).await;
-    engine.sample_by(Some(DUTY));
-    let began = Instant::now();
-    while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
-        assert!(began.elapsed() < PATIENCE, "the engine has no events");
-        engine.next().await;
-    }
-    engine
-}
 
 /// Runs the engine while a slow action runs.
 async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T + Send + 'static) -> T {
@@ -43,42 +25,11 @@ async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T
     }
 }
 
-fn view(engine: &Engine, key: &str) -> Option<LockView> {
-    let (table, now) = (engine.table(), engine.clock.now());
-    table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
-}
-
-/// Runs the engine until the view of the lock is as wanted.
-async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
-    let began = Instant::now();
-    loop {
-        let lock = view(engine, key);
-        if let Some(lock) = lock.as_ref().filter(|lock| seen(lock)) {
-            return lock.clone();
-        }
-        assert!(began.elapsed() < PATIENCE, "waited in vain: {key} {what}; it is {lock:#?}");
-        engine.next().await;
-    }
-}
-
-async fn until_state(engine: &mut Engine, key: &str, state: State) -> LockView {
-    until(engine, key, &format!("is {}", state.label()), |lock| lock.verdict.state == state).await
-}
-
 /// A job of the load: threads of one library on one lock.
 fn job(library: &str, name: &str, how: &Value) -> Value {
     let mut job = how.clone();
     (job["lib"], job["name"]) = (library.into(), name.into());
     job
-}
-
-/// All verdicts on a lock beyond that it is held or free.
-fn said(lock: &LockView) -> Vec<String> {
-    let state = lock.verdict.state;
-    let usual = matches!(state, State::Held | State::Free);
-    let verdict = (!usual).then(|| format!("{} {}", state.name(), lock.verdict.evidence.join("; ")));
-    let findings = lock.findings.iter().map(|finding| format!("{} {}", finding.name, finding.sentence));
-    verdict.into_iter().chain(findings).collect()
 }
 
 #[tokio::test]
@@ -94,17 +45,7 @@ async fn a_healthy_load_gets_no_verdict() {
         job("python-redis-lock", "report", &renewed),
     ];
     let Some(mut load) = Load::start(&server, &jobs) else { return };
-    let mut wrong: BTreeMap<String, String> = BTreeMap::new();
-    let end = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < end {
-        engine.run_for(Duration::from_millis(100)).await;
-        for lock in engine.snapshot().locks {
-            for sentence in said(&lock) {
-                let word = sentence.split(' ').next().unwrap_or_default();
-                wrong.entry(format!("{} {word}", lock.key)).or_insert(sentence);
-            }
-        }
-    }
+    let wrong = said_within(&mut engine, Duration::from_secs(20)).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
     for key in ["lock:cart", "lock:seat", "lock:mail", "lock:report"] {
         let (attempts, failures) = load.counted(key);

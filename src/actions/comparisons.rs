@@ -37,7 +37,7 @@ pub const ALL: &[&str] = &[
 
 /// Those that random sequences of a library's own operations do not come by; `tests/switched_off.rs` tells what happens
 /// without each.
-pub const SINGLE: &[&str] = &["nobody_listens", "counter", "held_since", "unheard", "no_element"];
+pub const SINGLE: &[&str] = &["nobody_listens", "counter", "held_since", "no_element", "unheard"];
 
 #[cfg(debug_assertions)]
 static OFF: std::sync::Mutex<Option<&'static str>> = std::sync::Mutex::new(None);

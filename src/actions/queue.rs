@@ -9,7 +9,7 @@ use crate::base::json::{put, put_all};
 use crate::dialects::{Release, Step};
 use crate::lock::Token;
 
-/// Name at most this many waiters in a sentence; the commands name all of them.
+/// Name at most this many waiters in the warning; the commands beside it name all of them.
 const NAMED: usize = 5;
 
 /// What became of the waiters in a fair queue.
@@ -76,7 +76,9 @@ pub(super) fn dropped_by(release: &Release) -> Vec<Token> {
 /// What to know before these are dropped.
 pub(super) fn warning(dropped: &[Token]) -> Option<String> {
     (!dropped.is_empty()).then(|| {
-        let (who, them) = (who(dropped, true), if dropped.len() == 1 { "it" } else { "each of them" });
+        let (named, others) = dropped.split_at(dropped.len().min(NAMED));
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        let (who, them) = (who(named, true) + &more, if dropped.len() == 1 { "it" } else { "each of them" });
         format!("Nobody listens for {who}. This drops {them} from the queue for good, unless somebody listens by then.")
     })
 }
@@ -93,10 +95,8 @@ fn who(waiters: &[Token], named: bool) -> String {
     if !named {
         return count(waiters.len());
     }
-    let names: Vec<String> = waiters.iter().take(NAMED).map(|waiter| waiter.to_string()).collect();
-    let more = waiters.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", names.join(", "))
+    let names: Vec<String> = waiters.iter().map(|waiter| waiter.to_string()).collect();
+    names.join(", ")
 }
 
 fn count(waiters: usize) -> String {
@@ -128,6 +128,7 @@ mod tests {
         assert!(told.contains("w1, w2, w3, w4, w5 and 45 more. "), "{told}");
         assert_eq!(warning(&[]), None);
         assert_eq!(not_put_back(&[], 0, true), None);
+        assert!(not_put_back(&waiters(50), 0, true).unwrap().ends_with("w49, w50"), "nothing else names them");
         let told = not_put_back(&waiters(1), 2, true).unwrap();
         assert_eq!(told, "not put back into its queue: w1, and 2 waiters whose deadline had passed");
     }

@@ -1,6 +1,7 @@
 //! Fencing tokens: a counter in a key beside the lock, in libraries that have one.
 
 use crate::base::fault::Fault;
+use crate::commands::one_lock;
 use crate::commands::session::Session;
 use crate::dialects::{by_name, dialect};
 use crate::engine::Engine;
@@ -35,10 +36,7 @@ pub async fn read(session: &Session, engine: &mut Engine, locks: &mut [LockView]
                 if let Some(token) = number(&answer) {
                     let lock = &mut locks[*index];
                     engine.observe(Observation::Fenced { node: node.id, key: lock.key.clone(), token });
-                    let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
-                    if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
-                        *lock = view;
-                    }
+                    one_lock::look_again(engine, lock);
                 }
             }
         }

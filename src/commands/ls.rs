@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::session::Session;
-use super::{fencing, waiters};
+use super::{fencing, roster, waiters};
 use crate::base::fault::Fault;
 use crate::base::talk;
 use crate::engine::{Engine, Stream};
@@ -22,6 +22,9 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     take_inventory(session, &mut engine, options.observe).await?;
     waiters::count(session, &mut engine).await?;
+    if options.observe.is_none() {
+        roster::read(session, &mut engine).await;
+    }
     let mut snapshot = engine.snapshot();
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);

@@ -36,6 +36,14 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
     }
 }
 
+/// Takes the view anew, with what was learnt since.
+pub fn look_again(engine: &Engine, lock: &mut LockView) {
+    let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
+    if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
+        *lock = view;
+    }
+}
+
 /// Its waiters and the keys that belong to it. A server lost by now costs these, not the page.
 pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
     let now = engine.clock.now();

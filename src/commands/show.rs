@@ -1,7 +1,7 @@
 //! `lockscope show KEY`: everything about one lock.
 
 use super::session::Session;
-use super::{fencing, one_lock};
+use super::{fencing, one_lock, roster};
 use crate::actions::plan::{self, Preview};
 use crate::base::fault::Fault;
 use crate::dialects;
@@ -14,6 +14,10 @@ use crate::sources::inspect::Inspection;
 pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     let key = one_lock::key(&options.key)?;
     let (mut lock, mut engine) = one_lock::find(session, &key, options.observe).await?;
+    if options.observe.is_none() {
+        roster::read(session, &mut engine).await;
+        one_lock::look_again(&engine, &mut lock);
+    }
     fencing::read(session, &mut engine, std::slice::from_mut(&mut lock)).await?;
     let found = one_lock::look_closer(session, &lock, &engine).await;
     // What freeing would wake depends on who waits for it, by whichever library it may be of. Lost by now, it costs that.

@@ -111,6 +111,10 @@ impl Dialect for Laravel {
 
     /// A scheduled task may run on after the scheduler has ended, and a job is worked on by another process than the one
     /// that queued it.
+    fn is_left_by_processes(&self) -> bool {
+        true
+    }
+
     fn stays(&self, key: &[u8]) -> bool {
         family(key).is_some()
     }

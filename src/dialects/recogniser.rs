@@ -6,7 +6,7 @@ use super::{Claim, Dialect, DialectId, Sight, Strength, all};
 use crate::base::glob::{BadGlob, Glob, Globs};
 use crate::base::serial::{self, Name};
 use crate::base::time::{Time, Ttl};
-use crate::lock::RawValue;
+use crate::lock::{RawValue, Token};
 
 /// "Keys under this glob are locks of this dialect": from `--dialect NAME=GLOB` or the config.
 #[derive(Clone, Debug)]
@@ -78,6 +78,11 @@ impl Recogniser {
     /// Whether the key is a queue, a latch or another companion of some lock.
     pub fn is_helper(&self, key: &[u8]) -> bool {
         self.mapping(key).is_none() && all().iter().any(|dialect| dialect.is_helper(key))
+    }
+
+    /// The lock and the holder whose own lease this key is.
+    pub fn lease_of(&self, key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        all().iter().find_map(|dialect| dialect.lease_of(key))
     }
 
     /// For a hash that holds other things too: which of its fields can be locks.

@@ -53,6 +53,10 @@ impl Dialect for Redisson {
         names::is_helper(key)
     }
 
+    fn lease_of(&self, key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        read_write::lease_of(key)
+    }
+
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         match Form::of(sight.value)? {
             Form::Lock(fields) => lock::read(fields, sight.dialect_given),

@@ -21,6 +21,10 @@ impl Dialect for Symfony {
         "symfony"
     }
 
+    fn is_left_by_processes(&self) -> bool {
+        true
+    }
+
     fn is_helper(&self, key: &[u8]) -> bool {
         key.ends_with(b"symfony_check_support_time")
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::driver::Driver;
 use super::task::{Incoming, Task};
 use crate::base::time::Time;
-use crate::model::{ClientRef, Lock, LockRef, Observation, Table};
+use crate::model::{InstanceId, Lock, LockRef, Observation, Table};
 use crate::sources::attempts::{Changelog, Counts, Idle, idle};
 use crate::sources::query::{BATCH, LockQuery};
 use crate::sources::waiters;
@@ -44,15 +44,15 @@ pub(super) struct Rounds {
     /// The slot at which the next round begins.
     next_slot: usize,
     hot: Vec<LockRef>,
-    /// The clients of the locks covered since `since`.
-    clients: HashSet<ClientRef>,
+    /// Who holds the locks covered since `since`.
+    holding: HashSet<InstanceId>,
     since: Time,
 }
 
 impl Rounds {
     pub fn new(orders: mpsc::Sender<Order>, now: Time) -> Rounds {
-        let (hot, clients) = (Vec::new(), HashSet::new());
-        Rounds { orders, under_way: false, next_at: Instant::now(), next_slot: 0, hot, clients, since: now }
+        let (hot, holding) = (Vec::new(), HashSet::new());
+        Rounds { orders, under_way: false, next_at: Instant::now(), next_slot: 0, hot, holding, since: now }
     }
 
     /// A round is over.
@@ -159,7 +159,7 @@ impl Driver {
         let first = if rounds.next_slot < slots { rounds.next_slot } else { 0 };
         let mut next = slots.min(first + SLOTS);
         for (place, lock) in table.places_in(first..next).filter(|(_, lock)| lock.node == node) {
-            rounds.clients.extend(lock.contention().and_then(|contention| contention.client));
+            rounds.holding.extend(table.instances(lock));
             if !asked.insert(place) {
                 continue;
             }
@@ -181,8 +181,8 @@ impl Driver {
             rounds.under_way = rounds.orders.try_send(Order { questions, scattered }).is_ok();
         }
         if around {
-            let (clients, since) = (std::mem::take(&mut rounds.clients), std::mem::replace(&mut rounds.since, now));
-            table.keep_connections(node, &clients, since);
+            let (holding, since) = (std::mem::take(&mut rounds.holding), std::mem::replace(&mut rounds.since, now));
+            table.keep_connections(node, &holding, since);
         }
     }
 }

@@ -19,6 +19,8 @@ use crate::model::{Ending, OwnWrite};
 pub struct Beats {
     pub count: u64,
     recent: VecDeque<Time>,
+    /// Their holder joined others, so that it is not known when it took the lock.
+    joined: bool,
     /// When the lock was put back, so that no renewal could come before.
     pub(super) resumed: Option<Time>,
     /// The time between renewals, cached because every verdict needs it; `None` until there is a rhythm.
@@ -27,6 +29,11 @@ pub struct Beats {
 
 impl Beats {
     const KEPT: usize = 16;
+
+    /// Of a holder that shares the lock with others: so many were seen, and nobody knows when its own were.
+    pub(super) fn of_joined(count: u64) -> Beats {
+        Beats { count, joined: true, ..Beats::default() }
+    }
 
     /// Notes a renewal. Late and repeated reports of a beat already noted are left out.
     pub fn push(&mut self, at: Time) -> bool {
@@ -52,7 +59,7 @@ impl Beats {
     /// When the lease was given, as far back as is known: when the lock was taken, if none of its renewals is left out
     /// in between, and the renewals.
     pub fn given(&self, taken: Option<Time>) -> impl Iterator<Item = Time> + '_ {
-        let from_the_start = taken.filter(|_| self.count == self.recent.len() as u64);
+        let from_the_start = taken.filter(|_| !self.joined && self.count == self.recent.len() as u64);
         from_the_start.into_iter().chain(self.recent())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::base::time::Time;
 use crate::dialects::{self, DialectId, Renewal, Sight};
 use crate::lock::{Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
+use crate::model::held_by::HeldBy;
 use crate::model::history::cadence::{self, Cadence, Rhythm};
 use crate::model::history::holds::GroupId;
 use crate::model::history::{Beats, Hold, Past};
@@ -39,7 +40,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Held by one at a time. Of a lock that many hold, what is seen of one hides what the others do.
+    /// Held by one at a time.
     pub fn is_alone(&self) -> bool {
         matches!(self.mode, Mode::Exclusive | Mode::Write)
     }
@@ -106,6 +107,7 @@ pub struct Lock {
     pub(super) event_seq: u64,
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
+    pub(super) held_by: HeldBy,
     pub(super) past: Option<Box<Past>>,
     pub(super) contention: Option<Box<Contention>>,
     /// What we wrote to it ourselves.
@@ -148,6 +150,7 @@ impl Lock {
             event_seq: 0,
             pending: None,
             beats: None,
+            held_by: HeldBy::Nobody,
             past: None,
             contention: None,
             ours: None,
@@ -165,6 +168,18 @@ impl Lock {
 
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Held
+    }
+
+    /// One alone holds it right now, though others could beside it. Of a lock that several hold, what is seen of one hides
+    /// what the others do.
+    pub fn has_one_holder(&self) -> bool {
+        self.held_by.one().is_some() || self.reading.is_some_and(|reading| reading.is_alone())
+    }
+
+    /// It has an end and is not renewed, and its library is used by processes that are short and leave it.
+    pub(super) fn is_left_by_processes(&self) -> bool {
+        let left = self.reading.is_some_and(|reading| dialects::dialect(reading.dialect).is_left_by_processes());
+        left && self.beats.is_none() && self.expires.is_some()
     }
 
     /// What a dialect gets to see of it: what it was when it was read, it is still.

@@ -32,6 +32,7 @@ impl Table {
         let dialect = dialects::dialect(reading.dialect);
         let ttl = lock.ttl(now);
         let holders = if lock.is_held() { self.holders(lock, now) } else { Vec::new() };
+        let presence = holders.iter().map(|holder| self.presence(lock, holder)).collect();
         let mut verdict = self.judge(lock, now);
         let findings = self.findings(lock, &holders, verdict.state, now);
         let telling = findings.iter().find(|finding| !is_said_by(finding.name, verdict.state));
@@ -61,7 +62,8 @@ impl Table {
             wanted: lock.wanted(now).filter(|_| lock.is_held()),
             demand: lock.demand(now),
             contenders: lock.contention().map(|contention| contention.contenders().to_vec()).unwrap_or_default(),
-            connection: self.connection(lock).cloned(),
+            presence,
+            connection: self.standing(lock).connection().cloned(),
             notices: lock.contention().into_iter().flat_map(Contention::notices).cloned().collect(),
             findings,
             renewals: renewals(lock, known_until, self.heard_until(lock, now), now),
@@ -87,8 +89,7 @@ fn renewals(lock: &Lock, known_until: Time, heard_until: Time, now: Time) -> Opt
         return None;
     }
     // Of a lock that many hold, the renewals of one hide those of another.
-    let alone = lock.reading.is_some_and(|reading| reading.is_alone());
-    let cadence = lock.cadence(heard_until).filter(|_| alone);
+    let cadence = lock.cadence(heard_until).filter(|_| lock.has_one_holder());
     Some(RenewalView {
         count: beats.map_or(0, |beats| beats.count),
         last_ms: beats.and_then(|beats| beats.last()).map(|last| now.since(last).as_millis() as u64),

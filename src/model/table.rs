@@ -16,13 +16,14 @@ pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
 pub(in crate::model) mod tape;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::time::Time;
 use crate::dialects::{Recogniser, own};
 use crate::lock::{Holder, Key, KeyspaceId, NodeId, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
 use crate::model::table::absent::{Departed, Ignored};
@@ -33,7 +34,8 @@ use crate::model::table::slots::{LockRef, Slots};
 use crate::model::table::tape::Tape;
 use crate::model::wants::client::Clients;
 use crate::model::wants::demand::InDemand;
-use crate::model::{Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
+use crate::model::wants::presence::Roster;
+use crate::model::{Asked, Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,8 @@ pub struct Table {
     ignored: Ignored,
     departed: Departed,
     pub(super) clients: Clients,
+    /// The clients of each node, as they were last listed.
+    pub(super) rosters: HashMap<NodeId, Roster>,
     pub(super) in_demand: InDemand,
     pub(super) groups: Groups,
     pub(super) tuning: Tuning,
@@ -97,6 +101,7 @@ impl Table {
             ignored: Ignored::default(),
             departed: Departed::default(),
             clients: Clients::default(),
+            rosters: HashMap::new(),
             in_demand: InDemand::default(),
             groups: Groups::default(),
             tuning: Tuning::default(),
@@ -178,7 +183,12 @@ impl Table {
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
             Observation::Quiet { node, tries } => self.node(node).quiet = tries,
             Observation::Fenced { node, key, token } => self.take_fence(node, &key, token),
-            Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
+            Observation::Connections { node, at, asked, present } => {
+                if asked == Asked::All {
+                    self.rosters.insert(node, Roster::new(present.clone()));
+                }
+                self.clients.listed(node, &asked, present, at);
+            }
             Observation::Gap { node, at } => {
                 self.node(node).gap = Some(at);
                 self.forget_contenders(node);
@@ -197,7 +207,7 @@ impl Table {
                 return self.departed.note(hash, at);
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key, at) => return,
-            None if !self.recogniser.may_be_lock(key) => return,
+            None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, at),
             None => match self.insert(hash, (space, node), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
@@ -212,6 +222,16 @@ impl Table {
             lock.pending.get_or_insert_default().push(event, at, seq);
         }
         self.enqueue(place);
+    }
+
+    /// The own lease of one of several holders was given or renewed, in a key beside the lock.
+    fn take_lease_event(&mut self, space: KeyspaceId, key: &[u8], event: KeyEvent, at: Time) {
+        let lease = if event == KeyEvent::Expire { self.recogniser.lease_of(key) } else { None };
+        let Some((name, token)) = lease else { return };
+        let holder = self.clients.holder_id(&token);
+        if let Some(lock) = self.place_named(space, &name).and_then(|place| self.at(place)) {
+            lock.beat(holder, at);
+        }
     }
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
@@ -365,10 +385,11 @@ impl Table {
         }
         lock.phase = Phase::Gone;
         if let Some(contention) = &mut lock.contention {
-            (contention.waits, contention.client) = (None, None);
+            contention.waits = None;
         }
         lock.expires = None;
         lock.beats = None;
+        lock.held_by = HeldBy::Nobody;
         lock.left = lock.left.wrapping_add(1);
         let left = lock.left;
         self.gone.push_back((place, left));

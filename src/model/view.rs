@@ -7,7 +7,9 @@ use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Sight};
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
-use crate::model::{Connection, Contender, Demand, Finding, Hold, Notice, Proof, Source, Tries, Usual, Verdict, Waits};
+use crate::model::{
+    Connection, Contender, Demand, Finding, Hold, Notice, Presence, Proof, Source, Tries, Usual, Verdict, Waits,
+};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -94,8 +96,10 @@ pub struct LockView {
     pub demand: Demand,
     /// The clients seen to want it.
     pub contenders: Vec<Contender>,
-    /// The connection of its holder, where that is known.
+    /// The connection of its only holder, where one was seen to use its token.
     pub connection: Option<Connection>,
+    /// Where each of its holders is, in their order.
+    pub presence: Vec<Presence>,
     /// What clients were seen to do to it that events do not tell, oldest first.
     pub notices: Vec<(Time, Notice)>,
     /// What is wrong with it or with how it is used, the worst first.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::base::json::typed;
 use crate::base::server_text::ServerText;
 use crate::base::time::{Time, Ttl};
-use crate::model::{Connection, LockView};
+use crate::model::{LockView, MatchedBy, Presence};
 use crate::sources::inspect::{self, Inspection};
 use crate::sources::waiters::{self, Count};
 
@@ -64,25 +64,39 @@ pub(super) struct Connected<'a> {
     name: Option<&'a ServerText>,
     library: Option<&'a ServerText>,
     user: Option<&'a ServerText>,
+    /// What it and the holder have in common.
+    matched_by: &'static str,
+    /// As many other connections match as well.
+    more: usize,
     open: bool,
     /// How long it has been open, or was open when it closed.
     open_ms: Option<u64>,
+    /// For how long it has sent nothing.
+    idle_ms: Option<u64>,
     /// How long ago it was found closed.
     closed_ms: Option<u64>,
 }
 
 impl<'a> Connected<'a> {
-    pub(super) fn of(known: &'a Connection, now: Time) -> Connected<'a> {
+    pub(super) fn of(presence: &'a Presence, now: Time) -> Option<Connected<'a>> {
         let ms = |from: Time, to: Time| to.since(from).as_millis() as u64;
-        Connected {
+        let known = presence.connection()?;
+        let (by, more) = match presence {
+            Presence::Connected { by, more, .. } => (*by, *more),
+            _ => (MatchedBy::Token, 0),
+        };
+        Some(Connected {
             address: known.address.as_str(),
             name: known.name.as_ref(),
             library: known.library.as_ref(),
             user: known.user.as_ref(),
+            matched_by: by.name(),
+            more,
             open: known.closed.is_none(),
             open_ms: known.since.map(|since| ms(since, known.closed.unwrap_or(now))),
+            idle_ms: known.idle_ms(now),
             closed_ms: known.closed.map(|closed| ms(closed, now)),
-        }
+        })
     }
 }
 

@@ -1,11 +1,15 @@
 //! The columns of the table: the text of a cell, and its colour.
 
 use super::TextStyle;
+use crate::base::server_text::ServerText;
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind};
-use crate::model::{Column, HeldIs, LockView, State};
+use crate::model::{Column, HeldIs, LockView, Presence, State};
+
+/// A terminal this wide has room for the client beside the holder.
+const WIDE: usize = 130;
 
 impl Column {
     pub(super) fn is_number(self) -> bool {
@@ -55,7 +59,16 @@ pub(super) fn holders(lock: &LockView, style: &TextStyle) -> String {
         return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
     };
     let more = lock.holders.len() - 1;
-    let first = holder(first, style);
+    let mut first = holder(first, style);
+    // Which client it is, where there is room for it.
+    if style.width.is_none_or(|width| width >= WIDE)
+        && let Some(client) = lock.presence.first().and_then(Presence::connection)
+    {
+        let client = client.name.as_ref().map_or_else(|| client.address.to_string(), ServerText::visible);
+        if !first.contains(&client) {
+            first = format!("{first} {client}");
+        }
+    }
     if more == 0 { first } else { format!("{first} +{more}") }
 }
 

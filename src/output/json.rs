@@ -232,12 +232,17 @@ mod tests {
     fn a_holder_has_its_connection_and_a_lock_its_rates_where_they_are_known() {
         let mut lock = sample::redisson();
         let since = lock.at - std::time::Duration::from_secs(60);
-        lock.connection = Some(Connection {
+        let connection = Connection {
             name: Some("orders-1".into()),
             since: Some(since),
+            used: Some(since),
             closed: Some(lock.at - std::time::Duration::from_secs(31)),
             ..Connection::new(Address::parse("10.0.3.7:51322").unwrap(), since)
-        });
+        };
+        lock.presence = vec![Presence::Closed { connection: connection.clone(), like_it: Some(false) }];
+        let open = Connection { id: Some(7), closed: None, ..connection };
+        let mut other = lock.clone();
+        other.presence = vec![Presence::Connected { by: MatchedBy::Name, connection: open, more: 2 }];
         let second = std::time::Duration::from_secs(2);
         let (from, at) = (TriesFrom::Counted, lock.at);
         lock.tries = Some(Tries {
@@ -255,9 +260,16 @@ mod tests {
         let lock = &value["locks"][0];
         assert_eq!(
             lock["holders"][0]["connection"],
-            json!({"address": "10.0.3.7:51322", "name": "orders-1", "library": null, "user": null, "open": false,
-                "open_ms": 29_000, "closed_ms": 31_000})
+            json!({"address": "10.0.3.7:51322", "name": "orders-1", "library": null, "user": null,
+                "matched_by": "token", "more": 0, "open": false, "open_ms": 29_000, "idle_ms": null,
+                "closed_ms": 31_000})
         );
+        assert_eq!(lock["holders"][0]["connected"], json!(false));
+        let other = &list(&[other]).1["locks"][0]["holders"][0];
+        assert_eq!((&other["connected"], &other["connection"]["matched_by"]), (&json!(true), &json!("name")));
+        assert_eq!((&other["connection"]["more"], &other["connection"]["idle_ms"]), (&json!(2), &json!(60_000)));
+        let unknown = &list(&[sample::redisson()]).1["locks"][0]["holders"][0];
+        assert_eq!((unknown.get("connected"), unknown.get("connection")), (Some(&Value::Null), None));
         assert_eq!(
             lock["contention"],
             json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": true,

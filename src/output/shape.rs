@@ -83,7 +83,7 @@ impl<'a> Lock<'a> {
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
             findings: lock.findings.iter().map(Finding::of).collect(),
-            holders: lock.holders.iter().map(|holder| Holder::of(holder, lock)).collect(),
+            holders: lock.holders.iter().enumerate().map(|(index, holder)| Holder::of(index, holder, lock)).collect(),
             ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
             lease_ms: lock.lease_ms,
             held_ms: lock.held_ms,
@@ -199,14 +199,15 @@ struct Holder<'a> {
     until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'static str>,
+    /// `null` where that is not known.
+    connected: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     connection: Option<Connected<'a>>,
 }
 
 impl<'a> Holder<'a> {
-    fn of(holder: &'a crate::lock::Holder, lock: &'a LockView) -> Holder<'a> {
-        // It is known only of a lock that one alone holds.
-        let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
+    fn of(index: usize, holder: &'a crate::lock::Holder, lock: &'a LockView) -> Holder<'a> {
+        let presence = lock.presence.get(index);
         let (token, token_base64) = typed(holder.token.as_bytes());
         Holder {
             token,
@@ -219,7 +220,8 @@ impl<'a> Holder<'a> {
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),
             mode: holder.mode.map(crate::lock::Mode::name),
-            connection: connection.map(|known| Connected::of(known, lock.at)),
+            connected: presence.and_then(model::Presence::is_connected),
+            connection: presence.and_then(|presence| Connected::of(presence, lock.at)),
         }
     }
 }

@@ -20,6 +20,9 @@ use crate::base::text::{short_duration, visible};
 use crate::dialects::Waiting;
 use crate::server::Fact;
 
+/// No library gives its waiters longer names. A longer one would fill the screen before a release: it is not dropped.
+const LONGEST: usize = 512;
+
 /// How many wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Count {
@@ -123,7 +126,8 @@ impl Health {
 impl Waiters {
     /// Waiters in a fair queue that no longer listen: a release removes them.
     pub fn deaf(&self) -> Vec<Vec<u8>> {
-        let deaf = self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
+        let deaf =
+            self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false) && waiter.id.len() <= LONGEST);
         deaf.map(|waiter| waiter.id.to_vec()).collect()
     }
 

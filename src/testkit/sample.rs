@@ -36,6 +36,7 @@ pub fn redisson() -> LockView {
         demand: Demand::default(),
         contenders: Vec::new(),
         connection: None,
+        presence: Vec::new(),
         notices: Vec::new(),
         findings: Vec::new(),
         beats: Vec::new(),

@@ -20,7 +20,6 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::{App, Consent};
-use crate::base::server_text::ServerText;
 use crate::base::text::short_duration;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
@@ -153,12 +152,9 @@ fn holder(app: &App, lock: &LockView) -> String {
         [one] => part::holder(app, one),
         [first, rest @ ..] => format!("{} +{}", part::holder(app, first), rest.len()),
     };
-    match &lock.connection {
-        Some(connection) if !app.display.private => {
-            let name = connection.name.as_ref().map_or_else(|| connection.address.to_string(), ServerText::visible);
-            format!("{token} {}", part::safe(&name, app.theme))
-        }
-        _ => token,
+    match part::place(app, lock) {
+        Some(place) => format!("{token} {place}"),
+        None => token,
     }
 }
 

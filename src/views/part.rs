@@ -12,7 +12,7 @@ use crate::base::server_text::ServerText;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
 use crate::lock::{Holder, Key};
-use crate::model::{LockView, Notice};
+use crate::model::{LockView, Notice, Presence};
 use crate::output::columns;
 
 /// Shown in place of what private mode hides.
@@ -105,7 +105,8 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
         Notice::FreedBy { holder, address } => (holder.as_ref(), address.as_ref()),
     });
     let contenders = lock.contenders.iter().map(|contender| (contender.token.as_ref(), contender.address.as_ref()));
-    let connection = lock.connection.as_ref().map(|connection| (None, Some(&connection.address)));
+    let connections = lock.presence.iter().filter_map(Presence::connection).chain(&lock.connection);
+    let connection = connections.map(|connection| (None, Some(&connection.address)));
     let holders = lock.holders.iter().map(|holder| (Some(&holder.token), None));
     let past = lock.past.iter().map(|hold| (hold.holder.as_ref(), None));
     for (token, address) in holders.chain(past).chain(contenders).chain(noticed).chain(connection) {
@@ -136,13 +137,24 @@ pub fn holder(app: &App, holder: &Holder) -> String {
 pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     match lock.holders.as_slice() {
         [] => fit("-", width, app.theme),
-        [one] => fit(&holder(app, one), width, app.theme),
+        [one] => {
+            let (text, place) = (holder(app, one), place(app, lock));
+            let whole = place.map(|place| format!("{text} {place}")).filter(|whole| whole.width() <= width);
+            fit(&whole.unwrap_or(text), width, app.theme)
+        }
         [first, rest @ ..] => {
             let more = format!(" +{}", rest.len());
             let first = fit(&holder(app, first), width.saturating_sub(more.len()), app.theme);
             fit(&format!("{}{more}", first.trim_end()), width, app.theme)
         }
     }
+}
+
+/// The name or address of its only holder's client, where that is known.
+pub fn place(app: &App, lock: &LockView) -> Option<String> {
+    let connection = lock.presence.first().and_then(Presence::connection).filter(|_| !app.display.private)?;
+    let place = connection.name.as_ref().map_or_else(|| connection.address.to_string(), ServerText::visible);
+    Some(safe(&place, app.theme))
 }
 
 pub fn held(lock: &LockView, theme: Theme) -> String {

@@ -11,6 +11,7 @@ pub mod burst;
 pub mod desk;
 pub mod engine;
 pub mod feed;
+pub mod judged;
 pub mod left_out;
 pub mod library;
 pub mod listener;

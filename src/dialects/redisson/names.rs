@@ -34,13 +34,13 @@ pub fn channel(name: &[u8]) -> Vec<u8> {
 
 /// Queues, deadlines, fencing counters, latches and the leases of single readers.
 pub fn is_helper(key: &[u8]) -> bool {
-    HELPERS.iter().any(|prefix| key.starts_with(prefix)) || is_read_timeout(key)
+    HELPERS.iter().any(|prefix| key.starts_with(prefix)) || of_read_timeout(key).is_some()
 }
 
-/// `…:rwlock_timeout:<n>`.
-fn is_read_timeout(key: &[u8]) -> bool {
+/// What stands before `:rwlock_timeout:<n>`.
+pub fn of_read_timeout(key: &[u8]) -> Option<&[u8]> {
     let number = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    number > 0 && key[..key.len() - number].ends_with(READ_TIMEOUT)
+    key[..key.len() - number].strip_suffix(READ_TIMEOUT).filter(|_| number > 0)
 }
 
 fn in_braces(name: &[u8]) -> Vec<u8> {

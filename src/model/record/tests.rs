@@ -180,25 +180,40 @@ fn noticed() -> impl Strategy<Value = Vec<(Time, Notice)>> {
 }
 
 fn sampled() -> impl Strategy<Value = Sample> {
-    let spoke = option::of((token(), address(), time()));
-    (option::of(tries()), vec(contender(), 0..3), spoke, noticed())
+    let spoke = (token(), address(), time()).prop_map(|(token, address, at)| Spoke { token, address, at });
+    (option::of(tries()), vec(contender(), 0..3), vec(spoke, 0..3), noticed())
         .prop_map(|(tries, contenders, spoke, notices)| Sample { tries, contenders, spoke, notices })
 }
 
 fn connection() -> impl Strategy<Value = Connection> {
     let texts = [option::of(text()), option::of(text()), option::of(text())];
-    (address(), any::<Option<u64>>(), texts, [option::of(time()), option::of(time())], time()).prop_map(
-        |(address, id, [name, library, user], [since, closed], seen)| Connection {
+    (address(), any::<Option<u64>>(), texts, [option::of(time()), option::of(time()), option::of(time())], time())
+        .prop_map(|(address, id, [name, library, user], [since, used, closed], seen)| Connection {
             address,
             id,
             name,
             library,
             user,
             since,
+            used,
             seen,
             closed,
-        },
-    )
+        })
+}
+
+fn presence() -> impl Strategy<Value = Presence> {
+    use MatchedBy::*;
+    let by = select(vec![Token, Name, Address, Host]);
+    prop_oneof![
+        Just(Presence::Unknown),
+        (by, connection(), any::<u32>()).prop_map(|(by, connection, more)| {
+            let more = more as usize;
+            Presence::Connected { by, connection, more }
+        }),
+        (connection(), any::<Option<bool>>())
+            .prop_map(|(connection, like_it)| Presence::Closed { connection, like_it }),
+        Just(Presence::Absent),
+    ]
 }
 
 fn hazards() -> impl Strategy<Value = Hazards> {
@@ -351,7 +366,8 @@ fn view() -> impl Strategy<Value = LockView> {
     let verdict = (select(State::ALL.to_vec()), vec(any::<String>(), 0..3), share());
     let held = option::of(select(vec![HeldIs::Exact, HeldIs::AtLeast, HeldIs::Estimated]));
     let wants = (option::of(waits()), option::of(tries()), option::of(float()), vec(contender(), 0..2), noticed());
-    let stored = (value(), ttl(), proof(), option::of(key()), option::of(connection()));
+    let clients = (option::of(connection()), vec(presence(), 0..2));
+    let stored = (value(), ttl(), proof(), option::of(key()), clients);
     let said = (vec(finding(), 0..3), vec(hold(), 0..3), vec(time(), 0..3), any::<Option<i64>>());
     (key(), reading, verdict, vec(holder(), 0..3), held, wants, stored, said, source()).prop_map(
         |(key, reading, verdict, holders, held_is, wants, stored, said, source)| {
@@ -359,7 +375,7 @@ fn view() -> impl Strategy<Value = LockView> {
             let (dialect, dialect_confidence, second_choice, kind) = reading;
             let (state, evidence, confidence) = verdict;
             let (waits, tries, failures_per_s, contenders, notices) = wants;
-            let (value, ttl, proof, related, connection) = stored;
+            let (value, ttl, proof, related, (connection, presence)) = stored;
             let (findings, past, beats, due_in_ms) = said;
             let usual = related.clone().map(|pattern| Usual {
                 pattern,
@@ -390,6 +406,7 @@ fn view() -> impl Strategy<Value = LockView> {
                 related,
                 usual,
                 connection,
+                presence,
                 findings,
                 past,
                 beats,

@@ -106,7 +106,7 @@ impl<'a> Narrator<'a> {
             ours.begin();
         }
         if let Some(contention) = &mut self.lock.contention {
-            (contention.client, contention.former, contention.bare_ms) = (None, None, None);
+            (contention.former, contention.bare_ms) = (None, None);
             contention.fencing_token = None;
             if let Some(token) = &self.holding {
                 contention.got(token, at.unwrap_or(self.lock.confirmed));

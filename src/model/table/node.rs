@@ -118,6 +118,7 @@ impl Table {
             }
         }
         self.clients.keep(node, &HashSet::new(), Time(i64::MAX));
+        self.rosters.remove(&node);
         if let Some(state) = self.nodes.get_mut(node.0 as usize) {
             *state = None;
         }

@@ -2,7 +2,8 @@
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Best, counter};
-use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
+use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Mark;
 use crate::model::lock::{Pending, Phase, Reading};
 use crate::model::table::Table;
@@ -10,6 +11,7 @@ use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::narrate::{Narrator, Told};
 use crate::model::table::resolve::{KeyState, Occurrence, Situation, resolve};
 use crate::model::table::slots::LockRef;
+use crate::model::wants::instance::HolderId;
 use crate::model::{Ending, HeldIs, KeyEvent, Lock, Observation, Seen, Source};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
@@ -118,6 +120,10 @@ impl Table {
         let Some(lock) = self.lock_at(place) else { return };
         let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
         let test = self.is_test(&lock.key, &after);
+        let held_by = HeldBy::of(&after, node, &self.clients);
+        // Where each holder has an end of its own, whose was moved ahead has renewed.
+        let renewing: Vec<HolderId> =
+            ahead(&before, &after).map(|holder| self.clients.holder_id(&holder.token)).collect();
         let Some(lock) = self.at(place) else { return };
         let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
         let is_lent = |expires| lock.ours.as_ref().is_some_and(|ours| ours.is_lent(expires));
@@ -149,10 +155,18 @@ impl Table {
             flushed: lock.flushed,
             at: answered,
         };
-        let Some(steps) = resolve(&situation).filter(|_| !wait_for_ours) else {
+        let written = heard.iter().rev().find(|(event, _)| *event == KeyEvent::Written).map(|(_, at)| *at);
+        let Some(mut steps) = resolve(&situation).filter(|_| !wait_for_ours) else {
             lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
+        let renewed = |steps: &[Occurrence]| {
+            steps.iter().rev().find_map(|step| if let Occurrence::Renew { at } = step { Some(*at) } else { None })
+        };
+        if look == KeyState::Same && !renewing.is_empty() && renewed(&steps).is_none() {
+            steps.push(Occurrence::Renew { at: written.unwrap_or(answered) });
+        }
+        let renewed = renewed(&steps);
 
         lock.pending.take_if(|pending| !pending.take(count));
         if let (Some(ours), Some(unseen)) = (&mut lock.ours, unseen) {
@@ -169,12 +183,11 @@ impl Table {
         if let Some(ours) = &mut lock.ours {
             ours.settled(asked);
         }
-        if look == KeyState::Other
-            && let Some(contention) = &mut lock.contention
-        {
-            // It was that of the holder before.
-            contention.client = None;
+        lock.keep_holders(held_by);
+        if let Some(at) = renewed {
+            renewing.iter().for_each(|holder| lock.beat(*holder, at));
         }
+        let renewing = lock.held_by.one().zip(renewed);
         if let Some(ttl) = found.ttl() {
             let first_ttl = was_held && lock.expires.is_none();
             if !lent || first_ttl {
@@ -197,7 +210,10 @@ impl Table {
         }
         self.count_holds(place, &marks);
         if is_held {
-            self.know_client(place, &after);
+            self.know_clients(place, &after);
+        }
+        if let Some((instance, at)) = renewing {
+            self.clients.renewed(instance, at);
         }
         self.held = self.held + is_held as usize - was_held as usize;
         for transition in told {
@@ -368,6 +384,16 @@ impl Lock {
             self.since_is = HeldIs::Estimated;
         }
     }
+}
+
+/// The holders who stay, and whose own end was moved ahead.
+fn ahead<'a>(before: &'a [Holder], after: &'a [Holder]) -> impl Iterator<Item = &'a Holder> {
+    let end = |token: &Token| before.iter().find(|holder| holder.token == *token).and_then(|holder| holder.until);
+    let moved = move |holder: &&Holder| match (end(&holder.token), holder.until) {
+        (Some(old), Some(new)) => new.0 > old.0 + JUMP_MS,
+        _ => false,
+    };
+    after.iter().filter(moved)
 }
 
 /// Leases are round numbers, and what we see is never more than the lease: the little that passed until the event

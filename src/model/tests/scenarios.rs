@@ -5,7 +5,7 @@
 //! missing. [`Step`] lists what it can do. The last test fails for a finding or state without a story for it and one
 //! against it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,9 +79,16 @@ struct Step {
     freed_by: Option<String>,
     /// The client that was seen to hold it then, at another address.
     freed_from: Option<String>,
+    /// These threads of Redisson instances hold it, as readers if it is `shared`, with the `ttl`.
+    threads: Option<Vec<String>>,
+    shared: bool,
+    /// These read it together, each with its own end (Symfony), with the `ttl`.
+    ends: Option<BTreeMap<String, f64>>,
     /// The holder's client was seen at this address.
     client: Option<String>,
-    /// Exactly these are connected.
+    /// The holder whose client it is, if there are several.
+    by: Option<String>,
+    /// Exactly these are connected: an address, then `since=` and `idle=` in seconds and `name=`.
     connected: Option<Vec<String>>,
     memory: Option<Memory>,
     /// The event stream was lost.
@@ -159,6 +166,22 @@ fn tuning(silence: &[String]) -> Tuning {
         tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
     }
     tuning
+}
+
+/// A line of the list of clients at that time.
+fn listed(text: &str, at: Time) -> Connection {
+    let mut words = text.split(' ');
+    let mut listed = Connection::new(address(words.next().expect("an address")), at);
+    listed.id = listed.address.as_str().rsplit(':').next().and_then(|port| port.parse().ok());
+    for word in words {
+        match word.split_once('=').unwrap_or_else(|| panic!("{word} says nothing")) {
+            ("since", seconds) => listed.since = Some(time(seconds.parse().expect("seconds"))),
+            ("idle", seconds) => listed.used = Some(at - Duration::from_secs(seconds.parse().expect("seconds"))),
+            ("name", name) => listed.name = Some(name.into()),
+            other => panic!("{other:?} is not known"),
+        }
+    }
+    listed
 }
 
 fn address(text: &str) -> Address {
@@ -248,6 +271,19 @@ impl Stage {
             let value = RawValue::hash(fields.iter().map(|(field, value)| (field.as_bytes(), value.as_bytes())));
             self.write(at, key, value, None, vec![New, Written]);
         }
+        if let Some(threads) = &step.threads {
+            let known = self.server.value(key).is_some();
+            let mode = step.shared.then_some((&b"mode"[..], &b"read"[..]));
+            let fields = mode.into_iter().chain(threads.iter().map(|thread| (thread.as_bytes(), &b"1"[..])));
+            let events = if known { vec![Written] } else { vec![New, Written] };
+            self.write(at, key, RawValue::hash(fields), step.ttl, events);
+        }
+        if let Some(ends) = &step.ends {
+            let events = if self.server.value(key).is_some() { vec![Written] } else { vec![New, Written] };
+            let members = ends.iter().map(|(token, end)| (token.as_bytes().into(), time(*end).0 as f64)).collect();
+            let value = RawValue::Zset { members, len: ends.len() as u64 };
+            self.write(at, key, value, step.ttl, events);
+        }
         if let Some(ttl) = step.renew {
             assert!(self.server.renew(key, at + Duration::from_secs_f64(ttl)), "nothing to renew");
             self.events(at, key, &[Expire]);
@@ -320,11 +356,12 @@ impl Stage {
             self.sampled(key, Sample { notices: vec![(at, notice)], ..Sample::default() });
         }
         if let Some(client) = &step.client {
-            let spoke = Some((self.holder(key), address(client), at));
+            let token = step.by.as_ref().map_or_else(|| self.holder(key), |token| Token::from(token.as_bytes()));
+            let spoke = vec![Spoke { token, address: address(client), at }];
             self.sampled(key, Sample { spoke, ..Sample::default() });
         }
         if let Some(connected) = &step.connected {
-            let present = connected.iter().map(|text| Connection::new(address(text), at)).collect();
+            let present = connected.iter().map(|text| listed(text, at)).collect();
             self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
         }
         if let Some(Memory { policy, used, max }) = &step.memory {

@@ -56,7 +56,13 @@ pub(in crate::model) enum Second<'a> {
 /// The evidence that the holder is gone.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Gone<'a> {
-    Closed { connection: &'a Connection, at: Time, rhythm: Option<Rhythm> },
+    /// `doubtful`: a lock that is not renewed may be left to run out, and others like its client are connected.
+    Closed {
+        connection: &'a Connection,
+        at: Time,
+        rhythm: Option<Rhythm>,
+        doubtful: bool,
+    },
     Silent(Rhythm),
 }
 
@@ -91,8 +97,9 @@ impl Cause<'_> {
         match self {
             Cause::Split(Second::Took { .. }) => 0.9,
             Cause::Split(Second::Late { .. }) => 0.95,
-            Cause::Orphan(Gone::Closed { rhythm, .. }) => match rhythm {
+            Cause::Orphan(Gone::Closed { rhythm, doubtful, .. }) => match rhythm {
                 Some(rhythm) if rhythm.missed > 0 => 0.97,
+                _ if *doubtful => 0.7,
                 // It may have more than one connection, and the next renewal is not due yet.
                 Some(_) => 0.8,
                 None => 0.85,
@@ -110,7 +117,7 @@ impl Cause<'_> {
         let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
         Some(match self {
             Cause::Split(second) => second.sentence(now),
-            Cause::Orphan(Gone::Closed { connection, at, rhythm }) => {
+            Cause::Orphan(Gone::Closed { connection, at, rhythm, .. }) => {
                 let renewed = rhythm.map(|rhythm| format!("; {}", until(&rhythm, now))).unwrap_or_default();
                 format!("holder's connection {} closed {} ago{renewed}", connection.address, ago(*at))
             }

@@ -5,6 +5,7 @@
 
 mod case;
 mod dead_heads;
+mod dead_holder;
 mod eviction_hazard;
 mod freed_by_other;
 mod leaked_permits;
@@ -28,6 +29,7 @@ use crate::base::time::Time;
 use crate::dialects;
 use crate::lock::Holder;
 use crate::model::table::Table;
+use crate::model::verdict::cause::Gone;
 use crate::model::{Finding, Lock, LockView, State};
 
 /// The advice on how to find the client behind a token.
@@ -46,11 +48,12 @@ pub struct Lint {
 }
 
 /// All of them, the worst first.
-pub const ALL: [Lint; 16] = [
+pub const ALL: [Lint; 17] = [
     taken_over::LINT,
     outlived::LINT,
     freed_by_other::LINT,
     orphan_suspected::LINT,
+    dead_holder::LINT,
     dead_heads::LINT,
     marker_early::LINT,
     non_atomic_acquire::LINT,
@@ -103,6 +106,15 @@ impl Table {
         ALL.iter().filter(wanted).filter_map(|lint| (lint.check)(&case)).collect()
     }
 
+    /// Those of several holders that are gone, by their places.
+    fn gone_holders<'a>(&'a self, lock: &Lock, holders: &[Holder], now: Time) -> Vec<(usize, Gone<'a>)> {
+        let gone = |(index, holder): (usize, &Holder)| {
+            let share = lock.held_by.share(self.clients.holder_id(&holder.token))?;
+            Some((index, self.share_gone(lock, share, now)?))
+        };
+        holders.iter().enumerate().filter_map(gone).collect()
+    }
+
     fn case<'a>(&'a self, lock: &'a Lock, holders: &'a [Holder], state: State, now: Time) -> Option<Case<'a>> {
         let reading = lock.reading()?;
         Some(Case {
@@ -114,7 +126,8 @@ impl Table {
             renewal: dialects::dialect(reading.dialect).renewal(),
             cadence: lock.cadence(self.heard_until(lock, now)),
             held: self.held_for(lock, now),
-            connection: self.connection(lock),
+            standing: self.standing(lock),
+            gone: self.gone_holders(lock, holders, now),
             marker: self.marker_of(lock),
             holds: self.holds(lock),
             hazards: self.hazards_of(lock),

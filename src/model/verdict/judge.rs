@@ -5,10 +5,12 @@
 use crate::base::time::Time;
 use crate::dialects::{self, Renewal};
 use crate::lock::Kind;
+use crate::model::held_by::Share;
 use crate::model::history::cadence::Rhythm;
 use crate::model::lock::Reading;
 use crate::model::table::Table;
 use crate::model::verdict::cause::{Cause, Gone, Second, Wanted, no_ttl};
+use crate::model::wants::instance::{Closed, Standing};
 use crate::model::wants::touched;
 use crate::model::{Beats, HeldIs, Lock, Notice, State, Tries, Verdict};
 
@@ -21,6 +23,10 @@ impl Table {
         let cause = self.cause(lock, now);
         let state = cause.state();
         let mut evidence: Vec<String> = cause.sentence(now).into_iter().collect();
+        let holders = lock.held_by.shares().len();
+        if state == State::Orphan && holders > 1 {
+            evidence.push(format!("and so are all of its {holders} holders"));
+        }
         if state < State::NoTtl && lock.expires.is_none() {
             evidence.push(no_ttl(is_without_lease(lock)));
         }
@@ -57,15 +63,18 @@ impl Table {
         if reading.mixed {
             return Some(Cause::Split(Second::Beside));
         }
-        let alone = reading.is_alone();
-        let rhythm = lock.beats().filter(|_| alone && self.told_of(lock)).and_then(|_| lock.rhythm(now));
-        if alone && !reading.stays {
-            if let Some(second) = self.second(lock, now) {
-                return Some(Cause::Split(second));
-            }
-            if let Some(gone) = self.gone(lock, rhythm, now) {
-                return Some(Cause::Orphan(gone));
-            }
+        let (alone, one) = (reading.is_alone(), lock.has_one_holder());
+        let rhythm = lock.beats().filter(|_| one && self.told_of(lock)).and_then(|_| lock.rhythm(now));
+        if alone
+            && !reading.stays
+            && let Some(second) = self.second(lock, now)
+        {
+            return Some(Cause::Split(second));
+        }
+        if !reading.stays
+            && let Some(gone) = self.gone(lock, rhythm, now)
+        {
+            return Some(Cause::Orphan(gone));
         }
         let Some(expires) = lock.expires else {
             return Some(Cause::NoTtl { of_the_library: is_without_lease(lock) });
@@ -82,7 +91,7 @@ impl Table {
         }
         let long = if alone { self.long(lock, now) } else { None };
         // Where nothing tells of renewals as they come, one that was seen is all there is to go by.
-        let renewed = rhythm.is_some() || lock.beats().is_some() && !(alone && self.told_of(lock));
+        let renewed = rhythm.is_some() || lock.beats().is_some() && !(one && self.told_of(lock));
         long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
     }
 
@@ -105,24 +114,51 @@ impl Table {
         late.or_else(took)
     }
 
-    /// What says that its holder is gone for good.
+    /// What says that its holder is gone for good, or all of several: whoever is there keeps the lock for the others.
     fn gone(&self, lock: &Lock, rhythm: Option<Rhythm>, now: Time) -> Option<Gone<'_>> {
-        let connection = self.connection(lock);
-        if let Some(connection) = connection
-            && let Some(at) = connection.closed
-        {
-            let long_enough = now.since(at).as_secs_f64() >= self.tuning.orphan_closed_s;
-            // It had another connection, then.
-            let renewed_since = lock.beats().and_then(Beats::last).is_some_and(|last| last > at);
-            // Both may have gone with a restart of the server, and the lock not be looked for yet.
-            let still_there = self.known_until(lock, now) > at;
-            return (long_enough && !renewed_since && still_there).then_some(Gone::Closed { connection, at, rhythm });
+        match lock.held_by.shares() {
+            [] => self.holder_gone(lock, self.standing(lock), lock.beats(), rhythm, now),
+            [first, others @ ..] => {
+                let gone = self.share_gone(lock, first, now)?;
+                others.iter().all(|share| self.share_gone(lock, share, now).is_some()).then_some(gone)
+            }
         }
+    }
+
+    /// The same of one holder of several.
+    pub(in crate::model) fn share_gone(&self, lock: &Lock, share: &Share, now: Time) -> Option<Gone<'_>> {
+        let beats = share.beats.as_deref().filter(|_| self.told_of(lock));
+        let rhythm = beats.and_then(|beats| Some(Rhythm::at(beats.period_ms?, beats.last()?, now)));
+        self.holder_gone(lock, self.clients.standing(share.instance), beats, rhythm, now)
+    }
+
+    fn holder_gone<'a>(
+        &self,
+        lock: &Lock,
+        standing: Standing<'a>,
+        beats: Option<&Beats>,
+        rhythm: Option<Rhythm>,
+        now: Time,
+    ) -> Option<Gone<'a>> {
         let silent = |rhythm: &Rhythm| {
-            let beats = lock.beats().map_or(0, |beats| beats.count);
-            rhythm.missed as f64 >= self.tuning.orphan_periods && beats >= BEATS && connection.is_none()
+            let beats = beats.map_or(0, |beats| beats.count);
+            rhythm.missed as f64 >= self.tuning.orphan_periods && beats >= BEATS
         };
-        rhythm.filter(silent).map(Gone::Silent)
+        match standing {
+            Standing::Open(_) => None,
+            Standing::Closed(closed) if closed.is_proof(lock) => {
+                let Closed { connection, at, peers, .. } = closed;
+                let long_enough = now.since(at).as_secs_f64() >= self.tuning.orphan_closed_s;
+                // It had another connection, then.
+                let renewed_since = beats.and_then(Beats::last).is_some_and(|last| last > at);
+                // Both may have gone with a restart of the server, and the lock not be looked for yet.
+                let still_there = self.known_until(lock, now) > at;
+                let fixed = beats.is_none() && lock.expires.is_some();
+                let gone = long_enough && !renewed_since && still_there;
+                gone.then_some(Gone::Closed { connection, at, rhythm, doubtful: peers || fixed })
+            }
+            Standing::Closed(_) | Standing::Unknown => rhythm.filter(silent).map(Gone::Silent),
+        }
     }
 
     fn wanted(&self, lock: &Lock, now: Time) -> Option<Wanted> {

@@ -6,7 +6,8 @@ use crate::base::time::Time;
 use crate::lock::{Holder, Key, NodeId};
 use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
-use crate::model::{ClientRef, Connection, Contention, Lock, Sample, Tries, TriesFrom, Waits};
+use crate::model::wants::instance::Standing;
+use crate::model::{Connection, Contention, InstanceId, Lock, Sample, Spoke, Tries, TriesFrom, Waits};
 
 impl Table {
     pub(in crate::model) fn take_count(&mut self, node: NodeId, key: &Key, waits: Waits) {
@@ -37,7 +38,7 @@ impl Table {
         let counted = contention.tries.filter(|tries| tries.from == TriesFrom::Counted);
         let counted = counted.filter(|counted| sample.tries.is_none_or(|tries| counted.is_fresh(tries.at)));
         contention.tries = counted.or(sample.tries).or(contention.tries);
-        contention.spoke = sample.spoke.or(contention.spoke.take());
+        contention.speak(sample.spoke);
         let seen = sample.contenders.iter().map(|contender| contender.last).max();
         for contender in sample.contenders {
             contention.contend(contender);
@@ -50,27 +51,27 @@ impl Table {
         }
         if let Some(lock) = self.lock_at(place).filter(|lock| lock.is_held()) {
             let holders = self.holders(lock, lock.confirmed);
-            self.know_client(place, &holders);
+            self.know_clients(place, &holders);
         }
     }
 
-    /// Whoever was seen to go by the token of the only holder is the holder's client. A token that nobody holds by may
-    /// be that of a hold which was not looked at yet: it is kept until the next look.
-    pub(in crate::model) fn know_client(&mut self, place: LockRef, holders: &[Holder]) {
-        let Some(lock) = self.lock_at(place) else { return };
-        let alone = lock.reading().is_some_and(|reading| reading.is_alone());
-        let Some((token, address, at)) = lock.contention().and_then(|contention| contention.spoke.as_ref()) else {
+    /// Whoever was seen to go by the token of a holder is that holder's client. A token that nobody holds by may be that
+    /// of a hold which was not looked at yet: it is kept until the next look.
+    pub(in crate::model) fn know_clients(&mut self, place: LockRef, holders: &[Holder]) {
+        let Some(lock) = self.at(place) else { return };
+        let node = lock.node;
+        let Some(contention) = lock.contention.as_mut().filter(|contention| !contention.spoke.is_empty()) else {
             return;
         };
-        // Of a lock that many hold, one client says nothing of the others.
-        if !alone || holders.iter().all(|holder| holder.token != *token) {
-            return;
-        }
-        let (node, address, at) = (lock.node, address.clone(), *at);
-        let client = self.clients.spoke(node, &address, at);
-        if let Some(contention) = self.at(place).and_then(|lock| lock.contention.as_mut()) {
-            contention.client = client.or(contention.client);
-            contention.spoke = None;
+        let of = |spoke: &Spoke| holders.iter().find(|holder| holder.token == spoke.token);
+        let (known, unknown): (Vec<Spoke>, Vec<Spoke>) =
+            std::mem::take(&mut contention.spoke).into_iter().partition(|spoke| of(spoke).is_some());
+        contention.spoke = unknown;
+        for spoke in known {
+            if let Some(holder) = of(&spoke) {
+                let id = self.clients.instance_of(node, holder);
+                self.clients.heard(node, id, &spoke.address, spoke.at);
+            }
         }
     }
 
@@ -88,9 +89,19 @@ impl Table {
         lock.tries(now).or_else(|| self.quiet(lock.node).filter(|tries| tries.is_fresh(now)))
     }
 
-    /// The connection of the lock's holder, where it is known.
-    pub fn connection(&self, lock: &Lock) -> Option<&Connection> {
-        self.clients.get(lock.contention()?.client?)
+    /// How the connections of the lock's only holder stand.
+    pub(in crate::model) fn standing(&self, lock: &Lock) -> Standing<'_> {
+        lock.held_by.one().map_or(Standing::Unknown, |instance| self.clients.standing(instance))
+    }
+
+    /// Something is to be learnt from the whole list of a node's clients.
+    pub fn wants_whole_list(&self, node: NodeId) -> bool {
+        self.clients.are_unlisted(node)
+    }
+
+    /// The instances that hold the lock and of which a connection is known.
+    pub fn instances<'a>(&'a self, lock: &'a Lock) -> impl Iterator<Item = InstanceId> + 'a {
+        lock.held_by.instances().filter(|instance| self.clients.knows(*instance))
     }
 
     /// The connections of a node that hold locks and are not known to be closed.
@@ -98,9 +109,9 @@ impl Table {
         self.clients.open(node)
     }
 
-    /// Forgets the connections of a node that hold none of its locks any more: `used` are those of all locks, as they
-    /// were gone through since `before`.
-    pub fn keep_connections(&mut self, node: NodeId, used: &HashSet<ClientRef>, before: Time) {
+    /// Forgets the connections of a node that hold none of its locks any more: `used` are the instances that hold locks, as
+    /// those were gone through since `before`.
+    pub fn keep_connections(&mut self, node: NodeId, used: &HashSet<InstanceId>, before: Time) {
         self.clients.keep(node, used, before);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::time::Time;
 use crate::lock::Token;
-use crate::model::{Address, ClientRef, Tries, Waits};
+use crate::model::{Address, Tries, Waits};
 
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
@@ -18,10 +18,8 @@ pub struct Contention {
     pub wanted: Option<Time>,
     /// When the key was touched by nobody we know of, since all that we know of: another such touch makes it wanted.
     pub(in crate::model) touched: Option<Time>,
-    /// The connection of its holder, where one client was seen to go by the holder's token.
-    pub client: Option<ClientRef>,
-    /// A client that named the lock together with a token, until it is known whether that one holds it.
-    pub(in crate::model) spoke: Option<(Token, Address, Time)>,
+    /// Clients that named the lock together with a token, until it is known whether that one holds it.
+    pub(in crate::model) spoke: Vec<Spoke>,
     /// From whom its holder took it over before their lease had ended.
     pub former: Option<Former>,
     /// How long the current hold had no TTL, if it got one only later.
@@ -35,6 +33,14 @@ pub struct Contention {
 impl Contention {
     const CONTENDERS: usize = 16;
     const NOTICES: usize = 8;
+    const SPOKE: usize = 16;
+
+    /// Clients that go by tokens of which it is not known yet whether they hold it: of too many, the newest.
+    pub(in crate::model) fn speak(&mut self, spoke: Vec<Spoke>) {
+        self.spoke.extend(spoke);
+        let over = self.spoke.len().saturating_sub(Self::SPOKE);
+        self.spoke.drain(..over);
+    }
 
     /// Who was seen to want it, in no order.
     pub fn contenders(&self) -> &[Contender] {
@@ -142,6 +148,14 @@ pub enum Notice {
     FreedBy { holder: Option<Token>, address: Option<Address> },
 }
 
+/// A client named a lock together with a token.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spoke {
+    pub token: Token,
+    pub address: Address,
+    pub at: Time,
+}
+
 /// What a burst of MONITOR showed of one lock.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
@@ -149,7 +163,7 @@ pub struct Sample {
     pub tries: Option<Tries>,
     /// Only of this burst.
     pub contenders: Vec<Contender>,
-    /// A client that named the lock together with this token, and when: it goes by it.
-    pub spoke: Option<(Token, Address, Time)>,
+    /// Clients that named the lock together with a token: they go by it.
+    pub spoke: Vec<Spoke>,
     pub notices: Vec<(Time, Notice)>,
 }

@@ -112,3 +112,10 @@ fn where_the_library_is_a_guess_so_are_its_waiters() {
     let polls = Waiters::without_asking(&Waiting::polls_each(100)).unwrap();
     assert!(polls.describe().starts_with("unknown: "), "{}", polls.describe());
 }
+
+#[test]
+fn who_hears_nothing_is_dropped_unless_its_name_would_fill_the_screen() {
+    let waiter = |id: &[u8], listens: bool| Waiter { id: id.into(), left_ms: None, listens: Fact::Known(listens) };
+    let waiters = fair(vec![waiter(b"gone", false), waiter(b"here", true), waiter(&[b'x'; 513], false)]);
+    assert_eq!(waiters.deaf(), [b"gone".to_vec()]);
+}

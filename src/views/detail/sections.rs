@@ -11,7 +11,7 @@ use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self};
 use crate::lock::{Holder, Kind, RawValue};
-use crate::model::{Hold, LockView, State};
+use crate::model::{Hold, LockView, Presence, State};
 use crate::settings::keys::Command;
 use crate::sources::inspect::Belonging;
 use crate::sources::waiters::{Count, Health};
@@ -71,13 +71,16 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
         };
         page.say("holder", why, app.theme.dim());
     }
-    for holder in &lock.holders {
+    for (index, holder) in lock.holders.iter().enumerate() {
         page.say("holder", &holder_line(app, holder), Style::new());
-    }
-    if let Some(known) = &lock.connection {
-        let style = if known.closed.is_some() { app.theme.bad() } else { Style::new() };
-        let line = if app.display.private { HIDDEN.to_string() } else { known.describe(app.scene.at) };
-        page.say("connection", &line, style);
+        let presence = lock.presence.get(index).unwrap_or(&Presence::Unknown);
+        let style = match presence {
+            Presence::Closed { .. } | Presence::Absent => app.theme.bad(),
+            Presence::Unknown => app.theme.dim(),
+            Presence::Connected { .. } => Style::new(),
+        };
+        let hidden = app.display.private && presence.connection().is_some();
+        page.say("client", &if hidden { HIDDEN.to_string() } else { presence.describe(app.scene.at) }, style);
     }
 }
 

@@ -6,7 +6,9 @@ use crate::dialects::Renewal;
 use crate::lock::{Holder, Kind};
 use crate::model::history::cadence::Cadence;
 use crate::model::lock::Reading;
-use crate::model::{Connection, Contention, Hazards, HeldIs, Holds, Lock, State, Tuning};
+use crate::model::verdict::cause::Gone;
+use crate::model::wants::instance::Standing;
+use crate::model::{Contention, Hazards, HeldIs, Holds, Lock, State, Tuning};
 
 pub struct Case<'a> {
     pub now: Time,
@@ -19,8 +21,10 @@ pub struct Case<'a> {
     /// Judged at the time until which renewals would have been reported.
     pub cadence: Option<Cadence>,
     pub held: Option<(u64, HeldIs)>,
-    /// Its holder's, where it is known.
-    pub connection: Option<&'a Connection>,
+    /// How the connections of its only holder stand.
+    pub(in crate::model) standing: Standing<'a>,
+    /// Which of several holders are gone, by their places among `holders`.
+    pub(in crate::model) gone: Vec<(usize, Gone<'a>)>,
     /// The key that says that its work is done, where there is one.
     pub marker: Option<&'a Lock>,
     /// What is usual for locks of its name pattern.
@@ -38,6 +42,11 @@ impl Case<'_> {
     /// Whether only one client at a time works under it, and it is the one that took it.
     pub fn is_worked_under(&self) -> bool {
         self.reading.is_alone() && !self.reading.stays && !self.reading.test
+    }
+
+    /// One works under it now, whether others could beside it or not.
+    pub fn has_one_worker(&self) -> bool {
+        self.lock.has_one_holder() && !self.reading.stays && !self.reading.test
     }
 
     pub fn contention(&self) -> Option<&Contention> {

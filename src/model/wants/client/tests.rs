@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::lock::Holder;
 
 const NODE: NodeId = NodeId(0);
 
@@ -15,7 +16,7 @@ fn listed(id: u64, since: i64, at: i64) -> Connection {
 }
 
 fn closed(clients: &Clients, client: ClientRef) -> Option<Time> {
-    clients.get(client).unwrap().closed
+    clients.get(client).unwrap().connection.closed
 }
 
 #[test]
@@ -23,7 +24,7 @@ fn a_connection_that_is_missing_is_closed_and_stays_so() {
     let mut clients = Clients::default();
     let client = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
     clients.listed(NODE, &Asked::All, vec![listed(7, 0, 12_000)], Time(12_000));
-    assert_eq!(clients.get(client).unwrap().id, Some(7));
+    assert_eq!(clients.get(client).unwrap().connection.id, Some(7));
     clients.listed(NODE, &Asked::Ids(vec![7]), vec![], Time(14_000));
     assert_eq!(closed(&clients, client), Some(Time(14_000)));
     assert_eq!(clients.open(NODE).count(), 0);
@@ -71,10 +72,10 @@ fn two_that_were_taken_for_one_are_neither_alive_nor_closed() {
     let first = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
     assert_eq!(clients.spoke(NODE, &address(), Time(50_000)), Some(first));
     clients.listed(NODE, &Asked::All, vec![listed(9, 40_000, 51_000)], Time(51_000));
-    assert_eq!(clients.get(first), None);
+    assert!(clients.get(first).is_none());
     let second = clients.spoke(NODE, &address(), Time(52_000)).unwrap();
     clients.listed(NODE, &Asked::All, vec![listed(9, 40_000, 53_000)], Time(53_000));
-    assert_eq!(clients.get(second).unwrap().id, Some(9));
+    assert_eq!(clients.get(second).unwrap().connection.id, Some(9));
     assert_eq!(clients.spoke(NODE, &address(), Time(10_000)), None, "that was another, of which nothing is known");
 }
 
@@ -94,13 +95,15 @@ fn who_spoke_after_the_question_is_not_called_closed() {
 fn connections_that_hold_nothing_are_forgotten() {
     let mut clients = Clients::default();
     let (used, unused) = (address(), Address::parse("10.0.3.8:1").unwrap());
-    let used = clients.spoke(NODE, &used, Time(10_000)).unwrap();
-    clients.spoke(NODE, &unused, Time(10_000)).unwrap();
-    clients.keep(NODE, &HashSet::from([used]), Time(10_000));
+    let holds = clients.instance_of(NODE, &Holder::new(b"holds"));
+    let held = clients.instance_of(NODE, &Holder::new(b"held"));
+    clients.heard(NODE, holds, &used, Time(10_000));
+    clients.heard(NODE, held, &unused, Time(10_000));
+    clients.keep(NODE, &HashSet::from([holds]), Time(10_000));
     assert_eq!(clients.known.len(), 2, "its lock may not have been met yet");
-    clients.keep(NODE, &HashSet::from([used]), Time(10_001));
+    clients.keep(NODE, &HashSet::from([holds]), Time(10_001));
     assert_eq!((clients.known.len(), clients.by_address.len()), (1, 1));
-    assert!(clients.get(used).is_some());
+    assert!(clients.knows(holds) && !clients.knows(held));
 }
 
 #[test]
@@ -185,10 +188,10 @@ proptest! {
             }
             for (client, life) in &spoken {
                 let Some(known) = clients.get(*client) else { continue };
-                if let Some(id) = known.id {
+                if let Some(id) = known.connection.id {
                     prop_assert_eq!(id, *life as u64, "one connection for another");
                 }
-                if let Some(closed) = known.closed {
+                if let Some(closed) = known.connection.closed {
                     prop_assert!(closed.0 > lives[*life].1, "closed at {:?} while open until {}", closed, lives[*life].1);
                 }
             }
