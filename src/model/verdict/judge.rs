@@ -170,7 +170,7 @@ impl Table {
         }
         let tries = lock.tries(now);
         let contenders = contention.contenders();
-        let waiting = contenders.iter().filter(|contender| contender.is_waiting(now)).count();
+        let waiting = contention.trying(now);
         if waiting > 0 && waiting as f64 >= tuning.contended_waiters {
             return Some(Wanted::Contenders(waiting, tries));
         }

@@ -52,7 +52,7 @@ impl Lock {
         };
         let tries = self.tries(now);
         let counted = self.waits(now).map_or(0, |waits| waits.count);
-        let seen = contention.contenders().iter().filter(|contender| contender.is_waiting(now)).count() as u32;
+        let seen = contention.trying(now) as u32;
         Demand {
             waiting: counted.max(seen),
             failures_per_s: tries.and_then(|tries| tries.known_failures_per_s()),
