@@ -48,6 +48,10 @@ impl Dialect for PythonRedisLock {
         Renewal::Optional { share: 2.0 / 3.0 }
     }
 
+    fn shows_waiters(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         signal_list(sight.key).map_or(Waiting::Polls { every: None }, Waiting::BlockedOn)
     }

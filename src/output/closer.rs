@@ -37,7 +37,12 @@ impl Contention {
     pub(super) fn of(lock: &LockView) -> Option<Contention> {
         let counted = lock.waits.map(|waits| {
             let count = u64::from(waits.count);
-            (if waits.at_least { Count::AtLeast(count) } else { Count::Exactly(count) }, waits.source())
+            let count = match (waits.is_at_most(), waits.at_least) {
+                (true, _) => Count::AtMost(count),
+                (_, true) => Count::AtLeast(count),
+                _ => Count::Exactly(count),
+            };
+            (count, waits.source())
         });
         Contention::with(lock, counted)
     }

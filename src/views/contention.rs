@@ -212,8 +212,12 @@ fn blocked(app: &App, lock: &LockView) -> String {
         return format!("{sure}: each holder waits for the next lock: {}", names.join(", "));
     }
     let waiting = lock.demand.waiting;
+    let at_most = lock.waits.filter(|waits| waits.is_at_most()).map(|waits| waits.count);
     let mut parts = match waiting {
-        0 => vec![format!("{key}: nobody is seen to wait")],
+        0 => vec![match at_most {
+            Some(most) => format!("{key}: at most {most} wait for it, blocked on a list"),
+            None => format!("{key}: nobody is seen to wait"),
+        }],
         1 => vec![format!("{key}: 1 waits for it")],
         many => vec![format!("{key}: {many} wait for it")],
     };

@@ -165,7 +165,8 @@ impl Table {
     fn wanted(&self, lock: &Lock, now: Time) -> Option<Wanted> {
         let contention = lock.contention()?;
         let tuning = &self.tuning;
-        if lock.waits(now).is_some_and(|waits| f64::from(waits.count) >= tuning.contended_waiters) {
+        let counted = lock.waits(now).filter(|waits| !waits.is_at_most());
+        if counted.is_some_and(|waits| f64::from(waits.count) >= tuning.contended_waiters) {
             return Some(Wanted::Waits);
         }
         let tries = lock.tries(now);
