@@ -3,7 +3,7 @@
 //! The dialect of hand-written locks, and the last choice for strings that no library is recognised in. If the value is
 //! a Unix time, as in the oldest recipes, it is when the lock was taken or, if it is in the future, when it ends.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -51,10 +51,6 @@ impl Dialect for Plain {
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 
