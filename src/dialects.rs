@@ -128,6 +128,16 @@ pub trait Dialect: Send + Sync {
         token
     }
 
+    /// Whether somebody can hold a lock by this token; others only mark that somebody waits.
+    fn holds_by(&self, _token: &[u8]) -> bool {
+        true
+    }
+
+    /// The holder behind a token, where one holder has several: as a reader, as a writer.
+    fn holder_of<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        token
+    }
+
     /// What its watchdog renews a lock to, unless the application set something else.
     fn watchdog_lease(&self) -> Option<Duration> {
         None
@@ -135,6 +145,11 @@ pub trait Dialect: Send + Sync {
 
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal;
+
+    /// Whether the value tells when the lease was given, and not only when somebody began to want the lock.
+    fn tells_when_taken(&self) -> bool {
+        false
+    }
 
     /// Whether the key stays on purpose when the work is done, or is taken by somebody else than the one who works, so
     /// that a holder who is gone means nothing.

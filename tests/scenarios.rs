@@ -3,7 +3,7 @@
 //! Times are in seconds from the beginning of the story. A step does something, or expects something, or both: first it
 //! is done. The steps are in [`Step`]; a finding or state without a story for it and one against it fails the last test.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,8 @@ struct Step {
     /// Somebody takes it by this token, with this TTL or none.
     take: Option<String>,
     ttl: Option<f64>,
+    /// Somebody writes this value, which is told by these events.
+    write: Option<Written>,
     /// Somebody writes themselves over the holder.
     take_over: Option<String>,
     /// Given this TTL again, or for the first time.
@@ -76,6 +78,8 @@ struct Step {
     tries: Option<Attempts>,
     contender: Option<Trying>,
     late: Option<Late>,
+    /// A burst saw somebody hold it by this token.
+    seen_holding: Option<String>,
     /// Somebody at this address deletes it without comparing the holder.
     freed_by: Option<String>,
     /// Who was seen to hold it then, from another address.
@@ -102,9 +106,48 @@ struct Step {
     changes: Option<Vec<String>>,
     /// For how long it has been held, in seconds.
     held: Option<f64>,
+    /// How many hold it.
+    holders: Option<usize>,
+    /// What is left of it, and the lease that it was taken for, in seconds.
+    left: Option<f64>,
+    lease: Option<f64>,
+    period: Option<f64>,
     renewals: Option<u64>,
     surer_than: Option<f32>,
     less_sure_than: Option<f32>,
+}
+
+/// One of these, and the names of the events.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    string: Option<String>,
+    /// A value `+20` is the time of 20 seconds from the beginning of the story, in milliseconds.
+    hash: Option<BTreeMap<String, String>>,
+    /// Members with the end of each, in seconds.
+    zset: Option<BTreeMap<String, f64>>,
+    set: Option<Vec<String>>,
+    events: Vec<String>,
+}
+
+impl Written {
+    fn value(&self) -> RawValue {
+        let timed = |text: &String| match text.strip_prefix('+').and_then(|seconds| seconds.parse().ok()) {
+            Some(seconds) => time(seconds).0.to_string(),
+            None => text.clone(),
+        };
+        if let Some(fields) = &self.hash {
+            let fields: Vec<(&String, String)> = fields.iter().map(|(field, value)| (field, timed(value))).collect();
+            return RawValue::hash(fields.iter().map(|(field, value)| (field.as_bytes(), value.as_bytes())));
+        }
+        if let Some(members) = &self.zset {
+            return RawValue::zset(members.iter().map(|(member, end)| (member.as_bytes(), time(*end).0 as f64)));
+        }
+        if let Some(members) = &self.set {
+            return RawValue::set(members.iter().map(|member| member.as_bytes()));
+        }
+        RawValue::string(self.string.as_deref().expect("a value").as_bytes())
+    }
 }
 
 #[derive(Deserialize)]
@@ -245,6 +288,13 @@ impl Stage {
         if let Some(token) = &step.take {
             self.write(at, key, RawValue::string(token.as_bytes()), step.ttl, vec![New, Set]);
         }
+        if let Some(written) = &step.write {
+            let expires = step.ttl.map(|ttl| at + Duration::from_secs_f64(ttl));
+            self.keys.insert(key.as_bytes().to_vec(), (written.value(), expires));
+            let events: Vec<KeyEvent> =
+                written.events.iter().map(|name| KeyEvent::from_name(name.as_bytes())).collect();
+            self.events(at, key, &events);
+        }
         if let Some(token) = &step.take_over {
             self.write(at, key, RawValue::string(token.as_bytes()), step.ttl, vec![Set]);
         }
@@ -325,6 +375,9 @@ impl Stage {
             };
             self.sampled(key, Sample { contenders: vec![contender], ..Sample::default() });
         }
+        if let Some(token) = &step.seen_holding {
+            self.sampled(key, Sample { held: vec![Token::from(token.as_bytes())], ..Sample::default() });
+        }
         let late = step.late.as_ref().map(|late| Notice::Late {
             token: Token::from(late.token.as_bytes()),
             address: late.address.as_deref().map(address),
@@ -361,7 +414,8 @@ impl Stage {
             let changes: Vec<String> = self.table.take_transitions().0.iter().map(word).collect();
             assert_eq!(changes, *expected, "{key} after {} s", step.at);
         }
-        let asks = step.held.is_some() || step.renewals.is_some() || step.state.is_some();
+        let numbers = [step.held, step.left, step.lease, step.period].iter().any(Option::is_some);
+        let asks = numbers || step.renewals.is_some() || step.state.is_some() || step.holders.is_some();
         if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
@@ -378,6 +432,19 @@ impl Stage {
         }
         if let Some(seconds) = step.held {
             assert_eq!(view.held_ms, Some((seconds * 1_000.0).round() as u64), "{place}");
+        }
+        let ms = |seconds: f64| Some((seconds * 1_000.0).round() as u64);
+        if let Some(count) = step.holders {
+            assert_eq!(view.holders.len(), count, "{place}");
+        }
+        if let Some(seconds) = step.left {
+            assert_eq!(view.ttl.remaining().map(|left| left.as_millis() as u64), ms(seconds), "{place}");
+        }
+        if let Some(seconds) = step.lease {
+            assert_eq!(view.lease_ms, ms(seconds), "{place}");
+        }
+        if let Some(seconds) = step.period {
+            assert_eq!(view.renewals.as_ref().and_then(|renewals| renewals.period_ms), ms(seconds), "{place}");
         }
         if let Some(count) = step.renewals {
             assert_eq!(view.renewals.as_ref().map_or(0, |renewals| renewals.count), count, "{place}");

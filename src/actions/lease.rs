@@ -76,7 +76,7 @@ pub(super) fn of(lock: &LockView) -> Option<Check> {
         key: lock.key.as_bytes().to_vec(),
         end: end(lock),
         left: lock.ttl,
-        renewed_to: renewals.and(lock.lease_ms).or_else(|| watchdog_lease(lock)),
+        renewed_to: renewals.and(lock.whole_lease_ms()).or_else(|| watchdog_lease(lock)),
     }))
 }
 

@@ -35,7 +35,7 @@ fn notes(lock: &LockView, engine: &Engine) -> Notes {
     freeing.extend(release.hazards.iter().map(|hazard| format!("Beware: {hazard}")));
     Notes {
         waiting: vec![dialect.waiting(&sight).describe()],
-        renewal: vec![dialect.renewal().describe()],
+        renewal: vec![dialect.renewal().describe(lock.ttl)],
         release: freeing,
     }
 }

@@ -121,6 +121,10 @@ impl Dialect for Medallion {
         }
     }
 
+    fn holds_by(&self, token: &[u8]) -> bool {
+        !token.ends_with(WAITING)
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.3 }
     }

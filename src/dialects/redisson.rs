@@ -57,13 +57,17 @@ impl Dialect for Redisson {
         match Form::of(sight.value)? {
             Form::Lock(fields) => lock::read(fields, sight.dialect_given),
             Form::ReadWrite(mode, fields) => read_write::read(fields, mode, sight.dialect_given),
-            Form::Multi(fields) => multi::read(fields),
+            Form::Multi(fields) => multi::read(fields, sight.now),
         }
     }
 
     /// The watchdog is there unless the application gave a lease of its own, which nothing on the server tells.
     fn tokens_come_again(&self) -> bool {
         true
+    }
+
+    fn holder_of<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        read_write::thread_of(token)
     }
 
     fn watchdog_lease(&self) -> Option<std::time::Duration> {

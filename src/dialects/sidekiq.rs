@@ -57,6 +57,10 @@ impl Dialect for UniqueJobs {
         true
     }
 
+    fn tells_when_taken(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::NoLease
     }

@@ -350,7 +350,7 @@ impl Table {
         if let Some(contention) = &mut lock.contention {
             (contention.waits, contention.client) = (None, None);
         }
-        lock.expires = None;
+        (lock.expires, lock.own_ends) = (None, None);
         lock.beats = None;
         lock.left = lock.left.wrapping_add(1);
         let left = lock.left;

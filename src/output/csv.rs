@@ -13,7 +13,7 @@ use super::Place;
 use super::closer::rounded;
 use crate::model::{HeldIs, LockView};
 
-const HEADER: [&str; 27] = [
+const HEADER: [&str; 28] = [
     "state",
     "key",
     "node",
@@ -26,6 +26,7 @@ const HEADER: [&str; 27] = [
     "holders",
     "ttl_ms",
     "lease_ms",
+    "lease_is",
     "held_ms",
     "held_is",
     "renewals",
@@ -95,6 +96,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         cell(holders.join(" ")),
         number(lock.ttl.remaining().map(|left| left.as_millis() as u64)),
         number(lock.lease_ms),
+        lock.lease_is.map(HeldIs::name).unwrap_or_default().to_string(),
         number(lock.held_ms),
         lock.held_is.map(HeldIs::name).unwrap_or_default().to_string(),
         number(renewals.map(|renewals| renewals.count)),

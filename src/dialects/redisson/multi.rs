@@ -18,7 +18,8 @@ pub fn is_one(fields: Fields<'_>) -> bool {
     fields.iter().any(|(field, _)| field.ends_with(COUNT))
 }
 
-pub fn read(fields: Fields<'_>) -> Option<Claim> {
+/// An item past its end is free, though its fields stay until somebody takes it.
+pub fn read(fields: Fields<'_>, now: Time) -> Option<Claim> {
     let values: HashMap<&[u8], &[u8]> = fields.iter().map(|(field, value)| (&**field, &**value)).collect();
     let known = |(field, value): (&&[u8], &&[u8])| {
         if field.ends_with(COUNT) || field.ends_with(EXPIRY) { count(value).is_some() } else { holder(value).is_some() }
@@ -26,7 +27,7 @@ pub fn read(fields: Fields<'_>) -> Option<Claim> {
     if !values.iter().all(known) {
         return None;
     }
-    let mut holders = Vec::new();
+    let (mut holders, mut items) = (Vec::new(), 0);
     for (field, value) in fields {
         let Some((item, id)) = field.strip_suffix(COUNT).and_then(item_and_holder) else { continue };
         // What an earlier holder left behind when its lease ran out is not a hold.
@@ -34,9 +35,12 @@ pub fn read(fields: Fields<'_>) -> Option<Claim> {
             continue;
         }
         let until = values.get([item, b":", id, EXPIRY].concat().as_slice()).and_then(|at| count(at)).map(Time);
-        holders.push(Holder { token: Token::from(&**field), count: count(value), until, ..holder(id)? });
+        items += 1;
+        if until.is_none_or(|until| until > now) {
+            holders.push(Holder { token: Token::from(&**field), count: count(value), until, ..holder(id)? });
+        }
     }
-    (!holders.is_empty()).then(|| Claim::lock(Strength::Sure, Mode::Exclusive, holders))
+    (items > 0).then(|| Claim::lock(Strength::Sure, Mode::Exclusive, holders))
 }
 
 pub fn release(name: &[u8], tokens: impl IntoIterator<Item = Token>) -> Release {

@@ -48,6 +48,7 @@ pub(in crate::model) struct Freed {
     pub since_is: HeldIs,
     pub beats: Option<Box<Beats>>,
     pub lease_ms: Option<u32>,
+    pub lease_is: HeldIs,
     /// What it added to the statistics of its name pattern.
     pub counted: Over,
 }

@@ -30,6 +30,7 @@ pub(in crate::model) enum Cause<'a> {
     Expiring {
         left_ms: u64,
         lease_ms: u64,
+        lease_is: HeldIs,
         watched: bool,
     },
     Held,
@@ -140,8 +141,10 @@ impl Cause<'_> {
                     holds.timed()
                 )
             }
-            Cause::Expiring { left_ms, lease_ms, .. } => {
-                format!("{} left of {}, and nothing renews it", short_duration(*left_ms), short_duration(*lease_ms))
+            Cause::Expiring { left_ms, lease_ms, lease_is, .. } => {
+                let least = if *lease_is == HeldIs::AtLeast { "at least " } else { "" };
+                let (left, lease) = (short_duration(*left_ms), short_duration(*lease_ms));
+                format!("{left} left of {least}{lease}, and nothing renews it")
             }
             Cause::Test => "lockscope took it, as a test".into(),
             Cause::Vacant => "nobody holds it right now".into(),
@@ -188,7 +191,7 @@ impl Second<'_> {
 }
 
 pub(in crate::model) fn no_ttl(of_the_library: bool) -> String {
-    let whose = if of_the_library { ", as all locks of this library" } else { "" };
+    let whose = if of_the_library { ", as is usual for its library" } else { "" };
     format!("it has no TTL{whose}: if its holder died, it stays until somebody frees it")
 }
 

@@ -77,10 +77,7 @@ impl Table {
         if let Some(wanted) = self.wanted(lock, now) {
             return Some(Cause::Contended(wanted));
         }
-        if reading.stays {
-            return None;
-        }
-        let long = if alone { self.long(lock, now) } else { None };
+        let long = if alone && !reading.stays { self.long(lock, now) } else { None };
         // Where nothing tells of renewals as they come, one that was seen is all there is to go by.
         let renewed = rhythm.is_some() || lock.beats().is_some() && !(alone && self.told_of(lock));
         long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
@@ -158,7 +155,7 @@ impl Table {
 
     fn expiring(&self, lock: &Lock, reading: Reading, renewed: bool, left_ms: u64, now: Time) -> Option<Cause<'_>> {
         let tuning = &self.tuning;
-        let lease_ms = u64::from(lock.lease_ms.filter(|_| !renewed)?);
+        let (lease_ms, lease_is) = lock.lease().filter(|_| !renewed)?;
         let near = left_ms as f64 <= tuning.expiring_left_s * 1_000.0;
         if !near || (lease_ms as f64) < tuning.expiring_lease_s * 1_000.0 {
             return None;
@@ -170,7 +167,7 @@ impl Table {
         };
         let share = tuning.expiring_share.min(share);
         let watched = self.told_of(lock) && now.since(lock.first_seen).as_millis() as u64 >= lease_ms;
-        (left_ms as f64 <= share * lease_ms as f64).then_some(Cause::Expiring { left_ms, lease_ms, watched })
+        (left_ms as f64 <= share * lease_ms as f64).then_some(Cause::Expiring { left_ms, lease_ms, lease_is, watched })
     }
 
     /// How long it has been held at `now`, and how well that is known.

@@ -28,7 +28,7 @@ pub fn ttl(app: &App, lock: &LockView) -> String {
         _ if lock.verdict.state == State::Free => return "free".into(),
         None => "never expires".into(),
         Some(left) => {
-            let lease = lock.lease_ms.map_or("an unknown lease".into(), short_duration);
+            let lease = lock.lease_words().unwrap_or("an unknown lease".into());
             format!("{} left of {lease}", short_duration(left.as_millis() as u64))
         }
     };
@@ -281,6 +281,6 @@ pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
     let dialect = dialects::dialect(id);
     let waiting = dialect.waiting(&lock.sight(app.scene.at)).describe();
     page.say("library", &part::without_holders(app, lock, waiting), Style::new());
-    page.say("library", &dialect.renewal().describe(), Style::new());
+    page.say("library", &dialect.renewal().describe(lock.ttl), Style::new());
     page.say("confirmed", &format!("{} by {}", part::clock(lock.confirmed), lock.source.name()), app.theme.dim());
 }

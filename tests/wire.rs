@@ -1,0 +1,186 @@
+//! Locks as their libraries write them, command by command, on a real server that is watched: what is said of them is
+//! what the library means.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Feed, Server, engine};
+use lockscope::dialects::Recogniser;
+use lockscope::engine::{Duty, Engine, Options, Stream};
+use lockscope::lock::{KeyspaceId, Mode};
+use lockscope::model::{LockView, State};
+use lockscope::sources::pace::Pace;
+use lockscope::sources::sampling::burst::Bounds;
+use tokio::time::Instant;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
+
+const WRITER: &str = "WEB-04_912_0b5e7c1a94f24d3b8e6a2f1c9d7b3a50";
+const READER: &str = "WEB-05_913_f3a9c07be15d28466cb1709e5ad2488f";
+const THREAD: &str = "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57";
+const PERMIT: &[u8] = b"\x00\x9f\x13\xfe5678abcdef\xff\x01";
+
+/// Medallion's attempt to write: its mark keeps readers out until they have left.
+const TRY_TO_WRITE: &str = "local writer = redis.call('get', KEYS[1])
+    if writer == false or writer == ARGV[1] .. '_WRITERWAITING' then
+        if redis.call('scard', KEYS[2]) == 0 then
+            redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+            return 1
+        end
+        redis.call('set', KEYS[1], ARGV[1] .. '_WRITERWAITING', 'px', ARGV[2])
+    end
+    return 0";
+const DELETE_IF_EQUAL: &str =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/// Follows what is found without a word of the user, from before anything happens.
+async fn follow(server: &Server) -> Engine {
+    let options = Options::following(Recogniser::default(), Pace::Fast);
+    let mut engine = engine::followed(server, Feed::Notifications, options).await;
+    let began = Instant::now();
+    while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
+        assert!(began.elapsed() < PATIENCE, "the engine has no events");
+        engine.next().await;
+    }
+    engine
+}
+
+fn view(engine: &Engine, key: &str) -> Option<LockView> {
+    let (table, now) = (engine.table(), engine.clock.now());
+    table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
+}
+
+async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
+    let began = Instant::now();
+    loop {
+        let lock = view(engine, key);
+        if let Some(lock) = lock.as_ref().filter(|lock| seen(lock)) {
+            return lock.clone();
+        }
+        assert!(began.elapsed() < PATIENCE, "waited in vain: {key} {what}; it is {lock:#?}");
+        let _ = tokio::time::timeout(Duration::from_millis(100), engine.next()).await;
+    }
+}
+
+fn findings(lock: &LockView) -> Vec<&'static str> {
+    lock.findings.iter().map(|finding| finding.name).collect()
+}
+
+#[tokio::test]
+async fn a_waiting_writer_that_gets_its_lock_is_no_second_holder() {
+    let server = Feed::Notifications.server();
+    let mut engine = follow(&server).await;
+    server.cli(&["SADD", "stock.readers", READER]);
+    server.cli(&["PEXPIRE", "stock.readers", "30000"]);
+    let attempt = ["EVAL", TRY_TO_WRITE, "2", "stock.writer", "stock.readers", WRITER, "30000"];
+    assert_eq!(server.ask::<u8, _>(&attempt), 0);
+    until(&mut engine, "stock.writer", "is only waited for", |lock| lock.verdict.state == State::Free).await;
+    assert_eq!(server.ask::<u8, _>(&attempt), 0);
+    server.cli(&["SREM", "stock.readers", READER]);
+    assert_eq!(server.ask::<u8, _>(&attempt), 1);
+    let lock = until(&mut engine, "stock.writer", "is held", |lock| !lock.holders.is_empty()).await;
+    assert_eq!((lock.verdict.state, findings(&lock)), (State::Held, vec![]), "{:?}", lock.verdict);
+    assert_eq!(lock.renewals.map_or(0, |renewals| renewals.count), 0);
+}
+
+#[tokio::test]
+async fn a_failed_attempt_that_cleans_up_after_itself_has_outlived_nothing() {
+    let server = Feed::Notifications.server();
+    let mut engine = follow(&server).await;
+    engine.sample_by(Some(DUTY));
+    server.cli(&["SET", "lock:invoice", "T0NIT0NIT0NIT0NIT0NIMQ==", "NX", "PX", "30000"]);
+    until(&mut engine, "lock:invoice", "is held", |lock| lock.verdict.state == State::Held).await;
+    // redsync: each failed attempt sends the release of its own token.
+    let began = Instant::now();
+    while view(&engine, "lock:invoice").and_then(|lock| lock.tries).is_none_or(|tries| tries.failures < 40) {
+        assert!(began.elapsed() < PATIENCE, "no attempt was seen");
+        let token = format!("{:022}==", began.elapsed().as_nanos());
+        server.cli(&["SET", "lock:invoice", &token, "NX", "PX", "8000"]);
+        server.cli(&["EVAL", DELETE_IF_EQUAL, "1", "lock:invoice", &token]);
+        engine.run_for(Duration::from_millis(5)).await;
+    }
+    // A release that works shows what the script is for.
+    let teach = || {
+        server.cli(&["SET", "lock:other", "T1NIT0NIT0NIT0NIT0NIMQ==", "NX", "PX", "8000"]);
+        server.cli(&["EVAL", DELETE_IF_EQUAL, "1", "lock:other", "T1NIT0NIT0NIT0NIT0NIMQ=="]);
+    };
+    for number in 0..150 {
+        teach();
+        server.cli(&["EVAL", DELETE_IF_EQUAL, "1", "lock:invoice", &format!("{number:022}==")]);
+        engine.run_for(Duration::from_millis(20)).await;
+    }
+    let lock = view(&engine, "lock:invoice").unwrap();
+    assert!(!findings(&lock).contains(&"outlived") && lock.verdict.state != State::Split, "{:?}", lock.verdict);
+    // The same of one that held it.
+    server.cli(&["SET", "lock:invoice", "T2NIT0NIT0NIT0NIT0NIMQ==", "PX", "300"]);
+    until(&mut engine, "lock:invoice", "ran out", |lock| lock.verdict.state == State::Free).await;
+    let began = Instant::now();
+    while view(&engine, "lock:invoice").is_none_or(|lock| !findings(&lock).contains(&"outlived")) {
+        assert!(began.elapsed() < PATIENCE, "the late release was not told");
+        teach();
+        server.cli(&["EVAL", DELETE_IF_EQUAL, "1", "lock:invoice", "T2NIT0NIT0NIT0NIT0NIMQ=="]);
+        engine.run_for(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_permit_of_redisson_past_its_end_is_free_and_no_leak() {
+    let server = Feed::Notifications.server();
+    let mut engine = follow(&server).await;
+    server.cli(&["SET", "uploads", "4"]);
+    let end = |ms: u64| (server_ms(&server) + ms).to_string().into_bytes();
+    let zadd = |end: Vec<u8>| [b"ZADD".to_vec(), b"{uploads}:timeout".to_vec(), end, PERMIT.to_vec()];
+    server.cli(&zadd(end(1_500)));
+    let held = until(&mut engine, "{uploads}:timeout", "is out", |lock| lock.holders.len() == 1).await;
+    assert_eq!((held.verdict.state, held.mode), (State::Held, Mode::Permit), "{:?}", held.verdict);
+    assert!(held.ttl.remaining().is_some_and(|left| left <= Duration::from_millis(1_500)), "{:?}", held.ttl);
+    let free = until(&mut engine, "{uploads}:timeout", "is free", |lock| lock.verdict.state == State::Free).await;
+    assert_eq!((free.holders.len(), findings(&free)), (0, vec![]));
+    assert_eq!(server.ask::<u8, _>(&["EXISTS", "{uploads}:timeout"]), 1, "nobody has cleaned up");
+    let listed = Feed::Notifications.ls(&server, &[]);
+    let listed = listed["locks"].as_array().unwrap().iter().find(|lock| lock["key"] == "{uploads}:timeout").cloned();
+    assert!(listed.is_none_or(|lock| lock["state"] == "free"));
+}
+
+#[tokio::test]
+async fn a_semaphore_of_medallion_lasts_as_long_as_its_lease_and_not_three_times() {
+    let server = Feed::Notifications.server();
+    let mut engine = follow(&server).await;
+    let script = "redis.call('zadd', KEYS[1], ARGV[1], ARGV[2]) return redis.call('pexpire', KEYS[1], ARGV[3])";
+    let end = (server_ms(&server) + 2_000).to_string();
+    server.cli(&["EVAL", script, "1", "exports-lock-slots", &end, WRITER, "6000"]);
+    let held = until(&mut engine, "exports-lock-slots", "is held", |lock| lock.lease_ms.is_some()).await;
+    assert_eq!((held.lease_ms, held.verdict.state), (Some(2_000), State::Held));
+    until(&mut engine, "exports-lock-slots", "is free", |lock| lock.verdict.state == State::Free).await;
+    assert!(server.ask::<i64, _>(&["PTTL", "exports-lock-slots"]) > 1_000, "its key is still there");
+}
+
+#[tokio::test]
+async fn a_group_lock_is_renewed_by_hset_and_pexpire() {
+    let server = Feed::Notifications.server();
+    let mut engine = follow(&server).await;
+    let (end, count) = (format!("jack:{THREAD}:expire_time"), format!("jack:{THREAD}:lock_count"));
+    let renew = "redis.call('hset', KEYS[1], ARGV[1], ARGV[2]) return redis.call('pexpire', KEYS[1], ARGV[3])";
+    let ends = |ms: u64| (server_ms(&server) + ms).to_string();
+    let take = "redis.call('hset', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], 1)
+        return redis.call('pexpire', KEYS[1], 3000)";
+    server.cli(&["EVAL", take, "1", "class-lock", "jack", THREAD, &end, &ends(3_000), &count]);
+    until(&mut engine, "class-lock", "is held", |lock| lock.verdict.state == State::Held).await;
+    for beat in 1..=3 {
+        engine.run_for(Duration::from_millis(1_000)).await;
+        server.cli(&["EVAL", renew, "1", "class-lock", &end, &ends(3_000), "3000"]);
+        let renewed = move |lock: &LockView| lock.renewals.as_ref().is_some_and(|renewals| renewals.count == beat);
+        until(&mut engine, "class-lock", "is renewed", renewed).await;
+    }
+    let lock = view(&engine, "class-lock").unwrap();
+    let period = lock.renewals.and_then(|renewals| renewals.period_ms).expect("a period");
+    assert!((900..=1_400).contains(&period), "{period}");
+}
+
+/// By the server's clock.
+fn server_ms(server: &Server) -> u64 {
+    let (seconds, micros): (u64, u64) = server.ask(&["TIME"]);
+    seconds * 1_000 + micros / 1_000
+}
