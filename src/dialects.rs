@@ -11,6 +11,8 @@ pub mod counter;
 mod hangfire;
 mod huey;
 mod laravel;
+mod leases;
+mod left_out;
 mod marker;
 mod medallion;
 mod node_redlock;
@@ -49,6 +51,7 @@ mod testing;
 mod trial;
 pub mod unique;
 
+pub use left_out::LeftOut;
 pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
@@ -104,6 +107,11 @@ pub trait Dialect: Send + Sync {
     /// The name in `--dialect`, in the tables and in JSON.
     fn name(&self) -> &'static str;
 
+    /// What else its versions are known to do, for the page on libraries.
+    fn facts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Where its locks live by default, as Redis globs. Empty for libraries that use the caller's name as it is.
     fn patterns(&self) -> &'static [&'static str] {
         &[]
@@ -112,6 +120,11 @@ pub trait Dialect: Send + Sync {
     /// Keys that belong to a lock of this library but are not the lock: queues, channels' companions, latches. They are
     /// hidden, and never read.
     fn is_helper(&self, _key: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether a key of this name is a set where it is a lock.
+    fn keeps_sets(&self, _key: &[u8]) -> bool {
         false
     }
 
@@ -236,6 +249,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &spring::Spring,
         &marker::Marker,
         &reentrant::Reentrant,
+        &leases::Leases,
         &plain::Plain,
         &redlock_rb::RedlockRb,
         &stackexchange::StackExchange,

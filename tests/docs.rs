@@ -137,6 +137,10 @@ fn libraries(kinds: &[Kind]) -> String {
         for (text, examples) in told {
             let _ = write!(out, "\n{}:\n\n{text}", examples.join(", "));
         }
+        if !dialect.facts().is_empty() {
+            let facts: String = dialect.facts().iter().map(|fact| format!("- {fact}\n")).collect();
+            let _ = write!(out, "\nAlso known:\n\n{facts}");
+        }
     }
     out
 }

@@ -60,6 +60,9 @@ struct Step {
     /// Permits of a semaphore that says when each was taken.
     grabbed: Option<Vec<f64>>,
 
+    /// A walk of the keyspace meets it, and nothing was heard of it.
+    walked: bool,
+
     /// What is done here happens on the server, and nobody is told of it yet.
     unheard: bool,
     /// The events that arrive now, by their names.
@@ -272,6 +275,19 @@ impl Stage {
         let at = time(step.at);
         self.settle(at);
         self.unheard = step.unheard;
+        if step.walked {
+            let (value, expires) = self.keys.get(key.as_bytes()).expect("something to meet").clone();
+            let ttl = expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(at)));
+            let (key, seen) = (Key::from(key), Seen::Present { value, ttl });
+            self.table.apply(Observation::Read {
+                node: NODE,
+                key,
+                asked: at,
+                answered: at,
+                seen,
+                source: Source::Scan,
+            });
+        }
         if step.acting {
             self.table.apply(Observation::Acting { node: NODE, key: Key::from(key), at });
         }

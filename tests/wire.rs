@@ -179,6 +179,105 @@ async fn a_group_lock_is_renewed_by_hset_and_pexpire() {
     assert!((900..=1_400).contains(&period), "{period}");
 }
 
+#[tokio::test]
+async fn a_count_of_permits_is_held_by_nobody_of_that_number() {
+    let server = Feed::Notifications.server();
+    let mut engine = follow(&server).await;
+    // dramatiq's limiter: the key stays, and 0 means free.
+    server.cli(&["SET", "distributed-mutex", "1", "PX", "900000", "NX"]);
+    until(&mut engine, "distributed-mutex", "is held", |lock| lock.verdict.state == State::Held).await;
+    let mut told = Vec::new();
+    for count in ["2", "1", "0", "1", "2"] {
+        server.cli(&["SET", "distributed-mutex", count, "PX", "900000"]);
+        let words = format!("{count} permits are in use");
+        let says = |lock: &LockView| lock.verdict.evidence.iter().any(|line| line.starts_with(&words));
+        let lock = until(&mut engine, "distributed-mutex", &words, says).await;
+        told.push((lock.verdict.state, lock.holders.len(), lock.mode, findings(&lock)));
+    }
+    let said = |state| (state, 0, Mode::Permit, vec![]);
+    let (held, free) = (said(State::Held), said(State::Free));
+    assert_eq!(told, [held.clone(), held.clone(), free, held.clone(), held]);
+    // Redisson's semaphore: permits left, none of them now.
+    server.cli(&["SET", "exports-mutex", "0"]);
+    let lock = until(&mut engine, "exports-mutex", "is known", |_| true).await;
+    assert_eq!((lock.dialect, lock.verdict.state, lock.holders.len()), ("redisson-semaphore", State::Held, 0));
+    assert_eq!(lock.verdict.evidence[0], "0 permits are left, and who has the others is not stored");
+    // A fencing counter, and another that nobody named so.
+    server.cli(&["INCR", "lock:fencing-tokens"]);
+    for _ in 0..3 {
+        server.cli(&["INCR", "lock:served"]);
+    }
+    let lock = until(&mut engine, "lock:served", "is known", |lock| lock.mode == Mode::Permit).await;
+    assert!(lock.verdict.state != State::NoTtl && lock.holders.is_empty(), "{:?}", lock.verdict);
+    assert!(view(&engine, "lock:fencing-tokens").is_none());
+}
+
+#[tokio::test]
+async fn values_that_say_taken_in_other_ways_are_locks() {
+    let server = Feed::Notifications.server();
+    server.cli(&[
+        "SET",
+        "lock:a",
+        r#"{"holder":"3f2a8c00-1111-4222-8333-444455556666","resources":["a"]}"#,
+        "EX",
+        "60",
+    ]);
+    server.cli(&["SET", "lock:empty", "", "NX", "EX", "60"]);
+    let end = format!("{}.25", server_ms(&server) / 1_000 + 60);
+    server.cli(&["ZADD", "t:qslock:mails", &end, "worker-7"]);
+    let mut engine = follow(&server).await;
+    let owned = until(&mut engine, "lock:a", "is listed", |_| true).await;
+    let client = owned.holders[0].client.as_ref().map(|client| client.visible());
+    assert_eq!(client.as_deref(), Some("3f2a8c00-1111-4222-8333-444455556666"));
+    assert_eq!(view(&engine, "lock:empty").unwrap().holders.len(), 1);
+    let leases = view(&engine, "t:qslock:mails").unwrap();
+    assert_eq!((leases.dialect, leases.mode, leases.holders.len()), ("leases", Mode::Permit, 1));
+    assert!(leases.ttl.remaining().is_some_and(|left| left <= Duration::from_secs(61)), "{:?}", leases.ttl);
+}
+
+#[test]
+fn lists_and_sets_that_come_and_go_under_lock_like_names_are_told_of_by_nobody() {
+    let server = Feed::Notifications.server();
+    let mut watching = Feed::Notifications.watch(&server, &[]);
+    for number in 0..40 {
+        let number = number.to_string();
+        server.cli(&["RPUSH", "lock:queue", &number]);
+        server.cli(&["LPOP", "lock:queue"]);
+        server.cli(&["SADD", "locked-users", &number]);
+        server.cli(&["SREM", "locked-users", &number]);
+        server.cli(&["XADD", "block:log", "*", "n", &number]);
+        server.cli(&["DEL", "block:log"]);
+    }
+    watching.fence(&server);
+    let story = watching.story();
+    assert!(!story.contains("queue") && !story.contains("users") && !story.contains("block"), "{story}");
+}
+
+#[test]
+fn what_is_left_out_under_lock_like_names_is_told_with_the_reason() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:order", "worker-1", "PX", "60000"]);
+    server.cli(&["RPUSH", "lock:queue", "a"]);
+    server.cli(&["SADD", "locked-users", "anna"]);
+    server.cli(&["SET", "lock:attempts", "3"]);
+    server.cli(&["HSET", "lock:settings", "colour", "blue"]);
+    server.cli(&["SET", "redisson_unlock_latch:{lock:order}:0123456789abcdef0123456789abcdef", "0"]);
+    let said = |arguments: &[&str]| {
+        let output = common::lockscope().args(arguments).args(["-u", &server.url()]).output().expect("it runs");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let reason = "5 keys under such names are no locks: 1 helper of a lock, 1 list, 1 set, 1 hash of something else, \
+        1 number that counts";
+    assert!(said(&["ls", "-v"]).contains(reason), "{}", said(&["ls", "-v"]));
+    assert!(!said(&["ls"]).contains("no locks:"));
+    assert!(said(&["discover"]).contains(reason), "{}", said(&["discover"]));
+    // Helpers of a known library are not listed under a pattern of the user's own.
+    server.cli(&["SET", "bull:mail:id", "1742"]);
+    server.cli(&["SET", "bull:mail:17:lock", "3f2a8c00-1111-4222-8333-444455556666:1", "PX", "30000"]);
+    let listed = Feed::Notifications.ls(&server, &["-p", "bull:*"]);
+    assert_eq!(common::feed::held(&listed).len(), 1, "{listed}");
+}
+
 /// By the server's clock.
 fn server_ms(server: &Server) -> u64 {
     let (seconds, micros): (u64, u64) = server.ask(&["TIME"]);

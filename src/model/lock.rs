@@ -34,6 +34,8 @@ pub struct Reading {
     pub test: bool,
     /// It has holders that shut each other out: a reader beside a writer.
     pub mixed: bool,
+    /// It is a number that counts permits: nobody is named by it.
+    pub counts: bool,
     /// It has items, each with a holder of its own.
     pub several: bool,
     /// It stays on purpose when the work is done, or whoever took it need not be the one who works.
@@ -178,6 +180,11 @@ impl Lock {
             left: 0,
             generation,
         }
+    }
+
+    /// Only events have named it so far, and nothing of it was ever read.
+    pub(super) fn is_unheard_of(&self) -> bool {
+        self.phase == Phase::Unread && self.reading.is_none() && self.ours.is_none()
     }
 
     pub fn is_held(&self) -> bool {

@@ -131,11 +131,11 @@ mod tests {
         assert_eq!(lines.len(), 4);
         assert_eq!(
             lines[1],
-            "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,\
+            "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,exact,\
              842000,exact,4,0,,0.97,,false,,,,,,,"
         );
         assert!(lines[2].starts_with("no-ttl,job-lock:\\xff\\n,"), "{}", lines[2]);
-        assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,60000,at-least,,,"), "{}", lines[2]);
+        assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,,60000,at-least,,,"), "{}", lines[2]);
         assert!(lines[3].contains("\"a,\"\"b\"\"\""), "{}", lines[3]);
     }
 }

@@ -30,11 +30,17 @@ pub fn read(fields: Fields<'_>, now: Time) -> Option<Claim> {
     let (mut holders, mut items) = (Vec::new(), 0);
     for (field, value) in fields {
         let Some((item, id)) = field.strip_suffix(COUNT).and_then(item_and_holder) else { continue };
-        // What an earlier holder left behind when its lease ran out is not a hold.
+        let until = values.get([item, b":", id, EXPIRY].concat().as_slice()).and_then(|at| count(at)).map(Time);
         if values.get(item) != Some(&id) {
+            // What an earlier holder left behind when its lease ran out is not a hold; one whose lease runs on is, beside
+            // that of the one who took the item meanwhile.
+            if let Some(until) = until.filter(|until| *until > now) {
+                let token = Token::from(&**field);
+                let beside = Some(Mode::Exclusive);
+                holders.push(Holder { token, count: count(value), until: Some(until), mode: beside, ..holder(id)? });
+            }
             continue;
         }
-        let until = values.get([item, b":", id, EXPIRY].concat().as_slice()).and_then(|at| count(at)).map(Time);
         items += 1;
         if until.is_none_or(|until| until > now) {
             holders.push(Holder { token: Token::from(&**field), count: count(value), until, ..holder(id)? });
@@ -107,6 +113,20 @@ mod tests {
                 (format!("mary:{B9}:lock_count"), Some(1), Some(Time(1_750_000_010_000))),
             ]
         );
+    }
+
+    #[test]
+    fn two_may_have_got_one_item() {
+        let value = hash(&[
+            ("jack", B9),
+            (&format!("jack:{B9}:expire_time"), "1750000020000"),
+            (&format!("jack:{B9}:lock_count"), "1"),
+            (&format!("jack:{A57}:expire_time"), "1750000010000"),
+            (&format!("jack:{A57}:lock_count"), "1"),
+        ]);
+        let (_, claim) = recognised(b"class_100_lock", &value).unwrap();
+        let beside: Vec<_> = claim.holders.iter().map(|holder| (holder.until, holder.mode.is_some())).collect();
+        assert!(beside.contains(&(Some(Time(1_750_000_010_000)), true)) && beside.len() == 2, "{beside:?}");
     }
 
     #[test]

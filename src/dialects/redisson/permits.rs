@@ -20,6 +20,12 @@ impl Dialect for Permits {
         "redisson-permits"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "A permit past its end is free, and stays in the set until the next call. The set gets a TTL where the semaphore has one.",
+        ]
+    }
+
     fn patterns(&self) -> &'static [&'static str] {
         &["{*}:timeout", "{*}:*:permitexpirablesemaphore:timeout"]
     }
@@ -41,9 +47,9 @@ impl Dialect for Permits {
         Some(Claim::lock(Strength::Sure, Mode::Permit, holders.collect()))
     }
 
-    /// Each permit has a time of its own, which the application may move ahead.
+    /// The key has none: each permit has a time of its own.
     fn renewal(&self) -> Renewal {
-        Renewal::Manual
+        Renewal::NoLease
     }
 
     fn shows_waiters(&self) -> bool {

@@ -60,8 +60,6 @@ pub(in crate::model) struct Situation<'a> {
     pub extended: bool,
     /// Whether a holder's own end was moved ahead since then; `None` where holders have none.
     pub prolonged: Option<bool>,
-    /// When the present hold was taken, if that was seen.
-    pub taken: Option<Time>,
     /// When it was taken, if it has got no TTL since.
     pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
@@ -85,13 +83,17 @@ const ENTRY_MS: i64 = 100;
 
 /// What happened, or `None`: look again in a moment.
 pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
-    let mut walk = Walk::new(q.held, q.begun, q.taken.filter(|_| q.held));
+    let mut walk = Walk::new(q.held, q.begun);
     for &(event, at) in q.events {
         walk.take(event, at);
     }
     let Walk { mut steps, now, boundary, rewritten, removed, .. } = walk;
     let wait = q.eventful && !q.surprised;
     match (q.look, now) {
+        // It came and went unseen, and nothing was written that a lock is made of: a stream, say.
+        (KeyState::Absent, Now::Nobody) if !q.known && !q.events.iter().any(|(event, _)| event.writes()) => {
+            steps.clear()
+        }
         (KeyState::Absent, Now::Nobody) => {}
         (KeyState::Absent, _) => {
             let ending = match q.expires {
@@ -118,6 +120,7 @@ pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
                 _ if wait => return None,
                 _ => (q.at, unexplained(q)),
             };
+            steps.retain(|step| !matches!(step, Occurrence::Renew { .. }));
             steps.push(Occurrence::End { at, ending });
         }
         (_, Now::Somebody) => {}
@@ -195,17 +198,17 @@ struct Walk {
     rewritten: Option<Time>,
     /// A holder was taken out.
     removed: Option<Time>,
-    /// When the present hold was taken.
+    /// When it was taken during these events.
     taken: Option<Time>,
     /// One more entry or reader came in; its EXPIRE is no renewal.
     entered: Option<Time>,
 }
 
 impl Walk {
-    fn new(held: bool, begun: Option<Time>, taken: Option<Time>) -> Walk {
+    fn new(held: bool, begun: Option<Time>) -> Walk {
         let now = if held { Now::Known } else { Now::Nobody };
         let steps = Vec::new();
-        Walk { now, steps, fresh: begun, boundary: None, rewritten: None, removed: None, taken, entered: None }
+        Walk { now, steps, fresh: begun, boundary: None, rewritten: None, removed: None, taken: None, entered: None }
     }
 
     fn take(&mut self, event: KeyEvent, at: Time) {
@@ -229,24 +232,24 @@ impl Walk {
                 }
                 Now::Somebody => {}
             },
-            KeyEvent::Set | KeyEvent::Written => match self.now {
+            KeyEvent::Set | KeyEvent::Written | KeyEvent::Joined => match self.now {
                 Now::Nobody => self.begin(at),
                 _ if self.is_fresh(at) => {}
                 _ => {
                     self.rewritten = Some(at);
-                    self.entered = Some(at).filter(|_| event == KeyEvent::Written);
+                    // Two writes of one acquire are one: a library may take a lock and set it once more at once.
+                    let twice = self.taken.is_some_and(|taken| at.0 - taken.0 <= ENTRY_MS);
+                    self.entered = Some(at).filter(|_| twice || event != KeyEvent::Set);
                 }
             },
             KeyEvent::Expire => match self.now {
                 Now::Nobody => {}
                 _ if self.is_fresh(at) => self.fresh = None,
                 _ if self.entered.take().is_some_and(|entered| at.0 - entered.0 <= ENTRY_MS) => {}
-                // Two writes of one acquire are one: a library may take a lock and give it its lease once more at once.
-                _ if self.taken.is_some_and(|taken| at.0 - taken.0 <= ENTRY_MS) => {}
                 _ => self.steps.push(Occurrence::Renew { at }),
             },
-            KeyEvent::Removed => self.removed = Some(at),
-            KeyEvent::Persist | KeyEvent::Other => {}
+            KeyEvent::Removed | KeyEvent::Left => self.removed = Some(at),
+            KeyEvent::Persist | KeyEvent::Foreign | KeyEvent::Other => {}
         }
     }
 
@@ -290,7 +293,6 @@ mod tests {
             expires,
             extended: false,
             prolonged: None,
-            taken: None,
             begun: None,
             events,
             look,
@@ -356,6 +358,15 @@ mod tests {
             steps,
             [Occurrence::Begin { at: Time(5), exact: true }, Occurrence::End { at: Time(7), ending: Ending::Released }]
         );
+    }
+
+    #[test]
+    fn what_came_and_went_without_a_write_was_no_lock() {
+        let events = [at(5, New), at(7, Del)];
+        let strange = Situation { known: false, ..ask(false, &events, KeyState::Absent) };
+        assert_eq!(resolve(&strange), Some(vec![]));
+        let written = [at(5, New), at(5, Set), at(7, Del)];
+        assert_eq!(resolve(&Situation { events: &written, ..strange }).map(|steps| steps.len()), Some(2));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
 
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Best, counter};
+use crate::dialects::{self, Best, Claim, counter};
 use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
 use crate::model::history::holds::Mark;
 use crate::model::lock::{OwnEnds, Pending, Phase, Reading};
@@ -69,10 +69,15 @@ impl Table {
             let claim = |reading: Reading| {
                 recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(at), at)
             };
-            lock.reading.and_then(claim).map(|claim| claim.holders).unwrap_or_default()
+            lock.reading
+                .filter(|reading| !reading.counts)
+                .and_then(claim)
+                .map(|claim| claim.holders)
+                .unwrap_or_default()
         };
         // Those who held it when it was last looked at, some of whom may have ended since.
-        let before = if was_held { holders_at(lock, lock.confirmed) } else { Vec::new() };
+        let counts = lock.counts && lock.reading.is_none_or(|reading| reading.confidence < Claim::SURE);
+        let before = if was_held && !counts { holders_at(lock, lock.confirmed) } else { Vec::new() };
         let found = match seen {
             Seen::Absent => Found::Nothing,
             Seen::Present { value, ttl } if was_held && lock.value == value && lock.counts == counted => {
@@ -85,14 +90,18 @@ impl Table {
                     Found::Lock { value, ttl, best: Box::new(best) }
                 }
                 Some(best) => Found::Lock { value, ttl, best: Box::new(best) },
-                None => return self.not_a_lock(place, &before, answered, source),
+                None => {
+                    self.leave_out(place, &value, source);
+                    return self.not_a_lock(place, &before, answered, source);
+                }
             },
         };
         let after = found.holders(&before);
         let Some(lock) = self.lock_at(place) else { return };
         let vacant = found.is_vacant(lock, &after);
         let look = found.look(was_manned, vacant, &before, &after);
-        let prolonged = prolonged(&before, &after);
+        // A count that is written again with its TTL is not renewed by anybody.
+        let prolonged = prolonged(&before, &after).or(counts.then_some(false));
         let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
         let test = self.is_test(&lock.key, &after);
         let Some(lock) = self.at(place) else { return };
@@ -120,7 +129,6 @@ impl Table {
             expires: lock.expires,
             extended,
             prolonged: prolonged.filter(|_| !lent),
-            taken: lock.taken(),
             begun: lock.begun(),
             events: with_ours.as_deref().unwrap_or(heard),
             look,
@@ -173,7 +181,7 @@ impl Table {
         }
         let unread = lock.reading.is_none();
         if let Found::Lock { value, best, .. } = found {
-            lock.reading = Some(Reading::of(&best, &lock.key, test));
+            lock.reading = Some(Reading::of(&best, &lock.key, &value, test));
             lock.value = value;
         }
         if let Some(reading) = &mut lock.reading {
@@ -268,11 +276,13 @@ impl Found {
             Found::Unchanged { .. } => lock.reading.map(|reading| (reading.kind, reading.mode, &lock.value)),
             Found::Lock { best, value, .. } => Some((best.claim.kind, best.claim.mode, value)),
         };
-        // A bare counter of permits names nobody, and is held all the same.
-        let named = |(kind, mode, value): (Kind, Mode, &RawValue)| {
-            kind == Kind::Lock && !(mode == Mode::Permit && matches!(value, RawValue::Str { .. }))
+        // A bare counter of permits names nobody, and is held all the same while one is in use.
+        let free = |(kind, mode, value): (Kind, Mode, &RawValue)| {
+            let counts = mode == Mode::Permit && matches!(value, RawValue::Str { .. });
+            let in_use = lock.key_expires().is_some() || self.ttl().is_some_and(|ttl| ttl != Ttl::Never);
+            kind == Kind::Lock && (!counts || in_use && counter::is_spent(value))
         };
-        after.is_empty() && read.is_some_and(named)
+        after.is_empty() && read.is_some_and(free)
     }
 
     /// Whether the value says when the lease was given.
@@ -324,13 +334,14 @@ impl Found {
 }
 
 impl Reading {
-    fn of(best: &Best, key: &Key, test: bool) -> Reading {
+    fn of(best: &Best, key: &Key, value: &RawValue, test: bool) -> Reading {
         let holders = &best.claim.holders;
         let another = |holder: &Holder| {
             (&holder.client, &holder.thread) != (&holders[0].client, &holders[0].thread) && holder.until.is_some()
         };
         Reading {
             test,
+            counts: best.claim.mode == Mode::Permit && holders.is_empty() && matches!(value, RawValue::Str { .. }),
             several: best.claim.mode == Mode::Exclusive && holders.iter().any(another),
             mixed: holders.len() > 1 && holders.iter().any(|holder| holder.mode.is_some()),
             vacant: false,
@@ -355,14 +366,21 @@ impl Lock {
         self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
     }
 
-    /// Whether it is a number that INCR or DECR has changed, by the events that the look is newer than.
+    /// Whether it is a number that goes up and down: by INCR or DECR, as the events say that the look is newer than, or
+    /// written anew; and whether it can be nothing else.
     fn was_counted(&self, seen: &Seen, events_until: u64) -> bool {
         let is_number = matches!(seen, Seen::Present { value, .. } if counter::number(value).is_some());
         let written = |pending: &Pending| {
             let heard = &pending.events[..pending.until(events_until)];
             heard.iter().any(|(event, _)| *event == KeyEvent::Written)
         };
+        let heard =
+            |pending: &Pending| pending.events[..pending.until(events_until)].iter().any(|(event, _)| event.ends());
+        let over = self.pending.as_deref().is_some_and(heard);
+        let stepped = |value: &RawValue| self.is_held() && !over && counter::steps(&self.value, value);
+        let counts = |value: &RawValue| counter::is_spent(value) || stepped(value);
         is_number && self.pending.as_deref().is_some_and(written)
+            || matches!(seen, Seen::Present { value, .. } if counts(value))
     }
 
     /// When it was taken, while it still waits for its TTL (SETNX, then EXPIRE).

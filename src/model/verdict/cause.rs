@@ -50,8 +50,8 @@ pub(in crate::model) enum Second<'a> {
     Took { from: Option<&'a Token>, at: Time, until: Option<Time> },
     /// One who lost it was heard of since it was taken by another.
     Late { token: &'a Token, address: Option<&'a Address>, renewal: bool, at: Time, taken: Time },
-    /// A reader and a writer hold it at once, which its library never lets happen.
-    Beside,
+    /// A reader and a writer hold it at once, or two hold one item, which its library never means to let happen.
+    Beside { exclusive: bool },
 }
 
 /// How it shows that the holder is gone.
@@ -170,7 +170,10 @@ impl Second<'_> {
     fn sentence(&self, now: Time) -> String {
         let ms = |later: Time, earlier: Time| short_duration(later.since(earlier).as_millis() as u64);
         match self {
-            Second::Beside => "a reader and a writer hold it at once: somebody put one beside the other".into(),
+            Second::Beside { exclusive: true } => "two hold one item of it, and both leases run on".into(),
+            Second::Beside { exclusive: false } => {
+                "a reader and a writer hold it at once: somebody put one beside the other".into()
+            }
             Second::Took { from, at, until } => {
                 let rest = match until {
                     Some(until) => format!("whose lease runs on for {}", ms(*until, now)),

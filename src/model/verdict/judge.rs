@@ -3,8 +3,8 @@
 //! Cheap enough to be asked of every lock: nothing is decoded or allocated until words are wanted.
 
 use crate::base::time::Time;
-use crate::dialects::{self, Renewal};
-use crate::lock::Kind;
+use crate::dialects::{self, Renewal, counter};
+use crate::lock::{Kind, Mode};
 use crate::model::history::cadence::Rhythm;
 use crate::model::lock::Reading;
 use crate::model::table::Table;
@@ -21,7 +21,9 @@ impl Table {
         let cause = self.cause(lock, now);
         let state = cause.state();
         let mut evidence: Vec<String> = cause.sentence(now).into_iter().collect();
-        if state < State::NoTtl && lock.expires.is_none() {
+        evidence.extend(tally(lock));
+        let counts = lock.reading.is_some_and(|reading| reading.counts);
+        if state < State::NoTtl && lock.expires.is_none() && !counts {
             evidence.push(no_ttl(is_without_lease(lock)));
         }
         // Whoever is about to free it has to know who waits for it.
@@ -55,7 +57,7 @@ impl Table {
 
     fn trouble<'a>(&'a self, lock: &'a Lock, reading: Reading, now: Time) -> Option<Cause<'a>> {
         if reading.mixed {
-            return Some(Cause::Split(Second::Beside));
+            return Some(Cause::Split(Second::Beside { exclusive: reading.mode == Mode::Exclusive }));
         }
         let alone = reading.is_alone();
         let rhythm = lock.beats().filter(|_| alone && self.told_of(lock)).and_then(|_| lock.rhythm(now));
@@ -67,7 +69,8 @@ impl Table {
                 return Some(Cause::Orphan(gone));
             }
         }
-        let Some(expires) = lock.expires else {
+        // What counts permits has no holder that could die.
+        let Some(expires) = lock.expires.or((reading.counts).then_some(Time(i64::MAX))) else {
             return Some(Cause::NoTtl { of_the_library: is_without_lease(lock) });
         };
         let left_ms = expires.since(now).as_millis() as u64;
@@ -176,6 +179,16 @@ impl Table {
         let known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || self.known_until(lock, now) > lock.since);
         known.then(|| (now.since(lock.since).as_millis() as u64, lock.since_is))
     }
+}
+
+/// What a number says that counts permits: those that are left, or, where it has a TTL, those in use.
+fn tally(lock: &Lock) -> Option<String> {
+    let number =
+        lock.reading.filter(|reading| reading.counts && lock.is_held()).and_then(|_| counter::number(&lock.value))?;
+    Some(match lock.expires {
+        None => format!("{number} permits are left, and who has the others is not stored"),
+        Some(_) => format!("{number} permits are in use, and who has them is not stored"),
+    })
 }
 
 fn is_without_lease(lock: &Lock) -> bool {
