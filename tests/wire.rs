@@ -9,7 +9,7 @@ use common::{Feed, Server, engine};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{Duty, Engine, Options, Stream};
 use lockscope::lock::{KeyspaceId, Mode};
-use lockscope::model::{LockView, State};
+use lockscope::model::{HeldIs, LockView, State};
 use lockscope::sources::pace::Pace;
 use lockscope::sources::sampling::burst::Bounds;
 use tokio::time::Instant;
@@ -210,6 +210,46 @@ async fn a_count_of_permits_is_held_by_nobody_of_that_number() {
     let lock = until(&mut engine, "lock:served", "is known", |lock| lock.mode == Mode::Permit).await;
     assert!(lock.verdict.state != State::NoTtl && lock.holders.is_empty(), "{:?}", lock.verdict);
     assert!(view(&engine, "lock:fencing-tokens").is_none());
+}
+
+#[tokio::test]
+async fn a_scheduler_s_lock_and_a_fixed_lease_of_redisson_are_told_before_they_end() {
+    let server = Feed::Notifications.server();
+    // There before anybody looks: its lease is at least what is left, and the value of the first says when it was taken.
+    let (seconds, _): (i64, i64) = server.ask(&["TIME"]);
+    let value = format!("ADDED:{}@batch-3", lockscope::base::time::Time((seconds - 54) * 1_000).rfc3339());
+    server.cli(&["SET", "job-lock:default:nightly", &value, "NX", "PX", "5500"]);
+    server.cli(&["HSET", "invoice-lock", THREAD, "1"]);
+    server.cli(&["PEXPIRE", "invoice-lock", "5500"]);
+    let mut engine = follow(&server).await;
+    let nightly = view(&engine, "job-lock:default:nightly").unwrap();
+    assert_eq!((nightly.lease_ms, nightly.lease_is), (Some(60_000), Some(HeldIs::Estimated)));
+    assert_eq!(view(&engine, "invoice-lock").unwrap().lease_is, Some(HeldIs::AtLeast));
+    for (key, words) in [("job-lock:default:nightly", "left of 1m00s"), ("invoice-lock", "left of at least 5")] {
+        let lock = until(&mut engine, key, "is expiring", |lock| lock.verdict.state == State::Expiring).await;
+        assert!(lock.verdict.evidence[0].contains(words), "{:?}", lock.verdict);
+    }
+}
+
+#[test]
+fn a_lease_is_at_least_what_is_left_at_the_first_look() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:export", "worker-1", "NX", "PX", "86340000"]);
+    let listed = Feed::Tracking.ls(&server, &[]);
+    let lock = &listed["locks"][0];
+    assert_eq!((&lock["lease_ms"], &lock["lease_is"]), (&86_400_000.into(), &"at-least".into()), "{lock}");
+    let text = |arguments: &[&str]| {
+        let output = common::lockscope().args(arguments).args(["-u", &server.url()]).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert!(text(&["show", "lock:export"]).contains("at least 1d00h"), "{}", text(&["show", "lock:export"]));
+    // A unique job with a lock_ttl ends by itself, whatever is usual for its library.
+    let digest = "uniquejobs:0123456789abcdef0123456789abcdef:LOCKED";
+    server.cli(&["HSET", digest, "b4a577edbccf1d805744efa9", "1749999000.5"]);
+    assert!(text(&["show", digest]).contains("it has no TTL, as is usual for its library"));
+    server.cli(&["PEXPIRE", digest, "600000"]);
+    let page = text(&["show", digest]);
+    assert!(!page.contains("stays until") && page.contains("the TTL runs out"), "{page}");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ type Members = [(Box<[u8]>, f64)];
 
 /// When a member ends, in milliseconds.
 fn end(score: f64) -> Option<Time> {
-    (1e9..1e14).contains(&score).then(|| Time(if score < MILLIS { (score * 1_000.0) as i64 } else { score as i64 }))
+    (1e9..1e14).contains(&score).then_some(Time(if score < MILLIS { (score * 1_000.0) as i64 } else { score as i64 }))
 }
 
 fn holders(members: &Members, now: Time) -> Option<Vec<Holder>> {
