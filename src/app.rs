@@ -1,9 +1,9 @@
 //! The console's state and what changes it: pure.
 //!
-//! [`App::update`] takes an [`Event`] and the time and says what the loop must do ([`Effect`]); it never draws, waits or
-//! speaks to Redis. What there is to see is composed from the table into a [`Scene`] (see [`scene`](crate::app::scene)), and
-//! the views draw `&App`, nothing else. Selection is a lock's identity, never a row number. What each command does is in
-//! `app/commands.rs`.
+//! [`App::update`] takes an [`Event`] and the time and returns what the loop must do ([`Effect`]); it never draws,
+//! waits or speaks to Redis. [`scene`](crate::app::scene) composes what is visible from the table into a [`Scene`], and
+//! the views draw only `&App`. Selection is a lock's identity, never a row number. `app/commands.rs` holds what each
+//! command does.
 
 mod closer;
 mod command_bar;
@@ -41,13 +41,13 @@ use crate::sources::inspect::Inspection;
 pub use crate::settings::keys::{Place, Screen};
 pub use closer::Closer;
 pub use consent::Consent;
-pub use dialog::Dialog;
+pub use dialog::{Dialog, Sight};
 pub use feed::Feed;
 pub use lab::{Row, Workbench};
 pub use retrace::Since;
 pub use writing::{Ended, Wish, Writing};
 
-/// A lock's identity: what selection and marks are kept by.
+/// A lock's identity. Selection and marks are stored by it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LockId {
     pub space: KeyspaceId,
@@ -57,6 +57,10 @@ pub struct LockId {
 impl LockId {
     pub fn of(lock: &LockView) -> LockId {
         LockId { space: lock.space, key: lock.key.clone() }
+    }
+
+    pub fn of_plan(plan: &Plan) -> LockId {
+        LockId { space: plan.space, key: plan.key.clone() }
     }
 
     pub fn is(&self, lock: &LockView) -> bool {
@@ -72,22 +76,22 @@ pub enum Event {
     Paste(String),
     /// The terminal's size, in columns and rows.
     Resize(u16, u16),
-    /// Locks changed, and how many changes were left out.
+    /// Changes of locks, and how many more were dropped.
     Changes(Vec<Transition>, u64),
-    /// A closer look at a lock was taken.
+    /// A lock was inspected.
     Inspected(LockId, Box<Inspection>),
-    /// The locks that were asked for with [`Effect::See`], as far as they are there.
+    /// The locks requested by [`Effect::See`] that still exist.
     Seen(Wish, Vec<LockView>),
-    /// What was done last, if anything, or why it can't be put back.
+    /// The last undo record, if any, or why it can't be put back.
     Recalled(Result<Option<Box<Kept>>, String>),
-    /// What became of the lock that it freed.
+    /// What happened to the lock after this record's write freed it.
     Retraced(Box<Kept>, Since),
-    /// Whether these could be undone.
+    /// The plans, each with whether it could be undone.
     Foreseen(Vec<Plan>),
-    /// One thing was done, or not.
+    /// One plan ended: done, refused or unknown.
     Performed(Box<Plan>, Box<Performed>),
     AllPerformed,
-    /// How all test locks are.
+    /// The state of all test locks.
     Lab(Vec<Report>),
 }
 
@@ -96,28 +100,28 @@ pub enum Event {
 pub enum Effect {
     Quit,
     Rescan,
-    /// Put this on the clipboard of the terminal.
+    /// Copy this to the terminal's clipboard.
     Copy(String),
     Suspend,
     Redraw,
     Mouse(bool),
-    /// Sample attempts by bursts of MONITOR, or no more.
+    /// Start or stop sampling attempts by bursts of MONITOR.
     Sample(bool),
-    /// Have a closer look taken at this lock.
+    /// Inspect this lock.
     Inspect(LockId),
-    /// Hand in these locks as they are now.
+    /// Return these locks as they are now.
     See(Wish, Vec<LockId>),
-    /// Hand in what was done last.
+    /// Return the last undo record.
     Recall,
-    /// Hand in what became of the lock since this freed it.
+    /// Return what happened to the lock since this record's write freed it.
     Retrace(Box<Kept>),
     /// Ask whether these could be undone.
     Foresee(Vec<Plan>),
-    /// Do this, one after the other, and write down why.
+    /// Perform the plans one after the other, and record the reason.
     Perform(Vec<Plan>, Option<String>),
-    /// Begin nothing more of it.
+    /// Start no further plan.
     Stop,
-    /// Do this with a test lock.
+    /// Carry out this order on a test lock.
     Lab(TestId, LabOrder),
 }
 
@@ -134,11 +138,11 @@ pub enum Overlay {
     Acquire(Prompt),
     /// The question before anything is written.
     Dialog(Box<Dialog>),
-    /// What came of it.
+    /// The results of the writes.
     Results {
         scroll: usize,
     },
-    /// Whether to leave while something is being done.
+    /// Asks whether to quit while writes are running.
     Leave,
 }
 
@@ -150,24 +154,24 @@ pub struct Order {
     pub reversed: bool,
 }
 
-/// A line that goes away by itself.
+/// A line that disappears by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
     pub text: String,
     until: Time,
 }
 
-/// What the console is about; does not change while it runs.
+/// What the console is connected to; does not change while it runs.
 #[derive(Clone, Debug, Default)]
 pub struct Title {
     /// The target's name, or its address without a password.
     pub target: String,
     pub environment: Option<Environment>,
-    /// What targets of another name forbid at this address.
+    /// The restriction that other targets set for the same address.
     pub protected_by: Option<String>,
 }
 
-/// What is looked at, and how far it is scrolled.
+/// What is on the screen, and how far it is scrolled.
 #[derive(Debug)]
 pub struct Page {
     pub screen: Screen,
@@ -185,7 +189,7 @@ pub struct List {
     /// How far the keys moved the selection since the scene was composed.
     pub steps: isize,
     pub marked: BTreeSet<LockId>,
-    /// All that is listed is to be marked when the scene is composed.
+    /// Mark all listed locks when the scene is next composed.
     pub marks_all: bool,
     pub order: Order,
     pub filter: Option<Filter>,
@@ -193,14 +197,14 @@ pub struct List {
     pub filter_text: String,
 }
 
-/// How things are shown, on whichever screen.
+/// How things are shown, on every screen.
 #[derive(Debug)]
 pub struct Display {
     pub paused: bool,
     pub reveal: bool,
     pub private: bool,
     pub mouse: bool,
-    /// The terminal's, in columns and rows.
+    /// The terminal's size, in columns and rows.
     pub size: (u16, u16),
 }
 
@@ -217,7 +221,7 @@ pub struct App {
     pub feed: Feed,
     pub consent: Consent,
     pub notice: Option<Notice>,
-    /// When a key was last pressed: the order does not move for a moment after it.
+    /// When a key was last pressed: rows do not move for a moment after it.
     pub touched: Time,
     pub scene: Scene,
 }

@@ -16,6 +16,7 @@ mod on_record;
 mod one_lock;
 mod probe;
 mod release;
+mod roster;
 mod scripts;
 mod session;
 mod shell;
@@ -35,7 +36,7 @@ use crate::settings::config;
 pub use acquire::watcher;
 use session::Session;
 
-/// Runs a command; the exit code comes back.
+/// Runs a command and returns its exit code.
 pub async fn run(cli: Cli) -> Result<u8, Fault> {
     let global = &cli.global;
     if cli.command.as_ref().is_none_or(Command::keeps_records) {
@@ -77,7 +78,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
     }
 }
 
-/// Closes the records to others before they are read or written, with a word where they were open.
+/// Makes the records private before they are read or written, and says so if they were not.
 fn keep_records_private() -> Result<(), Fault> {
     let Ok(place) = audit_file::state_directory() else { return Ok(()) };
     let narrowed = audit_file::narrow(&place).map_err(|why| Fault::finding(why.to_string()))?;
@@ -87,9 +88,9 @@ fn keep_records_private() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes to stdout, buffered; a reader that leaves early is no error.
+/// Writes to stdout, buffered; a closed pipe is not an error.
 fn print(write: impl FnOnce(&mut BufWriter<io::StdoutLock<'static>>) -> io::Result<()>) -> Result<u8, Fault> {
-    // Large enough that a document of many megabytes is not a matter of system calls.
+    // A large buffer keeps the number of system calls low for documents of many megabytes.
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     quiet_pipe(write(&mut out).and_then(|()| out.flush()))?;
     Ok(0)

@@ -1,4 +1,4 @@
-//! The console's loop, and the operator beside it who writes.
+//! The console's loop, and the operator that performs its writes in tasks beside it.
 
 pub mod driver;
 pub mod operator;

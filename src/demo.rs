@@ -1,7 +1,7 @@
-//! `lockscope demo`: a private server with a simulated fleet on it, for people to look at and for tests to hold on to.
+//! `lockscope demo`: a private server with a simulated fleet on it, for people to watch and for tests to check against.
 //!
-//! [`Demo`] is the stage; the console opens on it. [`headless`] watches it for a while with the same engine that the
-//! console uses and prints what it saw.
+//! [`Demo`] is the server with its fleet; the console opens on it. [`headless`] watches it for a while with the
+//! console's engine and prints what it saw.
 
 pub mod fleet;
 mod server;
@@ -25,11 +25,11 @@ use crate::sources::pace::Pace;
 use crate::sources::sampling::burst::Bounds;
 use crate::topology::Topology;
 
-/// How long a headless demo watches if nothing else is said.
+/// How long a headless demo watches by default.
 pub const USUAL: Duration = Duration::from_secs(20);
-/// Nobody else is on the demo's server whom MONITOR could slow.
+/// No other client uses the demo's server, so MONITOR slows nobody.
 pub const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
-/// How often the headless demo looks at the table.
+/// How often the headless demo takes a snapshot.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Clone, PartialEq, Debug)]
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// Why a demo came to nothing.
+/// Why a demo failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     #[error(transparent)]
@@ -62,7 +62,7 @@ pub enum DemoError {
     Stopped(&'static str),
 }
 
-/// The stage: the server goes when this is dropped, and the fleet with it.
+/// Dropping it ends the server and the fleet.
 pub struct Demo {
     pub fleet: Fleet,
     pub server: PrivateServer,
@@ -76,7 +76,7 @@ impl Demo {
     }
 }
 
-/// Watches a demo and writes a summary for people. What a signal stops is cleaned up all the same.
+/// Watches a demo and writes a summary for people. After a signal it cleans up too.
 pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary, DemoError> {
     let mut signals = Signals::listen()?;
     let demo = Demo::open(options).await?;

@@ -56,16 +56,14 @@ pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, diale
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 
-use std::time::Duration;
-
 use crate::base::time::{Time, Ttl};
-use crate::lock::{Holder, Kind, Mode, RawValue};
+use crate::lock::{Holder, Kind, Mode, RawValue, Token};
 
 /// Index of a dialect in [`all`]. Small, since each lock carries one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DialectId(pub u8);
 
-/// What there is to see of a key.
+/// What is known about a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
     pub key: &'a [u8],
@@ -75,7 +73,7 @@ pub struct Sight<'a> {
     pub now: Time,
     /// The user named the pattern under which the key was found: a string there is a lock.
     pub given: bool,
-    /// The user said that this keyspace is of this dialect: take what could be one for one.
+    /// The user said that this keyspace is of this dialect: accept everything that could be one of its locks.
     pub dialect_given: bool,
 }
 
@@ -89,7 +87,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// From this number on a reading is not shown as a guess.
+    /// A reading with this confidence or more is not shown as a guess.
     pub const SURE: f32 = 0.8;
 
     pub fn lock(strength: Strength, mode: Mode, holders: Vec<Holder>) -> Claim {
@@ -131,8 +129,19 @@ pub trait Dialect: Send + Sync {
     /// Reads the key as a lock of this library, if it can be one.
     fn read(&self, sight: &Sight<'_>) -> Option<Claim>;
 
-    /// Whether a holder has one token for all its holds: a process's or a thread's, not one of each hold.
+    /// Whether a holder uses one token for all its holds, such as a process's or a thread's.
     fn tokens_come_again(&self) -> bool {
+        false
+    }
+
+    /// The lock and the holder whose own lease this key is, where each holder has one in a key beside the lock.
+    fn lease_of(&self, _key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        None
+    }
+
+    /// Whether short processes take its locks and often leave them to run out: then the end of one says little. So it is
+    /// where each request is a process.
+    fn is_left_by_processes(&self) -> bool {
         false
     }
 
@@ -151,11 +160,6 @@ pub trait Dialect: Send + Sync {
         token
     }
 
-    /// What its watchdog renews a lock to, unless the application set something else.
-    fn watchdog_lease(&self) -> Option<Duration> {
-        None
-    }
-
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal;
 
@@ -170,7 +174,7 @@ pub trait Dialect: Send + Sync {
         false
     }
 
-    /// Whether those who wait can be counted on the server, by a channel or a queue of the lock's own.
+    /// Whether waiters can be counted on the server, by the lock's own channel or queue.
     fn shows_waiters(&self) -> bool {
         false
     }
@@ -186,13 +190,13 @@ pub trait Dialect: Send + Sync {
     /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
     fn release(&self, sight: &Sight<'_>) -> Release;
 
-    /// The same for the share of one holder, where the library lets holders go one by one.
+    /// The same for one holder's share, if the library can release holders one by one.
     fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {
         self.release(sight)
     }
 
-    /// The keys that belong to this lock beside its own, by name, whether they are there or not: queues, counters, the
-    /// leases of single readers. Few, whatever the value says.
+    /// The names of the other keys that belong to this lock, even if they do not exist: queues, counters, the leases of
+    /// single readers. Always few, for any value.
     fn companions(&self, _sight: &Sight<'_>) -> Vec<Vec<u8>> {
         Vec::new()
     }
@@ -207,7 +211,7 @@ pub trait Dialect: Send + Sync {
         None
     }
 
-    /// The key of the fencing counter, where the library has one.
+    /// The key of the fencing counter, if the library has one.
     fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
         None
     }
@@ -215,9 +219,9 @@ pub trait Dialect: Send + Sync {
 
 /// All dialects in their order of precedence: of two equally strong readings the earlier one wins.
 ///
-/// First those that have a place or a form of their own, then those known by the form of their values, then what
-/// somebody wrote by hand. At the end stand libraries that look just like that: they are only ever a second choice,
-/// unless their evidence is stronger.
+/// First those with their own prefix or structure, then those known by the form of their values, then hand-written
+/// locks. Last come libraries that look just like hand-written locks: they are only a second choice, unless their
+/// evidence is stronger.
 pub fn all() -> &'static [&'static dyn Dialect] {
     &[
         &redisson::Redisson,

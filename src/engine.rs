@@ -1,8 +1,8 @@
-//! The engine: drives the nodes, owns the table, and asks for the looks that the table wants.
+//! The engine: drives the nodes, owns the table, and requests the reads that the table needs.
 //!
-//! Whoever holds the [`Engine`] calls [`Engine::next`] in its own loop; between two calls the table stands still and can
-//! be read. Any number of [`Reader`]s get the transitions, in that loop or in tasks of their own. Each node has its driver;
-//! nodes join and leave while it runs. A task that panics is fatal, and told.
+//! The owner of the [`Engine`] calls [`Engine::next`] in its own loop; between two calls the table does not change and
+//! can be read. Any number of [`Reader`]s get the transitions, in that loop or in tasks of their own. Each node has its
+//! driver; nodes join and leave while it runs. A task's panic is passed on.
 
 mod clients;
 mod counter;
@@ -59,7 +59,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// To follow all locks that the recogniser knows, within the usual limits.
+    /// Follows all locks that the recogniser knows, within the usual limits.
     pub fn following(recogniser: Recogniser, pace: Pace) -> Options {
         let (recogniser, limits) = (Arc::new(recogniser), Limits::default());
         Options { recogniser, pace, limits, follow: true, inventory: Inventory::Walk }
@@ -69,9 +69,9 @@ impl Options {
 /// How locks are found.
 #[derive(Clone, Debug)]
 pub enum Inventory {
-    /// The keyspace is walked.
+    /// Walk the keyspace.
     Walk,
-    /// These are looked at, and no others.
+    /// Read only these keys.
     Keys(Vec<Key>),
 }
 
@@ -81,17 +81,17 @@ pub struct Engine {
     options: Options,
     table: Table,
     drivers: BTreeMap<NodeId, Driver>,
-    /// The node that was listened to last: the next one has its turn first.
+    /// The node whose message was taken last; the nodes after it come first.
     heard: NodeId,
-    /// What whoever writes beside the sources reports.
+    /// Reports of our own writes, which no source sends.
     writes: (mpsc::Sender<Observation>, mpsc::Receiver<Observation>),
     readers: Readers,
     tick: tokio::time::Interval,
 }
 
 impl Engine {
-    /// Asks every node what it is and starts to drive it. A node that does not answer neither stops the start nor the
-    /// others: it is tried again. An error means that none answers.
+    /// Asks every node for its facts and starts to drive it. A node that does not answer stops neither the start nor
+    /// the others: it is retried. An error means that none answered.
     pub async fn start(topology: &Topology, options: Options) -> RedisResult<Engine> {
         let mut engine = Engine {
             clock: Clock::start(),
@@ -115,13 +115,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Drives one more node from now on. It need not answer yet.
+    /// Adds a node. It need not answer yet.
     pub fn join(&mut self, node: &Node) {
         self.drive(node, Met::NotYet);
     }
 
-    /// Leaves the node alone. Its locks leave the table and no transition says so: they are held as before, nobody looks
-    /// any more.
+    /// Removes the node, and its locks from the table. There is no transition: the locks are still held, we only stop
+    /// watching.
     pub fn leave(&mut self, node: NodeId) {
         self.drivers.remove(&node);
         self.table.forget_node(node);
@@ -135,8 +135,8 @@ impl Engine {
         self.drivers.insert(node.id, driver);
     }
 
-    /// Waits for the next thing to happen and takes it in. Afterwards something that a reader can see may have changed,
-    /// or, where it says no, only time has passed.
+    /// Waits for the next message and takes it in. Returns whether a reader may see a change; if not, only time has
+    /// passed.
     pub async fn next(&mut self) -> bool {
         let news = self.turn().await;
         if news {
@@ -169,8 +169,8 @@ impl Engine {
         }
     }
 
-    /// Takes in what a node's tasks said, and what else they have said meanwhile, up to a limit: the other nodes and the
-    /// readers want their turns. Whether a reader can see any of it.
+    /// Takes in a node's message and those that follow it, up to a limit so that the other nodes and the readers get
+    /// their turns. Returns whether a reader may see a change.
     fn take(&mut self, node: NodeId, first: Incoming) -> bool {
         self.heard = node;
         let Some(driver) = self.drivers.get_mut(&node) else { return false };
@@ -178,7 +178,7 @@ impl Engine {
         for _ in 0..=INBOX {
             let Some(incoming) = next else { break };
             news |= incoming.is_news();
-            // A write is reported before it is sent, so it comes before what it caused.
+            // A write is reported before it is sent, so apply it before its effects.
             while let Ok(write) = self.writes.1.try_recv() {
                 self.table.apply(write);
             }
@@ -190,7 +190,7 @@ impl Engine {
         news
     }
 
-    /// Takes in whatever happens for `how_long`.
+    /// Takes in everything that happens for `how_long`.
     pub async fn run_for(&mut self, how_long: Duration) {
         let _ = tokio::time::timeout(how_long, async {
             loop {
@@ -200,7 +200,7 @@ impl Engine {
         .await;
     }
 
-    /// Runs until every node's keyspace has been walked and every lock met was looked at.
+    /// Runs until every node's keyspace was walked and every lock found was read.
     pub async fn run_until_inventory(&mut self) {
         while !self.has_inventory() {
             self.next().await;
@@ -212,19 +212,19 @@ impl Engine {
         self.nodes().all(|node| node.scan.is_some() || node.is_out_of_reach())
     }
 
-    /// Takes in what was seen by somebody who is no source of its own.
+    /// Takes in an observation that does not come from a source.
     pub fn observe(&mut self, observation: Observation) {
         self.table.apply(observation);
         let (transitions, lost) = self.table.take_transitions();
         self.readers.tell(transitions, lost);
     }
 
-    /// A new reader of what happens from now on.
+    /// A new reader of everything that happens from now on.
     pub fn reader(&self) -> Reader {
         self.readers.add()
     }
 
-    /// For whoever writes beside the sources.
+    /// For code that writes to Redis.
     pub fn observer(&self) -> Observer {
         Observer { clock: self.clock, out: self.writes.0.clone() }
     }
@@ -233,17 +233,17 @@ impl Engine {
         &self.table
     }
 
-    /// A test lock will be taken here by a token that does not show it.
+    /// Expects a test lock here whose token does not mark it as one.
     pub fn expect_test(&mut self, key: Key, token: Token) {
         self.table.expect_test(key, token);
     }
 
-    /// Judges by these thresholds from now on.
+    /// Uses these thresholds from now on.
     pub fn tune(&mut self, tuning: Tuning) {
         self.table.tune(tuning);
     }
 
-    /// The nodes that are driven, by their ids.
+    /// The driven nodes, in the order of their ids.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &NodeStatus> + Clone {
         self.drivers.values().map(|driver| &driver.status)
     }
@@ -264,7 +264,9 @@ impl Engine {
             return Some(format!("{dropped} locks were left out: the table is full; narrow it with --pattern"));
         }
         let short = self.nodes().find_map(NodeStatus::shortfall);
-        short.or_else(|| (!self.table.is_complete()).then(|| self.why_not_whole()))
+        let unwalked = || (!self.table.is_complete()).then(|| self.why_not_whole());
+        let part = || self.nodes().find_map(|node| Some(node.facts.part()?.sentence()));
+        short.or_else(unwalked).or_else(part)
     }
 
     fn why_not_whole(&self) -> String {
@@ -272,8 +274,7 @@ impl Engine {
         self.nodes().find_map(NodeStatus::unwalked).unwrap_or_else(lost)
     }
 
-    /// Has a closer look taken at one lock: its waiters and companions. One that is asked for before the last is there
-    /// takes its place in the queue.
+    /// Requests the details of one lock: its waiters and companions. It replaces an earlier request that still waits.
     pub fn inspect(&self, space: KeyspaceId, key: &Key) {
         let now = self.clock.now();
         let view = self.table.lock_named(space, key.as_bytes()).and_then(|lock| self.table.view(lock, now));
@@ -284,7 +285,7 @@ impl Engine {
         }
     }
 
-    /// What the last closer look found, once.
+    /// The details that were last requested; each result is returned once.
     pub fn take_inspected(&mut self) -> Option<(KeyspaceId, Key, Box<Inspection>)> {
         self.drivers.values_mut().find_map(|driver| {
             let (key, inspection) = driver.inspected.take()?;
@@ -292,7 +293,7 @@ impl Engine {
         })
     }
 
-    /// Walks every node's keyspace anew.
+    /// Walks every node's keyspace again.
     pub fn scan(&mut self) {
         self.drivers.values_mut().for_each(Driver::scan);
     }
@@ -302,13 +303,13 @@ impl Engine {
         self.sample_by(on.then(Duty::default));
     }
 
-    /// The same, with a duty of the caller's choice.
+    /// The same, with the caller's duty.
     pub fn sample_by(&mut self, duty: Option<Duty>) {
         self.drivers.values_mut().for_each(|driver| driver.sample(duty));
     }
 }
 
-/// What the nodes' tasks say next. The nodes take turns.
+/// The next message of any node's tasks. The nodes take turns.
 async fn said(drivers: &mut BTreeMap<NodeId, Driver>, last: NodeId) -> (NodeId, Incoming) {
     poll_fn(|context| {
         for turn in [(Excluded(last), Unbounded), (Unbounded, Included(last))] {
@@ -323,12 +324,12 @@ async fn said(drivers: &mut BTreeMap<NodeId, Driver>, last: NodeId) -> (NodeId, 
     .await
 }
 
-/// Learns what a node is.
+/// Asks a node for its facts.
 async fn probe(node: &Node, inventory: &Inventory) -> RedisResult<ServerFacts> {
     let mut conn = node.connect().await?;
     let facts = server::ask(&mut conn, node.db).await?;
     if let Inventory::Walk = inventory {
-        // Where this is refused, there is nothing to show: better said at once than after a blind start.
+        // If SCAN is refused, there is nothing to show: fail now instead of starting blind.
         cmd("SCAN").arg(0).arg("COUNT").arg(1).query_async::<redis::Value>(&mut conn).await?;
     }
     Ok(facts)

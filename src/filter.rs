@@ -1,10 +1,10 @@
 //! The filter language, one for the console, the command line and the alert rules.
 //!
 //! Bare words match the key; `state:no-ttl`, `lib:redisson`, `holder:10.0.3.7`, `mode:read`, `kind:marker`, `node:`,
-//! `key:`, `finding:starving`; `ttl<5s`, `ttl:none`, `held>1m`, `lease`, `renewals`, `missed`, `fail` and `wait` with `<`, `<=`, `>`,
-//! `>=`, `=`, `!=`; joined by `and` (or nothing), `or`, `not` and parentheses. A `*` stands for anything and makes a
-//! word match as a whole; quotes take everything literally, and a quote inside them is doubled. What is unknown
-//! compares false whichever way it is asked.
+//! `key:`, `finding:starving`; `ttl<5s`, `ttl:none`, `held>1m`, `lease`, `renewals`, `missed`, `fail` and `wait` with
+//! `<`, `<=`, `>`, `>=`, `=`, `!=`; joined by `and` (or nothing), `or`, `not` and parentheses. A `*` matches anything,
+//! and a word with one must match as a whole; text in quotes is literal, and a quote inside it is doubled. Any
+//! comparison with an unknown value is false.
 
 mod eval;
 mod field;
@@ -21,14 +21,14 @@ use field::{Measure, Topic};
 
 use crate::base::fault::Fault;
 
-/// A filter that was understood.
+/// A parsed filter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Filter(Expr);
 
 /// Prints as a text that parses to the same expression.
 #[derive(Clone, PartialEq, Debug)]
 enum Expr {
-    /// All of them; none at all matches everything.
+    /// All of them must match; an empty list matches everything.
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Not(Box<Expr>),
@@ -43,7 +43,7 @@ enum Expr {
 struct Pattern {
     /// Lower case.
     text: String,
-    /// A `*` in it stands for anything, and it has to match as a whole.
+    /// A `*` in it matches anything, and it must match as a whole.
     glob: bool,
 }
 
@@ -64,12 +64,12 @@ enum Threshold {
 }
 
 impl Filter {
-    /// Whether the lock is one of those asked for.
+    /// Whether the lock matches.
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         self.0.holds(subject)
     }
 
-    /// Whether it lets everything pass.
+    /// Whether it matches everything.
     pub fn is_empty(&self) -> bool {
         self.0 == Expr::And(Vec::new())
     }
@@ -86,7 +86,7 @@ impl FromStr for Filter {
     }
 }
 
-/// Where a filter is wrong, and what was expected there.
+/// The place of an error in a filter, and what was expected there.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[error("the filter is wrong at column {column}: {why}")]
 pub struct BadFilter {
@@ -112,7 +112,7 @@ impl From<BadFilter> for Fault {
     }
 }
 
-/// An error at a byte of the text.
+/// An error at this byte of the text.
 struct Wrong {
     at: usize,
     why: String,

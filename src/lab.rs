@@ -1,8 +1,8 @@
-//! The lab: takes test locks beside the console's loop, keeps them, sets contenders on them, and removes all of it at
+//! The lab: takes and keeps test locks beside the console's loop, sets contenders on them, and removes everything at
 //! the end.
 //!
-//! Each test lock is a [`Bench`], a task of its own that puts its [`Report`] on one board; the loop gets the newest of
-//! all of them ([`Lab::next`]) and never waits for a server. Every write passes the one gate and is on record. What a
+//! Each test lock is a [`Bench`], a task of its own that posts its [`Report`] on a shared board. The loop gets the
+//! newest reports ([`Lab::next`]) and never waits for a server. Every write passes the one gate and is recorded. What a
 //! killed process leaves behind ends by its TTL.
 
 mod bench;
@@ -31,43 +31,43 @@ use crate::topology::Topology;
 use bench::Bench;
 use record::Record;
 
-/// How long everything may take to be removed at the end.
+/// How long removing everything may take at the end.
 const LEAVING: Duration = Duration::from_secs(2);
-/// Between two times that the loop is told.
+/// The pause between two updates for the loop.
 const TOLD: Duration = Duration::from_millis(100);
-/// Orders that wait for one test lock; a finger is not that fast.
+/// Orders that may wait for one test lock; nobody presses keys that fast.
 const WAITING: usize = 32;
 
-/// The number of a test lock, given by whoever asks for it.
+/// The number of a test lock, chosen by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TestId(pub u64);
 
-/// What is to be done with a test lock.
+/// An order about a test lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Order {
     Take(Wanted),
     /// Once, now.
     Renew,
-    /// Somebody else seems to have touched it: find out whether it is still ours.
+    /// Somebody else may have changed it: check whether it is still ours.
     Check,
     Watchdog(bool),
-    /// So many contenders are to be there.
+    /// Have this many contenders.
     Contend(usize),
     GiveBack,
-    /// It is over, and nobody wants to hear of it any more.
+    /// It is over, and no longer of interest.
     Forget,
 }
 
-/// Where a test lock stands.
+/// The state of a test lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
     Taking,
     Held,
-    /// Somebody else has it, or something forbids it.
+    /// Somebody else holds it, or something forbids it.
     Refused(String),
     Lost(String),
     Released,
-    /// The server did not say; if it is there, it ends by itself.
+    /// The server did not answer; if the lock is there, it ends by itself.
     Unknown(String),
 }
 
@@ -82,19 +82,19 @@ pub struct Report {
     pub ttl: Duration,
     pub watchdog: bool,
     pub phase: Phase,
-    /// How long it is surely ours, or may be there; from when the report is handed in.
+    /// How long it is surely ours, or may exist, from the time of the report.
     pub left: Option<Duration>,
     pub renewals: u64,
-    /// What failed last, while it is tried again.
+    /// The last failure, while it is retried.
     pub trouble: Option<String>,
     pub contenders: usize,
     pub counts: Counts,
-    /// Failures of the contenders per second; `None` while nobody can say.
+    /// Failures of the contenders per second; `None` while unknown.
     pub failures_per_s: Option<f64>,
 }
 
 impl Report {
-    /// Of a lock that is about to be taken.
+    /// The report of a lock that is about to be taken.
     pub fn new(id: TestId, wanted: &Wanted) -> Report {
         Report {
             id,
@@ -115,13 +115,13 @@ impl Report {
 }
 
 impl Phase {
-    /// Nothing more will become of it.
+    /// Its state is final.
     pub fn is_over(&self) -> bool {
         !matches!(self, Phase::Taking | Phase::Held)
     }
 }
 
-/// The newest report of each, with the moment until when the lock may be there.
+/// The newest report of each test lock, and until when the lock may exist.
 type Board = BTreeMap<TestId, (Report, Option<Instant>)>;
 
 pub struct Lab {
@@ -129,7 +129,7 @@ pub struct Lab {
     topology: Topology,
     /// The server's address without a password.
     shown: String,
-    /// Where the records are, unless in the user's own place.
+    /// Where the records are; `None` for the user's own place.
     place: Option<PathBuf>,
     board: Arc<watch::Sender<Board>>,
     seen: watch::Receiver<Board>,
@@ -160,7 +160,7 @@ impl Lab {
         }
     }
 
-    /// Does what was asked for, beside the loop. `write`: the operator has turned writing on.
+    /// Carries out an order, beside the loop. `write`: the operator has turned writing on.
     pub fn obey(&mut self, id: TestId, order: Order, write: bool) {
         let gate = self.gate.for_console(write);
         match order {
@@ -177,14 +177,14 @@ impl Lab {
             }
             order => {
                 let Some(test) = self.tests.get(&id) else { return };
-                // What takes nothing, and what gives back, needs no leave.
+                // Orders that take nothing need no permission, nor does a release.
                 let writes = matches!(order, Order::Renew | Order::Watchdog(true) | Order::Contend(1..));
                 let refused = if writes { gate.admit(&test.key).err() } else { None };
                 let refused = refused.map(|refusal| refusal.to_string());
                 let why = match (refused, test.orders.capacity()) {
                     (Some(refused), _) => refused,
                     (None, 0) => "too many keys at once; press it again".into(),
-                    // Whoever is gone already needs no orders.
+                    // A bench that is gone needs no orders.
                     (None, _) => return drop(test.orders.try_send(order)),
                 };
                 self.board.send_modify(|board| {
@@ -196,7 +196,7 @@ impl Lab {
         }
     }
 
-    /// What can't be recorded does not happen.
+    /// If it can't be recorded, it is not done.
     fn take(&mut self, gate: &Gate, report: &Report, wanted: &Wanted) -> Result<(), Refusal> {
         let admission = gate.admit(&wanted.key)?;
         let unrecorded = |why: std::io::Error| Refusal::Audit(why.to_string());
@@ -215,13 +215,13 @@ impl Lab {
         Ok(())
     }
 
-    /// All test locks, when something is new with one of them.
+    /// All test locks, as soon as one of them has changed.
     pub async fn next(&mut self) -> Vec<Report> {
-        // The pause comes first: whoever is dropped in it has missed nothing.
+        // Pause first: a call that is dropped during the pause has missed nothing.
         tokio::time::sleep_until(self.told + TOLD).await;
         loop {
             tokio::select! {
-                // Never an error: this value holds the board itself.
+                // Never an error: this value owns the sender.
                 Ok(()) = self.seen.changed() => break,
                 Some(ended) = self.benches.join_next() => match ended {
                     Ok(id) => drop(self.tests.remove(&id)),
@@ -239,10 +239,10 @@ impl Lab {
         self.seen.borrow().values().map(|(report, ends)| Report { left: left(ends), ..report.clone() }).collect()
     }
 
-    /// Removes everything, in a bounded time. What may still be there is named, in a sentence each.
+    /// Removes everything, in a bounded time. Returns a sentence for each lock that may still exist.
     pub async fn close(&mut self) -> Vec<String> {
         let until = Instant::now() + LEAVING;
-        // Without somebody who gives orders, a bench clears itself away.
+        // A bench whose sender is dropped cleans up after itself.
         let mut unfinished: BTreeSet<TestId> = std::mem::take(&mut self.tests).into_keys().collect();
         while let Ok(Some(ended)) = tokio::time::timeout_at(until, self.benches.join_next()).await {
             if let Ok(id) = ended {
@@ -255,14 +255,14 @@ impl Lab {
     }
 }
 
-/// A bench that panicked is fatal, and told.
+/// Passes on a bench's panic.
 fn fail_with(failed: JoinError) {
     if failed.is_panic() {
         std::panic::resume_unwind(failed.into_panic());
     }
 }
 
-/// What to say of a test lock that could not be removed.
+/// The sentence about a test lock that could not be removed.
 fn left_behind(report: &Report, unfinished: bool) -> Option<String> {
     let key = &report.key;
     let lasts = short_duration(report.left.unwrap_or(report.ttl).as_millis() as u64);

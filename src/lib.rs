@@ -1,6 +1,6 @@
 //! lockscope: see live Redis locks as locks, across lock libraries.
 //!
-//! # The way of the data
+//! # Data flow
 //!
 //! ```text
 //!  Redis ─► topology ─► server, sources, scan      ask or listen; judge nothing
@@ -11,12 +11,12 @@
 //!             ┌──────────────┼───────────────┐
 //!           output         app ─► views    demo      readers
 //!             │              ▲
-//!         commands        console ◄─ keys            its driver has the effects done, by the operator beside the loop
+//! commands        console ◄─ keys            its driver carries out effects; the operator writes beside the loop
 //!             └──────┬───────┘
 //!                 actions ─► one gate ─► Lua ─► Redis
 //! ```
 //!
-//! # The way of one notification
+//! # The path of one notification
 //!
 //! Socket, `topology::bounded`, the client crate's subscriber; `sources::notify::keyspace` packs what has come into one
 //! `Observation::Events` and puts it into its driver's inbox; `Engine::next` hands it to `Driver::take`, which applies it
@@ -26,34 +26,34 @@
 //!
 //! # Layers
 //!
-//! Each uses only those that stand before it; `tests/layers.rs` reads this table and holds every `crate::` path to it.
+//! Each layer uses only those above it in this table; `tests/layers.rs` checks every `crate::` path against it.
 //!
 //! | layer | what it owns |
 //! |---|---|
-//! | `base` | text made safe, JSON, globs, time, faults, processes and signals: nothing of locks |
+//! | `base` | safe text, JSON, globs, time, faults, processes and signals: nothing about locks |
 //! | `lock` | the nouns: key, holder, value |
 //! | `dialects` | how each library stores its locks: pure |
 //! | `model` | the table, histories, who wants what, verdicts and findings: pure, the time is an argument |
 //! | `filter` | the filter language: pure |
 //! | `topology` | URLs, nodes, connections |
-//! | `server` | facts of a server, our permissions there, and what they mean (the doctor's checks) |
-//! | `sources` | reading keys, notifications, waiters, sampling; the pace of it all |
-//! | `scan` | the walk of the keyspace |
+//! | `server` | facts about a server, our permissions there, and what they mean (the doctor's checks) |
+//! | `sources` | reading keys, notifications, waiters, sampling; their pace |
+//! | `scan` | scanning the keyspace |
 //! | `engine` | starts the sources, owns the table |
 //! | `actions` | every write: planned, admitted at one gate, performed, on record |
 //! | `test_lock` | locks of our own |
 //! | `lab` | test locks and contenders beside the console |
 //! | `watchdog_probe` | the canary lock of `probe` |
-//! | `settings` | command line, config and environment in one, and the key table with the screens |
+//! | `settings` | command line, config and environment merged; the key table with the screens |
 //! | `output` | tables, pages, JSON, CSV |
 //! | `app` | what the console's keys do: pure |
 //! | `views` | what the console shows |
-//! | `console` | the loop, the driver between app and world, and the operator who writes |
+//! | `console` | the loop, the driver between app and world, and the operator that writes |
 //! | `demo` | a private server with a simulated fleet |
 //! | `commands` | one command per file |
 //! | `testkit` | what unit tests share |
 
-// They panic when the reader is gone or the disk is full. Data goes through a writer, words through `talk`.
+// They panic on a closed pipe or a full disk. Data goes through a writer, messages through `talk`.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod actions;

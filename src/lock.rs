@@ -4,6 +4,6 @@ mod holder;
 mod key;
 mod value;
 
-pub use holder::{Holder, Kind, Mode, Token};
+pub use holder::{Holder, Instance, Kind, Mode, Token};
 pub use key::{Key, KeyspaceId, NodeId};
 pub use value::{Bytes, Pair, RawValue};

@@ -9,7 +9,7 @@ use lockscope::commands;
 use lockscope::commands::watcher;
 use lockscope::settings::cli::Cli;
 
-/// A flood of events is a flood of small pieces of memory: with this, a third more of them are taken in.
+/// A flood of events means many small allocations: with this allocator a third more events are processed.
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(early) => return ended(early.print()),
     };
-    // One thread: sources, table and output take turns, so that nothing needs a lock.
+    // One thread: sources, table and output take turns, so nothing needs a mutex.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     ended(match runtime {
         Ok(runtime) => runtime.block_on(commands::run(cli)),

@@ -1,10 +1,11 @@
 //! The pure model: locks, their holders, leases and histories.
 //!
-//! Nothing here speaks to Redis, to the terminal or to the clock; the time is always an argument. Sources hand in
-//! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s out of it.
+//! Nothing here speaks to Redis, the terminal or the clock; the time is always an argument. Sources provide
+//! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s from it.
 
 mod event;
 pub mod guesses;
+mod held_by;
 mod history;
 mod lock;
 mod observation;
@@ -41,8 +42,10 @@ pub use verdict::tuning::{KNOBS, Knob, Tuning};
 pub use verdict::{State, Verdict};
 pub use view::{HeldIs, LockView, RenewalView, Snapshot};
 pub use wants::blocking::Blocking;
-pub use wants::client::{Address, Asked, ClientRef, Connection};
-pub use wants::contention::{Contender, Contention, Former, Notice, Sample};
+pub use wants::client::{Address, Asked, Connection};
+pub use wants::contention::{Contender, Contention, Former, Notice, Sample, Spoke};
 pub use wants::demand::Demand;
+pub use wants::instance::InstanceId;
+pub use wants::presence::{MatchedBy, Presence};
 pub use wants::tries::{Tries, TriesFrom};
 pub use wants::waits::{Waits, WaitsAt};

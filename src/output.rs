@@ -1,8 +1,8 @@
 //! What the commands print: a table or a page for people, JSON and CSV for programs.
 //!
-//! Everything goes into a writer, so that tests can read it and a reader that leaves early is an error like any other.
-//! Whatever came from a server passes [`text::visible`](crate::base::text::visible) or its JSON counterpart. Footers,
-//! progress and other talk belong to the commands.
+//! Everything goes into a writer, so that tests can read it and a closed pipe is an ordinary error. All text from a
+//! server passes [`text::visible`](crate::base::text::visible) or its JSON counterpart. Footers, progress and other
+//! messages belong to the commands.
 
 mod closer;
 pub mod columns;
@@ -25,22 +25,22 @@ use crate::lock::NodeId;
 /// How output for people should look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TextStyle {
-    /// Columns of the terminal; `None` where the output goes to a file or a pipe, and nothing is cut.
+    /// Columns of the terminal; `None` for a file or a pipe, where nothing is cut.
     pub width: Option<usize>,
     pub color: bool,
     pub ascii: bool,
 }
 
 impl TextStyle {
-    /// For stdout as it is: on a terminal fitted to its width.
+    /// For stdout: fitted to its width if it is a terminal.
     pub fn of_stdout(color: bool, ascii: bool) -> TextStyle {
         use std::io::IsTerminal;
         let size = std::io::stdout().is_terminal().then(crossterm::terminal::size).and_then(Result::ok);
-        // A terminal that does not know its width says nought.
+        // A terminal that does not know its width reports 0.
         TextStyle { width: size.map(|(width, _)| usize::from(width)).filter(|width| *width > 0), color, ascii }
     }
 
-    /// Tokens are long: shortened where a person reads, whole where a program might.
+    /// Tokens are long: shortened on a terminal, whole in a file or a pipe.
     fn token(&self, token: &str) -> String {
         if self.width.is_some() { text::short_token(token) } else { token.to_string() }
     }
@@ -55,7 +55,7 @@ impl TextStyle {
     }
 }
 
-/// Where the locks are: what the model knows by number only.
+/// Where the locks are: names for what the model knows only by number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// The names of the nodes, by [`NodeId`].
@@ -64,7 +64,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The node's name, or its number where it has none.
+    /// The node's name, or its number if it has none.
     pub fn node(&self, id: NodeId) -> Cow<'_, str> {
         match self.nodes.get(usize::from(id.0)) {
             Some(name) => text::visible(name.as_bytes()).into(),

@@ -118,7 +118,7 @@ impl Pass {
         self.ranges.iter().map(Range::settled).sum()
     }
 
-    /// Why not everything was seen, where that is so.
+    /// Why not everything was seen; `None` if it was.
     pub fn shortfall(&self) -> Option<Shortfall> {
         let unseen = self.unseen();
         match self.limit.exceeded() {

@@ -1,7 +1,7 @@
 //! Facts about one node: what it is, how it is configured, and which of that can hurt locks.
 //!
-//! A command that is not permitted leaves only its own facts unknown, with the reason. Only a lost connection fails the
-//! whole. `health` judges what the facts mean.
+//! A command that is not permitted leaves only its own facts unknown, with the reason. Only a lost connection fails all
+//! of them. `health` judges what the facts mean.
 
 pub mod channels;
 pub mod client_list;
@@ -10,6 +10,7 @@ mod fact;
 mod flags;
 pub mod health;
 mod info;
+mod part;
 pub mod permissions;
 mod role;
 mod settings;
@@ -25,6 +26,7 @@ pub use clock::ClockOffset;
 pub use fact::{Fact, refusal};
 pub use flags::{Coverage, EventFlags, Gap};
 pub use info::InfoText;
+pub use part::Part;
 pub use role::{Mode, Replica, Role, Upstream};
 pub use settings::Settings;
 pub use version::{Flavor, Product, Version};
@@ -144,14 +146,14 @@ fn setting(name: &str, answer: RedisResult<Value>) -> Fact<String> {
 }
 
 impl ServerFacts {
-    /// Of a server that was not asked, or did not answer.
+    /// No facts: the server was not asked, or did not answer.
     pub fn unknown(why: &str) -> ServerFacts {
         let settings = Settings::from_answers(Settings::NAMES.map(|_| Fact::Unknown(why.into())));
         let (info, user) = (Fact::Unknown(why.into()), Fact::Unknown(why.into()));
         ServerFacts::read(&info, 0, user, settings, Fact::Unknown(why.into()))
     }
 
-    /// Puts together what the server answered. Pure.
+    /// Builds the facts from the replies. Pure.
     pub fn read(
         info: &Fact<String>,
         db: i64,
@@ -215,7 +217,7 @@ fn persistence(info: &InfoText<'_>) -> Option<Persistence> {
     })
 }
 
-/// An empty database is left out of the section.
+/// INFO leaves out empty databases.
 fn keys(info: &InfoText<'_>, db: i64) -> Option<u64> {
     match info.part(&format!("db{db}"), "keys") {
         Some(count) => count.parse().ok(),

@@ -1,7 +1,7 @@
-//! What is in force for this run: the command line, the environment and the config file, joined.
+//! The settings of this run: the command line, the environment and the config file, merged.
 //!
-//! [`Settings::resolve`] is the only place where they meet. It is pure: whatever comes from outside is in
-//! [`Outside`], so that tests can hand it in.
+//! [`Settings::resolve`] is the only place where they are merged. It is pure: everything from outside is in
+//! [`Outside`], so that tests can provide it.
 
 mod access;
 pub mod cli;
@@ -29,10 +29,10 @@ pub use protection::{ReadOnly, places};
 
 /// The world beyond the arguments and the config file.
 pub struct Outside<'a> {
-    /// A variable as it is: it may be no text.
+    /// The raw value of a variable: it may not be valid text.
     pub env: &'a dyn Fn(&str) -> Option<OsString>,
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
-    /// All that each address is known by; see [`places`].
+    /// All names of each address; see [`places`].
     pub places: &'a dyn Fn(&[&Address]) -> Vec<BTreeSet<String>>,
     pub stdout_is_terminal: bool,
 }
@@ -52,7 +52,7 @@ pub enum Talk {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tls {
     pub ca: Option<PathBuf>,
-    /// Certificate and key of our own.
+    /// Our client certificate and its key.
     pub client: Option<(PathBuf, PathBuf)>,
     /// The server's certificate is not checked.
     pub insecure: bool,
@@ -60,9 +60,9 @@ pub struct Tls {
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The servers to look at; one, as long as sets of masters are not supported.
+    /// The servers to watch; only one, as long as sets of masters are not supported.
     pub servers: Vec<ServerUrl>,
-    /// The target's name, where one was used.
+    /// The target's name, if one was used.
     pub target: Option<String>,
     pub login: Login,
     pub tls: Tls,
@@ -77,19 +77,19 @@ pub struct Settings {
     pub protected: Vec<Glob>,
     /// The thresholds of the verdicts and findings.
     pub tuning: Tuning,
-    /// `None`: what the command thinks right.
+    /// `None`: the command's default.
     pub pace: Option<PaceArg>,
     pub color: bool,
     pub ascii: bool,
     pub talk: Talk,
     /// Writing was asked for with `--write`.
     pub write: bool,
-    /// Why every write is refused, where that is so.
+    /// Why every write is refused, if it is.
     pub read_only: Option<ReadOnly>,
-    /// What targets forbid that were not chosen but have this address, in a sentence.
+    /// The restrictions of other targets with the same address, in a sentence.
     pub protected_by: Option<String>,
     pub config_file: Option<PathBuf>,
-    /// Keys of the console's commands, where they are not the usual ones.
+    /// Rebound keys of the console's commands.
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
@@ -179,7 +179,7 @@ fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<
 /// An environment variable that is set to something.
 fn set(outside: &Outside<'_>, variable: &str) -> Result<Option<String>, Fault> {
     let Some(value) = (outside.env)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
-    // What can't be read is not taken for something that was not set.
+    // An unreadable value is an error, not an unset variable.
     let no_text = |_| Fault::usage(format!("{variable} is no UTF-8 text; set it anew, or unset it"));
     value.into_string().map(Some).map_err(no_text)
 }
@@ -196,10 +196,10 @@ fn first_line(outside: &Outside<'_>, path: &Path) -> Result<Secret, Fault> {
     }
 }
 
-/// `~/` stands for the home directory; a shell does this for arguments, nobody does it for the config.
+/// Expands `~/` to the home directory; the shell does this for arguments, but not for the config.
 fn home(outside: &Outside<'_>, path: &Path) -> PathBuf {
     let Ok(rest) = path.strip_prefix("~") else { return path.to_path_buf() };
-    // A path need not be text.
+    // A path may not be valid text.
     match (outside.env)("HOME").filter(|home| !home.is_empty()) {
         Some(home) => Path::new(&home).join(rest),
         None => path.to_path_buf(),

@@ -1,10 +1,11 @@
-//! Test locks: taken, kept and given back by lockscope itself, through the same scripts that it offers to applications.
+//! Test locks: lockscope takes, keeps and gives back its own locks, with the same scripts that it offers to
+//! applications.
 //!
-//! [`take`] tries, and waits where it is asked to; what it returns is [`Held`], whose [`renew`](Held::renew) is the
-//! watchdog and whose [`release`](Held::release) gives the lock back. When a lease counts as lost is decided by
-//! [`Lease`], how long to wait by [`Backoff`]: both pure. A [`Contender`] tries again and again. Only a key that the gate
-//! admitted can be asked for. `acquire`, the lab and the canary of [`watchdog_probe`](crate::watchdog_probe) call this;
-//! it asks nobody anything, records nothing and prints nothing.
+//! [`take`] tries, and waits if asked to; it returns a [`Held`], whose [`renew`](Held::renew) is the watchdog and whose
+//! [`release`](Held::release) gives the lock back. [`Lease`] decides when a lease counts as lost, [`Backoff`] how long
+//! to wait: both are pure. A [`Contender`] tries again and again. Only a key that the gate admitted can be requested.
+//! `acquire`, the lab and the canary of [`watchdog_probe`](crate::watchdog_probe) use this; it asks no questions,
+//! records nothing and prints nothing.
 
 mod account;
 mod backoff;
@@ -32,7 +33,7 @@ use crate::dialects::own;
 use crate::dialects::scripts::{self, Script};
 use crate::lock::{Key, Token};
 
-/// How a test lock is kept on the server.
+/// How a test lock is stored on the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// A string: the token of its holder.
@@ -41,19 +42,19 @@ pub enum Form {
     Reentrant,
 }
 
-/// What is to be taken.
+/// What to take.
 #[derive(Clone, Debug)]
 pub struct Request {
     admission: Admission,
     form: Form,
     token: Token,
-    /// Nobody else can have this token: whoever finds it on the server knows that it is our own doing.
+    /// Nobody else can have this token: if it is on the server, we put it there.
     unique: bool,
     ttl: Duration,
 }
 
 impl Request {
-    /// With a token that nobody else has, and that says whose test it is.
+    /// With a unique token that says whose test it is.
     pub fn new(admission: &Admission, form: Form, ttl: Duration) -> io::Result<Request> {
         let token = own::test_token(&audit::host(), std::process::id(), random()?);
         Ok(Request { admission: admission.clone(), form, token: Token::from(&token[..]), unique: true, ttl })

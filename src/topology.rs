@@ -42,7 +42,7 @@ pub struct Node {
     pub name: String,
     pub db: i64,
     client: Client,
-    /// What the client was built with: streams of our own need it too.
+    /// The client's certificates; the streams that we open ourselves need them too.
     tls: Option<TlsCertificates>,
 }
 
@@ -50,7 +50,7 @@ pub struct Node {
 #[derive(Clone, Default)]
 pub struct Topology {
     nodes: Vec<Node>,
-    /// The id of the next node: none is given twice.
+    /// The id of the next node; ids are never reused.
     next: NodeId,
 }
 
@@ -62,7 +62,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// One more server on its own.
+    /// Adds a standalone server.
     pub fn add(&mut self, endpoint: &Endpoint) -> RedisResult<Node> {
         let node = standalone::node(endpoint, self.next)?;
         self.next.0 += 1;
@@ -79,7 +79,7 @@ impl Topology {
         self.main()
     }
 
-    /// The node that is asked where a question is about the target and not about a key.
+    /// The node to ask when a question concerns the target and not one key.
     pub fn main(&self) -> &Node {
         self.nodes.first().expect("a target has a node")
     }
@@ -91,15 +91,15 @@ impl Topology {
 }
 
 impl Node {
-    /// A connection for questions and answers.
+    /// A connection for commands and their replies.
     pub async fn connect(&self) -> RedisResult<ServerConnection> {
         let mut conn = self.connection(self.login_settings(), config()).await?;
         introduce(&mut conn).await;
         Ok(conn)
     }
 
-    /// A connection for writes. It does not ask that its looks leave keys untouched: several Redis and Valkey versions
-    /// of 2024 and 2025 crash when a client that did wakes one that is blocked on a list (redis/redis#14415).
+    /// A connection for writes, without CLIENT NO-TOUCH: several Redis and Valkey versions of 2024 and 2025 crash when
+    /// a client with NO-TOUCH wakes one that is blocked on a list (redis/redis#14415).
     pub async fn connect_to_write(&self) -> RedisResult<ServerConnection> {
         let mut conn = self.connection(self.login_settings(), config()).await?;
         let mut name = redis::cmd("CLIENT");
@@ -132,8 +132,8 @@ impl Node {
         self.client.get_connection_info().redis_settings().clone()
     }
 
-    /// A subscriber of the client crate can do nothing but subscribe, so it is given a stream that has logged in and said
-    /// who it is. The database makes no difference to it.
+    /// The client crate's subscriber can only subscribe, so we log in and set the name on its stream first. The
+    /// database does not matter to it.
     async fn introduced_subscriber(&self) -> RedisResult<PubSub> {
         let (mut stream, login) = (Bounded::of_messages(self.stream().await?), self.login());
         let mut greetings = redis::pipe();
@@ -145,7 +145,7 @@ impl Node {
         let mut decoder = Default::default();
         for (number, _) in greetings.cmd_iter().enumerate() {
             let answer = redis::parse_redis_value_async(&mut decoder, &mut stream).await;
-            // Who may not say its name is no worse for it; who may not log in is.
+            // Naming is optional; ignore a refusal. A failed login is an error.
             if number + 1 < greetings.len() {
                 answer?.extract_error()?;
             }
@@ -158,15 +158,14 @@ fn config() -> AsyncConnectionConfig {
     AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER))
 }
 
-/// Says who we are, and asks that our looks do not count as use of a key. Servers that know neither, or do not permit
-/// them, are no worse for it.
+/// Names the connection, and asks that our reads do not count as use of a key. Both are optional; ignore a refusal.
 async fn introduce(conn: &mut ServerConnection) {
     let mut greetings = redis::pipe();
     greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope").cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore_errors();
     let _ = greetings.query_async::<Vec<redis::Value>>(conn).await;
 }
 
-/// What takes longer than `limit` has failed.
+/// Fails after `limit`.
 pub async fn in_time<T>(limit: Duration, doing: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
     match tokio::time::timeout(limit, doing).await {
         Ok(done) => done,

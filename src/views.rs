@@ -1,12 +1,11 @@
-//! Everything that is drawn: one file per screen, plus the few parts they share. Drawing takes `&App` and changes
-//! nothing.
+//! Draws everything: one file per screen, plus the few parts they share. Drawing takes `&App` and changes nothing.
 //!
 //! ```text
 //!  header    target, environment, server, how it is watched, what it costs
 //!  tabs      screens, counts by state, the filter in force
 //!  body      the screen, or the opened lock
 //!  evidence  the sentence on the selected lock (on the locks screen)
-//!  footer    keys, or what is being typed, or what there is to say
+//!  footer    keys, or what is being typed, or a notice
 //! ```
 
 mod contention;
@@ -28,9 +27,9 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Paragraph, Wrap};
 
-use crate::app::{App, Overlay, Screen};
+use crate::app::{App, Overlay, Screen, Sight};
 
-/// The least a screen needs to say anything true.
+/// A smaller terminal shows only a notice.
 const LEAST: (u16, u16) = (60, 12);
 const EVIDENCE: u16 = 3;
 
@@ -42,7 +41,7 @@ struct Areas {
     footer: Rect,
 }
 
-/// Plain sums: this is asked several times for each key, and a constraint solver takes longer than all the rest.
+/// Plain sums: this runs several times per key press, and ratatui's constraint solver would dominate the cost.
 fn areas(app: &App, area: Rect) -> Areas {
     let evidence = match app.page.screen {
         _ if !app.in_list() => 0,
@@ -64,7 +63,7 @@ fn areas(app: &App, area: Rect) -> Areas {
     Areas { header, tabs, body, evidence, footer: rest }
 }
 
-/// How many locks the list has room for, or lines the opened one.
+/// How many locks fit into the list, or lines into the detail.
 pub fn list_rows(app: &App) -> usize {
     let body = areas(app, whole(app)).body;
     if app.page.opened.is_some() {
@@ -85,6 +84,15 @@ pub fn scroll_most(app: &App) -> usize {
     }
 }
 
+/// What of the question is in sight, if one is asked and there is room for it.
+pub fn question(app: &App) -> Option<Sight> {
+    let area = whole(app);
+    match &app.overlay {
+        Overlay::Dialog(dialog) if has_room(area) => Some(dialog::sight(app, area, dialog)),
+        _ => None,
+    }
+}
+
 /// How far the help can be scrolled.
 pub fn help_most(app: &App) -> usize {
     help::scroll_most(whole(app))
@@ -94,10 +102,10 @@ fn whole(app: &App) -> Rect {
     Rect::new(0, 0, app.display.size.0, app.display.size.1)
 }
 
-/// Draws the whole screen. Says where the cursor belongs, if anywhere.
+/// Draws the whole screen. Returns the position of the cursor, if it is shown.
 pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
     let area = frame.area();
-    if area.width < LEAST.0 || area.height < LEAST.1 {
+    if !has_room(area) {
         draw_too_small(frame, area);
         return None;
     }
@@ -122,6 +130,10 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         Overlay::None | Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Leave => {}
     }
     below
+}
+
+fn has_room(area: Rect) -> bool {
+    area.width >= LEAST.0 && area.height >= LEAST.1
 }
 
 fn draw_too_small(frame: &mut Frame<'_>, area: Rect) {

@@ -1,5 +1,5 @@
-//! Test locks: the scripts behind them, what they do when a server or a script cache goes away, and `acquire` with a
-//! command under it.
+//! Test locks: their scripts, how they survive the loss of a server or of its script cache, and `acquire` with a
+//! command.
 
 mod common;
 
@@ -46,7 +46,7 @@ fn gone() -> Vec<Value> {
     vec![Value::Int(-1)]
 }
 
-/// The answer is that somebody else holds the lock: who, and for how long.
+/// The reply says that somebody else holds the lock: who, and for how long.
 #[track_caller]
 fn other(answer: Vec<Value>) -> (Option<String>, i64) {
     let [Value::Int(0), Value::Int(left), holder] = &answer[..] else { panic!("{answer:?}") };
@@ -216,7 +216,7 @@ fn held(taken: Taken) -> Held {
     }
 }
 
-/// The next turn of the watchdog that is not merely trouble.
+/// The next turn of the watchdog that is not just trouble.
 async fn turn(held: &mut Held) -> Turn {
     loop {
         match held.renew().await {
@@ -275,7 +275,7 @@ async fn a_lease_that_no_answer_confirms_is_lost_by_our_own_clock() {
     let turn = turn(&mut held).await;
     assert!(matches!(turn, Turn::Lost(Loss::Unconfirmed { .. })), "{turn:?}");
     assert!(Instant::now() >= held.lease().ends());
-    // The renewals are answered now, and change nothing.
+    // The renewals are answered now, which changes nothing.
     server.resume();
     assert!(matches!(held.renew().await, Turn::Lost(Loss::Unconfirmed { .. })));
 }
@@ -296,10 +296,10 @@ async fn an_attempt_without_an_answer_is_cleared_up() {
         while attempts(&server) < 3 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        // Free when the server goes on: the attempt that it has not answered will be the one.
+        // The lock is free when the server resumes: the unanswered attempt will take it.
         server.cli(&["PEXPIRE", "lock:a", "300"]);
         server.pause();
-        // Long enough that it is given up; nobody can be asked while the server stands still.
+        // Long enough that the attempt is abandoned. A paused server can't be asked, so sleep.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         server.resume();
         let mut held = held(waiting.await.unwrap());
@@ -324,7 +324,7 @@ async fn an_attempt_that_was_given_up_and_heard_late_is_our_own() {
         assert!(matches!(held.release().await, Released::Done { entries: 0 }));
         assert!(!exists(&server, "lock:a"), "{form}: nothing of it is left");
     }
-    // A token that somebody chose may be anybody's.
+    // A token that the user chose may belong to anybody.
     server.cli(&["SET", "lock:a", "me"]);
     let chosen = request("lock:a", Form::Plain, Duration::from_secs(30)).with_token(b"me");
     let taken = take(&node(&server).await, chosen, None, std::future::pending()).await;
@@ -344,7 +344,7 @@ async fn waiting_can_be_stopped_and_takes_nothing() {
 
 // The command.
 
-/// What `lockscope` said and how it ended.
+/// The output and the exit code of `lockscope`.
 struct Ran {
     code: Option<i32>,
     out: String,
@@ -365,7 +365,7 @@ fn keys(server: &Server) -> u64 {
     server.ask(&["DBSIZE"])
 }
 
-/// `lockscope acquire` that runs on while the test goes on.
+/// `lockscope acquire` that runs while the test continues.
 struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -378,7 +378,7 @@ impl Running {
         let mut command = lockscope_process(home.path());
         command.args(["acquire", "-u", &server.url()]).args(args);
         command.stdout(Stdio::piped()).stderr(File::create(home.path().join("stderr")).unwrap());
-        // A session of its own: whoever runs the tests may sit at a terminal.
+        // In its own session: the tests may be run from a terminal.
         // SAFETY: setsid is safe between fork and exec.
         unsafe { command.pre_exec(|| if libc::setsid() < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }) };
         let mut child = common::process::spawn(command).unwrap();
@@ -402,7 +402,7 @@ impl Running {
         signal(&self.child, number);
     }
 
-    /// Waits for its end.
+    /// Waits for its end, and returns the exit code.
     #[track_caller]
     fn code(&mut self) -> Option<i32> {
         let mut status = None;
@@ -424,7 +424,7 @@ impl Drop for Running {
 #[track_caller]
 fn ends(pid: &str) {
     let pid = pid.parse().unwrap();
-    // A process that nobody has waited for is still in the table; it runs no more.
+    // A zombie is still in the process table, but no longer runs.
     let runs = || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => !stat.contains(") Z "),
         Err(_) => cfg!(not(target_os = "linux")) && is_alive(pid),
@@ -609,7 +609,7 @@ fn renewals_come_on_time() {
         if left > before {
             renewals += 1;
             if renewals == 1 {
-                // A server that takes its time is no lost lock.
+                // A slow server does not mean a lost lock.
                 server.cli(&["CLIENT", "PAUSE", "400"]);
             }
         }
@@ -635,7 +635,7 @@ fn a_command_does_not_outlive_who_renews_its_lock() {
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_that_a_command_started_outlives_who_renews_its_lock() {
-    // Children of children, one that was left by its parent, and one that has to be killed.
+    // Children of children, an orphan, and one that has to be killed.
     let script = "sleep 601 & echo $!; sh -c 'sleep 602 & echo $!; exec sleep 603' & echo $!; \
         (sleep 604 & echo $!); sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & wait";
     let server = Server::start();

@@ -21,7 +21,7 @@ fn is_done(performed: &lockscope::actions::Performed) -> bool {
     matches!(performed.outcome, Outcome::Done { .. })
 }
 
-/// Where the lock is only counted, a release shows in the count.
+/// Such a lock is only a count, and a release shows in it.
 fn is_counted(sample: &Sample) -> bool {
     sample.dialect == "redisson-semaphore"
 }
@@ -46,7 +46,7 @@ async fn each_library_s_lock_is_freed_and_put_back_exactly_as_it_was() {
         let undone = acting.undo(&freed.id).await;
         assert!(is_done(&undone), "{name}: {undone:?}");
         let mut now = server.everything();
-        // What woke the waiters lies there for a moment, and is no part of the lock.
+        // The key that woke the waiters stays for a moment and is not part of the lock.
         now.retain(|key, _| before.contains_key(key));
         assert_eq!(now.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{name}");
         assert_eq!(now, before, "{name}");
@@ -79,7 +79,7 @@ async fn a_lock_that_changed_hands_is_left_alone() {
     }
 }
 
-/// Another holder in the place of the first, with everything else as it was.
+/// Replaces the first holder by another, and changes nothing else.
 fn hand_over(server: &Server, sample: &Sample) {
     let key = &sample.key[..];
     let kind: String = server.ask(&[&b"TYPE"[..], key]);
@@ -124,10 +124,10 @@ async fn what_somebody_has_taken_since_is_not_put_back() {
         let lock = seen(&acting, name, &sample).await;
         let freed = acting.free(&lock, None).await;
         assert!(is_done(&freed), "{name}: {freed:?}");
-        // The same lock, taken again: by the same holder's name even, but it is another hold.
+        // The same lock taken again, even by the same holder's name, is another hold.
         create(&mut server.connection());
         let before = server.everything();
-        // Permits are not anybody's: as long as there are some, one can be taken back.
+        // Permits belong to nobody: while there are some, one can be taken back.
         if is_counted(&sample) {
             server.cli(&[&b"SET"[..], &sample.key, b"0"]);
         }
@@ -154,7 +154,7 @@ async fn the_operator_that_the_doctor_advises_can_do_all_of_it() {
             let longer = acting.perform(&plan).await;
             assert!(is_done(&longer), "{name}: {longer:?}");
         }
-        // A lease that somebody has changed is another one for holders whose token is the same each time.
+        // If holders use the same token each time, a changed lease means another hold.
         server.cli(&["FLUSHALL"]);
         let sample = create(&mut server.connection());
         let lock = seen(&acting, name, &sample).await;

@@ -1,5 +1,5 @@
-//! Whatever is wrong, outside or on the command line: one sentence that names the fix, the right exit code, no panic,
-//! and never the password.
+//! Every mistake, in the environment or on the command line, gives one sentence that names the fix, the right exit
+//! code, no panic, and never the password.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{Server, lockscope, process, wait_until};
 
 const SECRET: &str = "s3cr3t-w0rd";
 
-/// Runs `lockscope` with these arguments, and wants it to fail like this.
+/// Runs `lockscope` with these arguments, and expects this failure.
 #[track_caller]
 fn fails(arguments: &[&str], code: i32, parts: &[&str]) -> String {
     fails_in(&mut lockscope(), arguments, code, parts)
@@ -22,7 +22,7 @@ fn fails_in(command: &mut assert_cmd::Command, arguments: &[&str], code: i32, pa
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!((output.status.code(), &*out), (Some(code), ""), "{arguments:?}: {err}");
     assert!(err.starts_with("lockscope: "), "{arguments:?}: {err}");
-    // Only a filter has a line more, with a mark under it.
+    // Only a filter error has more lines, with a mark under the filter.
     let lines: Vec<&str> = err.lines().collect();
     assert!(lines.len() == 1 || (lines.len() == 3 && lines[2].trim() == "^"), "{arguments:?}: {err}");
     for part in parts {
@@ -162,7 +162,7 @@ fn wrong_words_on_the_command_line() {
     ] {
         fails(arguments, 2, parts);
     }
-    // The environment is no better.
+    // The same from the environment.
     let mut command = lockscope();
     fails_in(command.env("LOCKSCOPE_URL", url("h:no")), &["ls"], 2, &["port"]);
 }

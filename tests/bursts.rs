@@ -1,4 +1,4 @@
-//! A burst of MONITOR ends by itself, whatever happens, and keeps nothing that is none of its business.
+//! A burst of MONITOR always ends by itself, and keeps nothing that is not about locks.
 
 mod common;
 
@@ -30,7 +30,7 @@ async fn run(node: &Node, bounds: Bounds) -> Result<Burst, NoBurst> {
     burst::run(node, &recogniser(), &mut Scripts::default(), bounds, Clock::start()).await
 }
 
-/// A burst during which `deeds` are done, and that ends after them.
+/// Runs `deeds` during a burst, and ends the burst after them.
 async fn during(server: &Arc<Server>, node: &Node, deeds: impl FnOnce(&Server) + Send + 'static) -> Burst {
     let (done, stop) = tokio::sync::oneshot::channel();
     let here = server.clone();
@@ -114,7 +114,7 @@ async fn a_server_that_goes_away_ends_it() {
     assert_eq!(burst.await.unwrap().unwrap().cut, Some(Cut::Closed));
 }
 
-/// The command, with MONITOR running.
+/// Starts the command, and waits until MONITOR runs.
 fn sampling(server: &Server) -> std::process::Child {
     let mut command = lockscope_process(&process::scratch("bursts"));
     command.args(["contention", "--monitor", "--for", "60s", "-p", "lock:*", "-u", &server.url()]);
@@ -141,7 +141,7 @@ fn one_that_is_stopped_is_cut_off_by_the_server() {
     let mut conn = server.connection();
     let value = vec![b'x'; 1 << 20];
     let began = Instant::now();
-    // Sockets take some in before the server's own buffer grows.
+    // Sockets buffer some of it before the server's own buffer grows.
     while monitors(&server) > 0 {
         redis::cmd("SET").arg("other").arg(&value).exec(&mut conn).unwrap();
         assert!(began.elapsed() < PATIENCE, "a engine that does not read is still there");
@@ -306,7 +306,7 @@ async fn a_late_renewal_and_a_foreign_delete_are_noticed() {
         ]
     );
     assert_eq!(
-        seen.spoke.as_ref().map(|(token, address, _)| (token, Some(address))),
+        seen.spoke.last().map(|spoke| (&spoke.token, Some(&spoke.address))),
         Some((&token("t2"), second.as_ref()))
     );
 }

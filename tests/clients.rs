@@ -1,4 +1,4 @@
-//! The bridge from a holder to its connection, on a real server: who it is, and that it is gone.
+//! From a holder to its connection, on a real server: which client it is, and that it is gone.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::feed::Feed;
 use common::{Server, engine, lockscope};
 use lockscope::engine::Engine;
 use lockscope::lock::{Key, KeyspaceId, NodeId, Token};
-use lockscope::model::{Address, Connection, LockView, Observation, Sample};
+use lockscope::model::{Address, Connection, LockView, Observation, Sample, Spoke};
 use lockscope::sources::pace::Pace;
 use redis::Connection as Client;
 
@@ -39,10 +39,10 @@ async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> b
     }
 }
 
-/// Lets the engine know what a burst of MONITOR would have shown: the client named the lock with its token.
+/// Tells the engine what a burst of MONITOR would have shown: the client named the lock with its token.
 async fn introduce(engine: &mut Engine, address: &Address) {
     until(engine, "the lock is known", |engine| view(engine).is_some()).await;
-    let spoke = Some((Token::from(TOKEN.as_bytes()), address.clone(), engine.clock.now()));
+    let spoke = vec![Spoke { token: Token::from(TOKEN.as_bytes()), address: address.clone(), at: engine.clock.now() }];
     let sample = Box::new(Sample { spoke, ..Sample::default() });
     engine.observe(Observation::Sampled { node: NodeId(0), key: Key::from(KEY), sample });
 }
@@ -62,7 +62,7 @@ async fn a_holder_that_is_killed_is_known_to_be_gone() {
     let known = connection(&engine).unwrap();
     assert_eq!((known.name.clone(), known.user.clone()), (Some("orders-1".into()), Some("default".into())));
     assert!(known.since.is_some() && known.closed.is_none());
-    // Questions go on, and it stays open.
+    // Later requests find it still open.
     until(&mut engine, "it was asked for again", |engine| {
         connection(engine).is_some_and(|again| again.seen > known.seen && again.closed.is_none())
     })
@@ -93,7 +93,7 @@ async fn whoever_takes_the_lock_next_does_not_inherit_the_connection() {
 async fn a_list_that_is_refused_is_told_and_nothing_is_made_up() {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
     let (client, address) = holder(&server);
-    // All but the list, in words that version 6 knows as well.
+    // All but CLIENT LIST, in rules that version 6 knows as well.
     server.cli(&["ACL", "SETUSER", "default", "-client", "+client|id", "+client|setname", "+client|tracking"]);
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
     introduce(&mut engine, &address).await;

@@ -1,5 +1,5 @@
-//! Output that nobody takes: closed pipes and full disks on stdout and stderr, under every command. Never a panic and
-//! never a signal; a reader that left is no error, a full disk is one. And durations too long for any clock.
+//! Closed pipes and full disks on stdout and stderr, for every command: never a panic or a signal. A reader that left
+//! is not an error; a full disk is one. Also durations too long for any clock.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use common::process::{spawn, temporary_directory};
 use common::{Server, lockscope_process};
 
-/// Where a stream of the command goes.
+/// The target of an output stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Sink {
     /// Somebody reads it.
@@ -56,7 +56,7 @@ fn run(arguments: &[&str], out: Sink, err: Sink) -> Ended {
     Ended { status: child.wait().expect("a child of ours"), out, err: err.join().expect("no panic") }
 }
 
-/// Every command that ends by itself, as quick as it can be. `{}` stands for the server.
+/// Every command that ends by itself, as short as possible. `{}` stands for the server.
 const SERVED: [&[&str]; 30] = [
     &["ls"],
     &["ls", "-v", "--json"],
@@ -133,7 +133,7 @@ fn holds(arguments: &[&str]) {
             let context = format!("{arguments:?} with stdout {out:?} and stderr {err:?}: {}", ended.err);
             assert_eq!(ended.status.signal(), None, "{context}");
             let expected = match out {
-                // What was to be said there is lost, and that is an error.
+                // The output is lost, which is an error.
                 Sink::Full if !usual.out.is_empty() => Some(3),
                 _ => usual.status.code(),
             };
@@ -253,7 +253,7 @@ fn a_lease_that_no_clock_can_hold_is_shown() {
             run(&["-u", &url, "extend", "lock:long", "--holder", "t", "--ttl", "1h", "--yes"], Sink::Read, Sink::Read);
         assert_eq!(ended.status.code(), Some(1), "{at}: {}", ended.err);
     }
-    // Freed and put back, its far end included.
+    // It can be freed and put back, even with its distant end.
     let freed = run(&["-u", &url, "release", "lock:long", "--holder", "t", "--yes", "--json"], Sink::Read, Sink::Read);
     assert_eq!(freed.status.code(), Some(0), "{}{}", freed.out, freed.err);
 }

@@ -1,4 +1,4 @@
-//! What is compared before a write: long values whole, the leases of tokens that come again, the way a lock is held, and
+//! What is compared before a write: long values completely, the leases of tokens that return, the mode of a lock, and
 //! the type of its key.
 
 mod common;
@@ -6,9 +6,15 @@ mod common;
 use std::time::Duration;
 
 use common::acting::Acting;
+use common::engine::follow;
+use common::feed::Feed;
 use common::samples::ALL;
 use common::{Desk, Server};
-use lockscope::actions::{Outcome, Performed, plan};
+use lockscope::actions::{Outcome, Performed, Refusal, plan};
+use lockscope::engine::Engine;
+use lockscope::model::End;
+use lockscope::sources::inspect::prove;
+use lockscope::sources::pace::Pace;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const UUID: &str = "0b5e7c1a-94f2-4d3b-8e6a-2f1c9d7b3a50";
@@ -29,7 +35,7 @@ fn why(performed: &Performed) -> String {
     }
 }
 
-/// A value that a look reads only the beginning of, with this at its end.
+/// A value that is longer than what we read, with this last byte.
 fn long(bytes: usize, last: u8) -> Vec<u8> {
     [&b"holder-7:"[..], &vec![b'x'; bytes - 10], &[last]].concat()
 }
@@ -95,7 +101,7 @@ fn the_commands_compare_long_values_whole() {
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:long"]));
 }
 
-/// Whoever holds it gives it back, and takes it again with another lease.
+/// The holder gives it back, and takes it again with another lease.
 fn retake(server: &Server, key: &str, token: &str, lease: &[&str]) {
     server.cli(&["DEL", key]);
     server.cli(&[&["SET", key, token], lease].concat());
@@ -121,7 +127,7 @@ async fn a_new_hold_by_a_token_that_is_not_unique_is_left_alone() {
             let left: i64 = server.ask(&["PTTL", "lock:a"]);
             let refused = acting.free(&lock, Some(token.as_bytes())).await;
             assert!(why(&refused).contains(words), "{token} {after:?}: {refused:?}");
-            assert!(why(&refused).contains("--if-renewed"), "{refused:?}");
+            assert!(matches!(refused.outcome, Outcome::Refused(Refusal::AnotherLease(_))), "{refused:?}");
             let refused = acting.perform(&longer).await;
             assert!(matches!(refused.outcome, Outcome::Refused(_)), "{token} {after:?}: {refused:?}");
             let now: i64 = server.ask(&["PTTL", "lock:a"]);
@@ -159,6 +165,91 @@ async fn a_hold_that_was_only_waited_for_is_freed_whatever_its_token() {
     }
 }
 
+/// A thread of Redisson whose watchdog was seen at work: renewals on its beat explain a later end, a new hold is off it.
+#[tokio::test]
+async fn renewals_that_were_seen_explain_an_end_on_their_beat_and_no_other() {
+    const LEASE_MS: i64 = 30_000;
+    let server = Server::notifying(&[]);
+    let mut acting = Acting::on(&server).await;
+    let mut engine = follow(&server, Feed::Notifications, Pace::Fast).await;
+    engine.run_until_inventory().await;
+    let renew = || drop(server.cli(&["PEXPIRE", "lock:r", &LEASE_MS.to_string()]));
+    server.cli(&["HSET", "lock:r", A, "1"]);
+    renew();
+    let seen = |engine: &Engine| {
+        let (table, now) = (engine.table(), engine.clock.now());
+        let lock = table.locks().find(|lock| lock.key.as_bytes() == b"lock:r")?;
+        table.view(lock, now).filter(|view| view.renewals.as_ref().is_some_and(|renewals| renewals.count >= 5))
+    };
+    let mut lock = loop {
+        engine.run_for(Duration::from_millis(400)).await;
+        match seen(&engine) {
+            Some(view) => break view,
+            None => renew(),
+        }
+    };
+    prove(&acting.topology, std::slice::from_mut(&mut lock)).await.expect("an answer");
+    let every = lock.renewals.as_ref().and_then(|renewals| renewals.period_ms).expect("a rhythm") as i64;
+    let Some(End::At { ms: end, .. }) = lock.proof.end else { panic!("{lock:?}") };
+    let longer = plan::extend(&lock, None, HOUR, acting.clock.now()).expect("a plan");
+    // Nothing is renewed to more than the lease: so late, three renewals can have come.
+    let left = || server.ask::<i64, _>(&["PTTL", "lock:r"]);
+    common::wait_until("the time of the renewals", HOUR, || left() < LEASE_MS - 3 * every);
+    let ends_at = |end: i64| {
+        server.cli(&["DEL", "lock:r"]);
+        server.cli(&["HSET", "lock:r", A, "1"]);
+        server.cli(&["PEXPIREAT", "lock:r", &end.to_string()]);
+    };
+    for off in [every / 2, every * 3 / 2, every * 5 / 2, every * 2 + every / 5, every * 3 - every / 5] {
+        ends_at(end + off);
+        for refused in [acting.free(&lock, None).await, acting.perform(&longer).await] {
+            let why = why(&refused);
+            assert!(
+                why.contains("does not fit its renewals every") && why.contains("were left when you looked"),
+                "{off} of {every}: {why}"
+            );
+        }
+        assert!(server.ask::<bool, _>(&["EXISTS", "lock:r"]));
+    }
+    for periods in [3, 1] {
+        ends_at(end + periods * every);
+        let freed = acting.free(&lock, None).await;
+        assert!(is_done(&freed), "{periods} of {every}: {freed:?}");
+    }
+}
+
+/// In a group lock and in a read-write lock each holder has a lease of its own.
+#[tokio::test]
+async fn the_next_hold_of_one_of_several_holders_is_left_alone() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    let count = format!("jack:{A}:lock_count");
+    let take_item = |end: &str| {
+        server.cli(&["HSET", "lock:group", "jack", A, &format!("jack:{A}:expire_time"), end, &count, "1"]);
+    };
+    take_item(FAR);
+    let lock = acting.see(b"lock:group", None).await.expect("a lock");
+    take_item("99999999990000");
+    let refused = acting.free(&lock, Some(count.as_bytes())).await;
+    assert!(matches!(refused.outcome, Outcome::Refused(Refusal::AnotherLease(_))), "{refused:?}");
+    assert!(is_done(&acting.perform(&acting.plan_free(&lock, None).even_if_renewed()).await));
+
+    let timeout = format!("{{lock:rw}}:{A}:rwlock_timeout:1");
+    let other = "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9";
+    let take_read = |lease: &str| drop(server.cli(&["SET", &timeout, "1", "PX", lease]));
+    server.cli(&["HSET", "lock:rw", "mode", "read", A, "1", other, "1"]);
+    server.cli(&["PEXPIRE", "lock:rw", "60000"]);
+    take_read("30000");
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let longer = plan::extend(&lock, Some(A.as_bytes()), HOUR, acting.clock.now()).expect("a plan");
+    take_read("45000");
+    for refused in [acting.free(&lock, Some(A.as_bytes())).await, acting.perform(&longer).await] {
+        assert!(matches!(refused.outcome, Outcome::Refused(Refusal::AnotherLease(_))), "{refused:?}");
+    }
+    let now = acting.see(b"lock:rw", None).await.expect("a lock");
+    assert!(is_done(&acting.free(&now, Some(A.as_bytes())).await), "what was looked at again");
+}
+
 #[tokio::test]
 async fn a_renewal_does_not_keep_a_unique_holder_s_lock_from_being_freed() {
     let server = Server::start();
@@ -183,7 +274,7 @@ async fn a_reader_that_became_the_writer_is_left_alone() {
     assert!(why(&refused).contains("in another way now"), "{refused:?}");
     assert_eq!(server.everything(), before);
 
-    // The same for Redisson: a thread that read and now writes may read beside that.
+    // The same for Redisson: a reader that became a writer may also read.
     let writes = format!("{A}:write");
     server.cli(&["HSET", "lock:rw", "mode", "read", A, "1"]);
     let lock = acting.see(b"lock:rw", None).await.expect("a lock");

@@ -1,5 +1,5 @@
-//! A storm of locks taken, renewed, released, run out and taken over by several clients: afterwards the table holds
-//! what the server holds, and the story it told makes sense.
+//! Several clients take, renew, release, abandon and take over locks. Afterwards the table holds what the server holds,
+//! and the reported transitions make sense.
 
 mod common;
 
@@ -35,7 +35,7 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redi
 const RENEW: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
 
-/// One client: takes, renews, releases, lets run out, and now and then takes over what is not its own.
+/// One client: takes, renews, releases, lets locks expire, and sometimes takes over another's lock.
 fn client(mut connection: Connection, client: u64, seed: u64) {
     let mut numbers = Numbers(seed * 1000 + client);
     let mut mine: HashMap<String, String> = HashMap::new();
@@ -79,7 +79,7 @@ fn truth(server: &Server) -> Vec<(String, String)> {
     truth
 }
 
-/// The story of each lock alternates between taken and given back.
+/// The transitions of each lock alternate between acquired and ended.
 #[track_caller]
 fn makes_sense(story: &[Transition], feed: Feed) {
     let mut stories: HashMap<String, Vec<&Transition>> = HashMap::new();
@@ -92,7 +92,7 @@ fn makes_sense(story: &[Transition], feed: Feed) {
             let fits = match change.change {
                 Change::Found | Change::Acquired | Change::PutBack => !held,
                 Change::Renewed | Change::Taken => held,
-                // Each end has its event: that one went by unseen is not true.
+                // Notifications report each end, so none may be called unseen.
                 Change::Ended(Ending::Unseen) => held && feed != Feed::Notifications,
                 Change::Ended(_) => held,
             };

@@ -1,4 +1,4 @@
-//! The whole console in process, on a real server: keys go in, and the screen is waited for.
+//! The whole console in process, on a real server: the test presses keys and waits for the screen.
 
 mod common;
 
@@ -29,11 +29,11 @@ use tokio::sync::mpsc;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A screen that the test looks at while the console draws on it.
+/// A screen that the test reads while the console draws on it.
 #[derive(Clone)]
 struct Glass {
     screen: Rc<RefCell<TestBackend>>,
-    /// How often the console asked for its size, as it does before it composes a frame.
+    /// How often the console asked for its size, which it does before each frame.
     asked: Rc<RefCell<usize>>,
 }
 
@@ -91,7 +91,7 @@ impl Backend for Glass {
     }
 }
 
-/// A terminal of which only the frames are counted.
+/// A terminal that only counts frames.
 struct Counting {
     frames: Rc<RefCell<usize>>,
 }
@@ -107,7 +107,7 @@ impl Tty for Counting {
     }
 }
 
-/// The hand and the eye of the test.
+/// Types and reads for the test.
 struct Operator {
     glass: Glass,
     input: mpsc::UnboundedSender<Input>,
@@ -116,7 +116,11 @@ struct Operator {
 
 impl Operator {
     fn press(&self, code: KeyCode) {
-        let _ = self.input.send(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+        self.hold(code, KeyModifiers::NONE);
+    }
+
+    fn hold(&self, code: KeyCode, with: KeyModifiers) {
+        let _ = self.input.send(Input::Key(KeyEvent::new(code, with)));
     }
 
     fn write(&self, text: &str) {
@@ -179,7 +183,7 @@ async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
     with_settings(server, settings, common::process::scratch("records"), work).await;
 }
 
-/// The same, as the command line says; what is done is on record at `place`.
+/// The same with these settings; records are kept at `place`.
 async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: impl AsyncFnOnce(&Operator)) {
     let mut console = Console::open_with(server, &settings, place).await;
     let (input, mut keys) = mpsc::unbounded_channel();
@@ -196,7 +200,7 @@ async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: i
     assert_eq!(console.hands.close().await, Vec::<String>::new());
 }
 
-/// Whether the first stands above the second.
+/// Whether the first is above the second.
 fn above(screen: &str, first: &str, second: &str) -> bool {
     let line = |word: &str| screen.lines().position(|line| line.contains(word));
     matches!((line(first), line(second)), (Some(first), Some(second)) if first < second)
@@ -393,7 +397,7 @@ async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
         operator.press(KeyCode::Char('3'));
         let screen = operator.wait_for("the event", |screen| screen.contains("put back  lock:order")).await;
         assert_eq!(screen.matches("acquired").count(), 1, "{screen}");
-        // What others do to it afterwards is theirs.
+        // Changes by others afterwards are not ours.
         server.cli(&["DEL", "lock:order"]);
         operator.wait_for("a release", |screen| screen.contains("released  lock:order")).await;
     })
@@ -420,13 +424,20 @@ async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
             for seconds in [61, 62, 63, 64] {
                 operator.write(&format!(":extend {seconds}s"));
                 operator.press(KeyCode::Enter);
-                operator
-                    .wait_for("the question", |screen| screen.contains(&format!("PEXPIRE lock:order {seconds}000")))
-                    .await;
-                operator.write("y");
-                operator.press(KeyCode::Enter);
-                let done = format!("extended to 1m0{}s", seconds - 60);
-                operator.wait_for("it is told who did it", |screen| screen.contains(&done)).await;
+                let question = format!("PEXPIRE lock:order {seconds}000");
+                let (done, refused) = (format!("extended to 1m0{}s", seconds - 60), "refused: lock:order");
+                loop {
+                    operator.wait_for("the question", |screen| screen.contains(&question)).await;
+                    operator.write("y");
+                    operator.press(KeyCode::Enter);
+                    let ended = |screen: &str| screen.contains(&done) || screen.contains(refused);
+                    let screen = operator.wait_for("it is told who did it", ended).await;
+                    if !screen.contains(refused) {
+                        break;
+                    }
+                    // A renewal came under the question.
+                    operator.hold(KeyCode::Char('r'), KeyModifiers::CONTROL);
+                }
             }
             while renewals.get() < 6 {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -460,11 +471,11 @@ async fn what_others_held_since_it_was_freed_is_not_put_back() {
         operator.write("y its worker is gone");
         operator.press(KeyCode::Enter);
         operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
-        // Watched all the while, and nobody came: no word of doubt.
+        // It was watched all the time, and nobody took it: no warning.
         operator.press(KeyCode::Char('u'));
         let screen = operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
         assert!(!screen.contains("not watched"), "{screen}");
-        // A waiter gets through while the question stands, and is done.
+        // A waiter takes the lock and frees it while the question is open.
         server.cli(&["SET", "lock:order", "alive", "PX", "60000"]);
         server.cli(&["DEL", "lock:order"]);
         server.cli(&["SET", "lock:fence", "f"]);
@@ -472,7 +483,7 @@ async fn what_others_held_since_it_was_freed_is_not_put_back() {
         operator.write("y");
         operator.press(KeyCode::Enter);
         let screen = operator.wait_for("refused", |screen| screen.contains("has held it since")).await;
-        // How long ago it was decides where the line is broken.
+        // The line break depends on how long ago it was.
         let said = screen.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains("refused") && said.contains("because its worker is gone"), "{screen}");
         assert!(!exists(&server, "lock:order"));
@@ -491,7 +502,7 @@ async fn what_was_freed_before_the_console_began_is_put_back_with_a_word_of_doub
     let place = common::process::scratch("records-before");
     let mut acting = common::acting::Acting::on(&server).await;
     acting.journal = lockscope::actions::Journal::open_in(&place).unwrap();
-    // Another target is written after this one: it does not hide it.
+    // A later write to another target does not hide this one.
     let other = Server::start();
     for server in [&server, &other] {
         server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
@@ -538,6 +549,36 @@ async fn what_changed_hands_under_the_question_is_refused() {
     .await;
     let (entries, _) = lockscope::actions::audit::read(&place).unwrap();
     assert_eq!(entries.last().unwrap()["outcome"], "refused");
+}
+
+#[tokio::test]
+async fn what_was_renewed_under_the_question_is_asked_about_again_with_one_key() {
+    let server = Server::notifying(&[]);
+    server.cli(&["SET", "lock:order", "worker-1", "PX", "20000"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
+        operator.press(KeyCode::Char('W'));
+        for (ask, runs, lease) in [('e', "PEXPIRE lock:order 60000", "25000"), ('x', "DEL lock:order", "90000")] {
+            let confirm = || {
+                operator.write("y");
+                operator.press(KeyCode::Enter);
+            };
+            operator.press(KeyCode::Char(ask));
+            operator.wait_for("the question", |screen| screen.contains(runs)).await;
+            server.cli(&["PEXPIRE", "lock:order", lease]);
+            confirm();
+            let screen = operator.wait_for("refused", |screen| screen.contains("refused: lock:order")).await;
+            assert!(screen.contains("ctrl-r looks again") && !screen.contains("--if-renewed"), "{screen}");
+            assert!(server.ask::<i64, _>(&["PTTL", "lock:order"]) <= lease.parse().unwrap(), "nothing was written");
+            operator.hold(KeyCode::Char('r'), KeyModifiers::CONTROL);
+            operator.wait_for("the question, asked anew", |screen| screen.contains(runs)).await;
+            confirm();
+            let done = if ask == 'e' { "done: extend lock:order" } else { "done: release lock:order" };
+            operator.wait_for("it is done", |screen| screen.contains(done)).await;
+        }
+        assert!(!exists(&server, "lock:order"));
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -611,7 +652,7 @@ async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
                 screen.lines().any(|line| line.contains(*key) && line.contains("worker-") && line.contains("│ "))
             })
             .collect();
-        // One of them changes hands while the question stands.
+        // One of them changes hands while the question is open.
         server.cli(&["SET", asked[0], "worker-9", "PX", "600000"]);
         operator.write("y");
         operator.press(KeyCode::Enter);
@@ -642,7 +683,7 @@ async fn a_table_too_large_for_one_frame_is_ordered_all_the_same() {
         operator.press(KeyCode::Enter);
         operator.wait_for("what matches", |screen| screen.contains("1 of 1001 ") && screen.contains("lock:07")).await;
         operator.press(KeyCode::Esc);
-        // Whoever types ahead means the rows that they asked for.
+        // Keys typed ahead apply to the rows that they asked for.
         operator.write(":sort key");
         operator.press(KeyCode::Enter);
         operator.press(KeyCode::Char('g'));
@@ -680,7 +721,7 @@ async fn the_console_can_be_woken_by_every_key() {
         .map(|key| Input::Key(KeyEvent::new(key.parse().map(KeyCode::Char).unwrap(), KeyModifiers::NONE)))
         .into_iter();
     let (mut asked, mut first) = (0, None);
-    // Every second time there is nothing yet. Crossterm keeps the waker of whoever is told so first.
+    // Every second poll is pending. Crossterm keeps the waker of the first pending poll.
     let input = futures_util::stream::poll_fn(move |context| {
         let first = first.get_or_insert_with(|| context.waker().clone());
         assert!(first.will_wake(context.waker()), "this waker does not wake the console");

@@ -1,4 +1,4 @@
-//! How many wait for a lock, counted on a real server, and what is made of it.
+//! The number of waiters for a lock, counted on a real server, and the findings from it.
 
 mod common;
 
@@ -140,7 +140,7 @@ async fn until(engine: &mut Engine, what: &str, condition: impl Fn(&Engine) -> b
     }
 }
 
-/// Does something again and again, at this distance, until it is told to stop.
+/// Repeats an action at this interval until it is stopped.
 struct Again {
     stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
     thread: Option<std::thread::JoinHandle<u64>>,
@@ -163,7 +163,7 @@ impl Again {
         Again { stop, thread: Some(thread) }
     }
 
-    /// How often it was done.
+    /// Returns how often it ran.
     fn stop(mut self) -> u64 {
         self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         self.thread.take().expect("stopped once").join().expect("it ends well")
@@ -214,7 +214,7 @@ async fn a_lock_that_nobody_wants_is_never_wanted() {
         server.cli(&["SET", key, "worker-1", "PX", "30000"]);
     }
     let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
-    // Its holder renews, other locks come and go, and we look at it: all of them touch it, or keep us busy.
+    // Its holder renews it, other locks come and go, and we read it: each of these touches it or keeps us busy.
     let renewals = Again::start(&server, Duration::from_secs(5), renew);
     let others = Again::start(&server, Duration::from_millis(5), |client| {
         redis::cmd("SET").arg("lock:other").arg("b").arg("NX").arg("PX").arg(1_000).exec(client).unwrap();
@@ -222,7 +222,7 @@ async fn a_lock_that_nobody_wants_is_never_wanted() {
     });
     let began = tokio::time::Instant::now();
     let mut walks = 0;
-    // Far enough apart that two of them would be taken for somebody, were they not known.
+    // Far enough apart that two reads would look like a waiter if they were not known to be ours.
     while began.elapsed() < Duration::from_secs(16) {
         engine.next().await;
         if began.elapsed() > Duration::from_secs(walks * 5) {
@@ -348,7 +348,7 @@ async fn the_changelog_of_sidekiq_unique_jobs_is_counted() {
     assert!(tries.failures > 0 && tries.failures <= done, "{tries:?} of {done}");
 }
 
-/// Clients that want `lock:hot` at a steady rate, and count for themselves.
+/// Clients that want `lock:hot` at a steady rate, and keep their own counts.
 fn contend(server: &Server, stop: &std::sync::atomic::AtomicBool) -> (u64, Duration) {
     let mut conn = server.connection();
     let (began, mut failed) = (std::time::Instant::now(), 0);

@@ -1,4 +1,4 @@
-//! A semaphore is not a lock to delete: counters of permits are left alone, and permits are given back by their number.
+//! A semaphore is not a lock to delete: permit counters are left alone, and permits are given back by number.
 
 mod common;
 
@@ -12,7 +12,7 @@ use lockscope::sources::pace::Pace;
 
 const EVENTS: [&str; 2] = ["--notify-keyspace-events", "KA"];
 
-/// What a library would leave: a counter, and a process that waits for a permit.
+/// What a library leaves: a counter, and a process that waits for a permit.
 fn semaphore(server: &Server, permits: &str) -> Listener {
     server.cli(&["SET", "uploads-lock", permits]);
     Listener::on(server, "SUBSCRIBE", "redisson_sc:{uploads-lock}")
@@ -56,7 +56,7 @@ fn permits_are_given_back_aloud_and_can_be_taken_back() {
     assert_eq!(server.ask::<String, _>(&["GET", "uploads-lock"]), "2");
     assert_eq!(waiter.heard(&server), ["2"]);
     let id = ran.json()["id"].as_str().unwrap().to_string();
-    // One of them is in use by now: two can't be taken back.
+    // One of them is in use now: two can't be taken back.
     server.cli(&["DECR", "uploads-lock"]);
     assert_eq!(desk.run(&["undo", &id, "--yes", "--unwatched"]).code, 1);
     assert_eq!(server.ask::<String, _>(&["GET", "uploads-lock"]), "1");
@@ -108,7 +108,7 @@ fn a_small_number_that_may_count_is_asked_about() {
         assert_eq!(desk.run(&["release", "import-lock", "--holder", number, "--yes", "--force"]).code, 0);
         assert!(!server.ask::<bool, _>(&["EXISTS", "import-lock"]));
     }
-    // A number that is a time, and one of a library that is known, are nobody's permits.
+    // Neither a number that is a time, nor one of a known library, is a count of permits.
     server.cli(&["SET", "import-lock", "1759999000", "PX", "600000"]);
     assert_eq!(desk.run(&["release", "import-lock", "--holder", "1759999000", "--yes"]).code, 0);
     server.cli(&["SET", "import-lock", "1", "PX", "600000"]);

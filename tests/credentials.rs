@@ -1,5 +1,4 @@
-//! Who acts: a user or a password that was given is used, or the command ends before anything is sent; and no message
-//! tells a password.
+//! A given user or password is used, or the command ends before anything is sent; and no message contains a password.
 
 mod common;
 
@@ -12,7 +11,7 @@ use common::{Server, lockscope, process};
 
 const SECRET: &str = "hunter2-s3cret";
 
-/// A place to connect to that tells whether anybody did.
+/// A listener that records whether anybody connected.
 struct Doorbell(TcpListener);
 
 impl Doorbell {
@@ -37,7 +36,7 @@ impl Doorbell {
     }
 }
 
-/// Wants the command to end with a usage error that says this, before it connects to anything.
+/// Expects a usage error with these parts, before the command connects to anything.
 #[track_caller]
 fn refused(bell: &Doorbell, environment: &[(&str, OsString)], arguments: &[&str], parts: &[&str]) {
     for command in
@@ -68,7 +67,7 @@ fn a_user_without_a_password_is_not_taken_for_another_one() {
     refused(&bell, &[], &["-u", &format!("redis://{place}"), "--user", ""], &["--user"]);
     // What looks like a user may be a password.
     refused(&bell, &[], &["-u", &format!("redis://{SECRET}@{place}")], &ways);
-    // The password of the URL is that of its user, and of nobody else.
+    // The URL's password belongs to the URL's user, and to nobody else.
     let admin = format!("redis://admin:{SECRET}@{place}");
     refused(&bell, &[], &["-u", &admin, "--user", "viewer"], &ways);
     let home = process::temporary_directory();
@@ -97,7 +96,7 @@ fn what_can_not_be_read_of_a_url_is_not_left_out() {
     }
     let url = format!("redis://{place}");
     refused(&bell, &[("LOCKSCOPE_PASSWORD", broken())], &["-u", &url], &["LOCKSCOPE_PASSWORD", "UTF-8"]);
-    // Port 0 is no other port.
+    // Port 0 is refused, not replaced by the default.
     refused(&bell, &[], &["-u", "redis://127.0.0.1:0"], &["port", "1 to 65535"]);
     refused(&bell, &[("REDIS_URL", "redis://viewer:hunter2@127.0.0.1:0/1".into())], &[], &["port"]);
 }
@@ -136,7 +135,7 @@ fn no_message_tells_a_password() {
             std::fs::write(&config, format!("[target.orders]\n{key}\n")).unwrap();
             refused(&bell, &[], &["--config", config.to_str().unwrap(), "-t", "orders"], &["line 2"]);
         }
-        // In the wrong place, where the command line itself is refused.
+        // In the wrong place, so that the command line itself is refused.
         refused(&bell, &[], &["--jsom", url], &[]);
         refused(&bell, &[], &[&format!("--ulr={url}")], &[]);
     }

@@ -1,4 +1,4 @@
-//! The demo on a real server: everything planted is there and can be seen, the same seed gives the same fleet, and
+//! The demo on a real server: everything planted exists and can be seen, the same seed gives the same fleet, and
 //! nothing is left behind however it ends.
 
 mod common;
@@ -28,7 +28,7 @@ async fn keys(conn: &mut MultiplexedConnection) -> BTreeSet<Vec<u8>> {
     redis::cmd("KEYS").arg("*").query_async(conn).await.unwrap()
 }
 
-/// Waits until `condition` has an answer.
+/// Waits until `condition` returns something.
 async fn wait_for<T>(what: &str, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -56,7 +56,7 @@ async fn every_situation_is_on_the_server_within_seconds() {
     fleet.stop().await;
 }
 
-/// The tokens that hold no time, by their lock.
+/// The tokens that contain no time, by lock.
 async fn first_tokens(seed: u64) -> Vec<(String, String)> {
     let server = private_server().await;
     let fleet = Fleet::start(&server.url(), seed, Tempo::REAL).await.unwrap();
@@ -72,7 +72,7 @@ async fn first_tokens(seed: u64) -> Vec<(String, String)> {
     tokens
 }
 
-/// The first key of that pattern and what it holds.
+/// The first key that matches the pattern, and its value.
 async fn token(conn: &mut MultiplexedConnection, pattern: &str, read: &str) -> Option<(String, String)> {
     let mut keys: Vec<String> = redis::cmd("KEYS").arg(pattern).query_async(conn).await.unwrap();
     keys.sort();
@@ -87,8 +87,8 @@ async fn token(conn: &mut MultiplexedConnection, pattern: &str, read: &str) -> O
 
 #[tokio::test]
 async fn the_same_seed_gives_the_same_keys_and_tokens() {
-    // Where two workers want a lock it goes to whoever is first, which a busy machine may change: of those only the key
-    // is compared.
+    // If two workers want a lock, a busy machine may change which one is first: of those locks only the key is
+    // compared.
     let shared = ["orders-lock:", "prices-lock", "lock:report", "spring-locks:", "shop-database-shop-cache-checkout"];
     let comparable = |tokens: Vec<(String, String)>| -> Vec<(String, String)> {
         let without = |(key, token): (String, String)| match shared.iter().any(|start| key.starts_with(start)) {
@@ -159,7 +159,7 @@ async fn the_tally_agrees_with_itself_and_with_the_server() {
         assert_eq!(count.attempts, count.acquired + count.refused, "{key}: {count:?}");
         let ended = count.released + count.expired + count.lost + count.seized;
         assert!(ended <= count.acquired, "{key}: {count:?}");
-        // Many may read at once, and a string that was taken and never left must still be there.
+        // Many may read at once, and a string that was taken and never freed must still exist.
         let forever = key == "reindex-lock" || key == "import.lock";
         if forever {
             assert!(redis::cmd("EXISTS").arg(key).query_async::<bool>(&mut conn).await.unwrap(), "{key}");
@@ -205,7 +205,7 @@ fn check_what_was_seen(summary: &Summary, text: &str) {
     assert!(text.contains("verdicts: split "), "{text}");
 }
 
-/// Plays the process that owns a demo, when this test binary is started once more for it.
+/// Acts as the process that owns a demo, when this test binary is started again for it.
 #[tokio::test]
 async fn a_process_that_owns_a_demo() {
     match std::env::var("LOCKSCOPE_TEST_PART").as_deref() {
@@ -233,7 +233,7 @@ fn start_part(part: &str, tmp: &Path) -> Child {
     process::spawn(command).unwrap()
 }
 
-/// The processes that this one has started.
+/// The child processes of this one.
 fn children_of(pid: u32) -> Vec<u32> {
     let status = |entry: std::fs::DirEntry| -> Option<(u32, u32)> {
         let pid = entry.file_name().to_str()?.parse().ok()?;

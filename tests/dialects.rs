@@ -1,4 +1,4 @@
-//! Every dialect on a real server: `lockscope ls --json` reads each sample lock as what it is.
+//! Every dialect on a real server: `lockscope ls --json` recognises each sample lock.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn listed(server: &Server, mappings: &[String]) -> BTreeMap<Vec<u8>, Value> {
     locks.iter().map(|lock| (bytes(lock, "key"), lock.clone())).collect()
 }
 
-/// A field that may hold any bytes: text, or escaped with base64 beside it.
+/// A field that may contain any bytes: text, or escaped with base64 beside it.
 fn bytes(object: &Value, name: &str) -> Vec<u8> {
     match object[format!("{name}_base64")].as_str() {
         Some(encoded) => STANDARD.decode(encoded).expect("valid base64"),
@@ -48,7 +48,7 @@ fn holders(lock: &Value) -> Vec<ExpectedHolder> {
     holders
 }
 
-/// `NAME=GLOB` for a sample that can't be told by itself, with the glob's special characters escaped.
+/// `NAME=GLOB` for a sample that can't be recognised by itself, with the glob's special characters escaped.
 fn mapping(sample: &Sample) -> String {
     let key = std::str::from_utf8(&sample.key).expect("a text key");
     let glob: String = key.chars().flat_map(|c| if "*?[]\\".contains(c) { vec!['\\', c] } else { vec![c] }).collect();
@@ -79,7 +79,7 @@ fn complaints(name: &str, sample: &Sample, locks: &BTreeMap<Vec<u8>, Value>) -> 
     complaints
 }
 
-/// Each sample alone on a server, so that nothing but itself tells what it is.
+/// Each sample alone on a server, so that nothing else helps to recognise it.
 #[test]
 fn each_lock_is_read_by_itself() {
     let server = Server::start();
@@ -99,7 +99,7 @@ fn each_lock_is_read_by_itself() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All of them together, among keys that are no locks: exactly they are listed.
+/// All of them together with keys that are not locks: exactly the samples are listed.
 #[test]
 fn all_locks_are_found_among_other_keys() {
     let server = Server::start();
@@ -155,7 +155,7 @@ const REAL: [Real; 18] = [
     Real { library: Library::node, ..real("bullmq_job", "renew", "mail", "bullmq") },
 ];
 
-/// Without dashes, as node-redlock's tokens are.
+/// Without dashes, like node-redlock's tokens.
 fn looks_like_a_uuid4(token: &str) -> bool {
     let bytes = token.as_bytes();
     bytes.len() == 32 && bytes[12] == b'4' && matches!(bytes[16], b'8' | b'9' | b'a' | b'b')
@@ -171,10 +171,10 @@ fn locks_of_the_real_libraries_are_read() {
     };
     let attempts: Vec<_> = REAL.iter().filter_map(begin).collect();
     let taken: Vec<(&Real, Taken)> = attempts.into_iter().map(|(real, attempt)| (real, attempt.taken())).collect();
-    // A token of redlock-py looks like redislock's once in fifteen times, and a lock of pottery with so long a lease
+    // One token of redlock-py in fifteen looks like redislock's, and a lock of pottery with such a long lease looks
     // like RedLock.net's.
     let mut mappings = vec!["redlock-py=thumbnails-lock".to_string(), "pottery=redlock:printer".to_string()];
-    // Of random hex one in 64 looks like a UUID of somebody's own.
+    // One random hex token in 64 looks like a UUID.
     let by_chance = |taken: &Taken| taken.token.as_ref().is_some_and(|token| looks_like_a_uuid4(token));
     mappings
         .extend(taken.iter().filter(|(_, taken)| by_chance(taken)).map(|(_, taken)| format!("redlock={}", taken.key)));
@@ -204,7 +204,7 @@ fn a_lock_of_the_real_rslock_is_read() {
     assert_eq!(holders(found)[0].token, lock.val);
 }
 
-/// Keys of an ordinary application, some with names that come near a lock's.
+/// Keys of an ordinary application, some with names similar to a lock's.
 fn other_keys(server: &Server) {
     server.cli(&["SET", "session:1f0c", r#"{"user": 7}"#]);
     server.cli(&["SET", "blocked-users", "17"]);

@@ -5,7 +5,7 @@ mod common;
 use common::{Server, lockscope};
 use serde_json::Value;
 
-/// Commands in one pipeline: a keyspace is many keys.
+/// Runs commands in one pipeline: a keyspace is many keys.
 fn fill<C: AsRef<[Vec<u8>]>>(server: &Server, commands: impl IntoIterator<Item = C>) {
     let mut pipe = redis::pipe();
     for command in commands {
@@ -93,7 +93,7 @@ fn caches_sessions_counters_and_queues_are_not_proposed() {
 fn the_proposed_command_lists_exactly_the_proposed_locks() {
     let server = Server::start();
     fill_with_other_things(&server, 30);
-    // Beside the locks, in the same place, something else; quotes and globs in the name.
+    // Something else in the same keyspace as the locks; quotes and globs in the name.
     fill(&server, (0..9).map(|i| command(format!("SET it's[eu]*:{i} {} PX 60000", uuid(i)))));
     fill(&server, (0..9).map(|i| command(format!("SET it's[eu]*:report{} quarterly~report~of~sales~{i}", i % 2))));
     let output = lockscope().args(["discover", "-u", &server.url()]).output().unwrap();

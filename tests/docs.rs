@@ -1,7 +1,7 @@
-//! The pages under `docs/` say what the program does: one is written from the dialects, the others are held against the
-//! program's output.
+//! The pages under `docs/` are true: one is generated from the dialects, the others are compared with the program's
+//! output.
 //!
-//! `LOCKSCOPE_BLESS=1 cargo test --test docs` writes the generated page anew.
+//! `LOCKSCOPE_BLESS=1 cargo test --test docs` rewrites the generated page.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn text_of(name: &str) -> String {
     std::fs::read_to_string(page(name)).unwrap_or_default()
 }
 
-/// A sample lock with what the server holds of it.
+/// A sample lock with what the server stores for it.
 struct Kind {
     name: &'static str,
     sample: Sample,
@@ -53,7 +53,7 @@ impl Kind {
         lockscope::base::text::visible(&self.sample.key)
     }
 
-    /// The text without what is different in every run, and without long ids.
+    /// The text without what differs in every run, and without long ids.
     fn plain(&self, text: &str) -> String {
         let mut tokens: Vec<String> =
             self.sample.holders.iter().map(|holder| lockscope::base::text::visible(&holder.token)).collect();
@@ -79,7 +79,7 @@ async fn kinds(server: &Server) -> Vec<Kind> {
     samples.into_iter().zip(seen).map(kind).collect()
 }
 
-/// A TTL as the library sets it: what is left, and the moment since.
+/// A TTL as the library sets it: the time left, rounded up.
 fn lease(ttl: Ttl) -> String {
     let Ttl::In(left) = ttl else { return "never expires".into() };
     let seconds = (left + Duration::from_millis(999)).as_secs();
@@ -124,7 +124,7 @@ fn libraries(kinds: &[Kind]) -> String {
     out.push_str("\nWhat waits for a lock, and what freeing it takes beyond comparing the holder, kind by kind:\n");
     for dialect in dialects::all() {
         let _ = writeln!(out, "\n## {}", dialect.name());
-        // Kinds that differ in nothing but the key are told together.
+        // Kinds that differ only in the key are described together.
         let mut told: Vec<(String, Vec<String>)> = Vec::new();
         for kind in of(*dialect, kinds) {
             let text = account(*dialect, kind);
@@ -145,7 +145,7 @@ fn libraries(kinds: &[Kind]) -> String {
     out
 }
 
-/// How one kind of lock is waited for and freed, with `KEY` for its key.
+/// How waiters wait for one kind of lock and how it is freed, with `KEY` for its key.
 fn account(dialect: &dyn Dialect, kind: &Kind) -> String {
     let sight = kind.sight();
     let release = dialect.release(&sight);
@@ -236,7 +236,7 @@ fn the_pictures_show_the_screens_as_they_are() {
     for picture in ["locks", "detail", "events", "servers"] {
         let words = words_of(picture);
         for (screen, command, tab) in Screen::TABS {
-            // Where many states are counted beside the tabs, the keys of the last ones stand for them.
+            // If many states are counted beside the tabs, the last tabs show only their keys.
             let key = keys.presses(command, Place::On(screen)).next().expect("each screen has a key");
             let shown = words.contains(tab) || picture != "locks" && words.contains(&format!(" {key} "));
             assert!(shown, "{picture}.svg has no tab {tab}; run 'make docs'");

@@ -184,7 +184,7 @@ async fn the_operators_line_allows_writes_under_the_patterns_only() {
     ] {
         paste(&mut conn, line).await.unwrap_or_else(|error| panic!("{line}: {error}"));
     }
-    // By EVAL, as our own are: SCRIPT LOAD is not granted.
+    // With EVAL, as our own scripts: SCRIPT LOAD is not granted.
     let script = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('publish', ARGV[2], '0') return \
         redis.call('del', KEYS[1]) end return 0";
     let mut free = redis::cmd("EVAL");

@@ -1,5 +1,5 @@
-//! Promise 6: no name, value, error or answer of a server can drive the terminal. Escapes are planted in everything that a
-//! server can send, and every output of every command, and the console's screens, are read byte by byte.
+//! Promise 6: no name, value, error or reply of a server can drive the terminal. Escapes are planted in everything that
+//! a server can send, and every output of every command and screen is checked byte by byte.
 
 mod common;
 #[path = "common/escapes.rs"]
@@ -16,7 +16,7 @@ use escapes::{BYTES, Liar, Lie, TEXT};
 use tempfile::TempDir;
 use terminal::Terminal;
 
-/// Locks of all shapes with escapes in each of their parts, and what belongs to them.
+/// Locks of all shapes with escapes in each part, and their companion keys.
 fn planted() -> Server {
     let server = Server::with(&["--notify-keyspace-events", "KEA"]);
     let name = |kind: &str| [format!("lock:{kind}:").as_bytes(), TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat();
@@ -43,7 +43,7 @@ fn planted() -> Server {
     server
 }
 
-/// Every command that looks, and those that write without changing what the next one sees.
+/// Every command that reads, and those that write without changing what the next one sees.
 fn commands() -> Vec<Vec<String>> {
     let key = lockscope::base::text::visible(&[b"lock:text:", TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat());
     let (holder, list) = (lockscope::base::text::visible(TEXT.as_bytes()), key.replace("lock:text", "lock:list"));
@@ -90,9 +90,9 @@ fn commands() -> Vec<Vec<String>> {
     lines.into_iter().map(|line| line.into_iter().map(String::from).collect()).collect()
 }
 
-/// How a connection begins: refused, there is none.
+/// The start of a connection: if these are refused, there is none.
 const GREETINGS: [&str; 4] = ["CLIENT SETINFO", "CLIENT SETNAME", "CLIENT TRACKING", "SELECT"];
-/// Commands whose answers are texts.
+/// Commands whose replies are texts.
 const TEXTS: [&str; 14] = [
     "ACL DRYRUN",
     "ACL WHOAMI",
@@ -123,7 +123,7 @@ fn unfit(bytes: &[u8]) -> Option<String> {
     text.chars().find(|c| (c.is_control() && *c != '\n') || turns(*c)).map(|c| format!("{c:?}"))
 }
 
-/// A server with a liar before it, and a home for those who talk to it.
+/// A server with a liar before it, and a home for its clients.
 struct Stage {
     liar: Liar,
     home: TempDir,
@@ -136,7 +136,7 @@ impl Stage {
         Stage { liar: Liar::before(server.port()), home: process::temporary_directory(), _server: server }
     }
 
-    /// Runs a command while the server lies, and reads what it says.
+    /// Runs a command while the server lies, and checks its output.
     fn run(&self, arguments: &[String], lie: &Lie) {
         if arguments[0] == "undo" {
             let holder = lockscope::base::text::visible(TEXT.as_bytes());
@@ -163,7 +163,7 @@ impl Stage {
     }
 }
 
-/// Every lie about each of the commands that were heard from command number `index`.
+/// Every lie about each command that the server received from command number `index`.
 fn lies(index: usize, arguments: &[String], heard: BTreeSet<String>) -> Vec<Lie> {
     let about = |(number, command): (usize, String)| {
         let error = match (index + number) % 3 {
@@ -180,7 +180,7 @@ fn lies(index: usize, arguments: &[String], heard: BTreeSet<String>) -> Vec<Lie>
     asked.enumerate().flat_map(about).collect()
 }
 
-/// Does all jobs, each on whichever stage is free.
+/// Runs all jobs, each on a stage that is free.
 fn spread<J: Send, R: Send>(stages: &[Stage], jobs: Vec<J>, work: impl Fn(&Stage, J) -> R + Sync) -> Vec<R> {
     let jobs = Mutex::new(jobs.into_iter());
     let next = || jobs.lock().expect("nobody fails with it").next();
@@ -193,7 +193,7 @@ fn spread<J: Send, R: Send>(stages: &[Stage], jobs: Vec<J>, work: impl Fn(&Stage
 
 #[test]
 fn no_answer_of_a_server_drives_the_terminal() {
-    // The commands wait more than they work.
+    // The commands mostly wait, so run several at once.
     let stages: Vec<Stage> = (0..8).map(|_| Stage::new()).collect();
     let commands = commands();
     let jobs = spread(&stages, commands.iter().enumerate().collect(), |stage, (index, arguments)| {
@@ -212,7 +212,7 @@ fn no_answer_of_a_server_drives_the_terminal() {
 fn what_the_script_refuses_is_told_harmlessly_and_names_the_key() {
     let server = Server::start();
     let desk = Desk::at(&server);
-    // Its permits are counted by something that is no number.
+    // Its permit counter is not a number.
     let name = [b"sem:", TEXT.as_bytes(), b"\\x41 \xff"].concat();
     let (key, permit) =
         ([b"{", &name[..], b"}:timeout"].concat(), b"\x9f\x12\xd4\xe0\x77\x3b\xa9\x01\xc8\x55\x6e\xf3\x20\x8d\xb7\x44");
@@ -235,7 +235,7 @@ fn wrong_arguments_and_files_are_told_harmlessly() {
         path.to_str().expect("text").to_string()
     };
     let text = TEXT.replace('\x08', "");
-    // Arguments have no nought, and a backspace would be no matter of ours.
+    // Arguments can't contain NUL, and a backspace is not our business.
     let ugly = text.as_str();
     let config = file(
         "config.toml",
@@ -303,7 +303,7 @@ fn no_screen_lets_anything_through() {
     });
 }
 
-/// Goes through the screens of a console on a server that lies so.
+/// Goes through the screens of a console on a server that tells this lie.
 fn lets_nothing_through(lie: &Lie, write: bool) {
     let server = planted();
     let liar = Liar::before(server.port());
@@ -314,14 +314,14 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
     let mut terminal = Terminal::start(binary().to_str().expect("text"), &arguments, &[]);
     terminal.resize(140, 40);
     terminal.wait_for("the console", |screen| screen.contains("lockscope") && screen.contains("locks"));
-    // Each key after the one before was seen to work: an escape and what follows it at once would be another key.
+    // Press each key after the one before it took effect: an escape and what follows it at once would be another key.
     let opened = |screen: &str| !screen.contains("STATE▾");
     terminal.press("235");
     terminal.wait_for("the servers", |screen| screen.contains("eviction"));
     terminal.press("6");
     terminal.wait_for("the lab", |screen| screen.contains("test lock"));
     terminal.press("1");
-    // Where types and TTLs are lies, no key reads as a lock.
+    // If types and TTLs are lies, no key is recognised as a lock.
     let listed = !matches!(lie, Lie::Taint(what) | Lie::Refuse(what, _) if what == "TYPE" || what == "PTTL");
     if listed {
         terminal.wait_for("the locks", |screen| screen.contains("1 of"));
@@ -337,7 +337,7 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
     if write {
         terminal.press("x");
         terminal.wait_for("the preview", |screen| screen.contains("only if") && screen.contains("Type y "));
-        // It has no TTL, and is offered one instead.
+        // It has no TTL, and the console offers to set one instead.
         terminal.press("\t");
         terminal.wait_for("the other choice", |screen| screen.contains("free it (2 of 2"));
         terminal.press("y\r");
@@ -360,7 +360,7 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
         assert_eq!(found, None, "{lie:?} lets {never:?} through");
     }
     for never in [&b"\x9b666m"[..], b"\xff"] {
-        // Inside a character of more bytes they are harmless.
+        // Inside a multi-byte character they are harmless.
         let found = raw.utf8_chunks().find(|chunk| chunk.invalid().starts_with(&never[..1]));
         assert!(found.is_none(), "{lie:?} lets bytes through");
     }

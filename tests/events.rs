@@ -1,4 +1,4 @@
-//! What happens to a lock is told as what it is, whichever way it is learnt.
+//! Every change of a lock is reported as what it is, whichever feed reports it.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn life(feed: Feed) {
         server.cli(&["PEXPIRE", "lock:short", "300"]);
     }
     let line = watch.next("lock:short");
-    // Given a shorter lease it is renewed where that is told by name.
+    // A shorter lease is reported as a renewal if the feed names the change.
     let line = if line["event"] == "renewed" { watch.next("lock:short") } else { line };
     assert_eq!((&line["event"], &line["previous"]), (&"expired".into(), &"t-1".into()), "{feed:?}: {}", watch.story());
 
@@ -62,7 +62,7 @@ fn life(feed: Feed) {
         let line = watch.tells("lock:again", "taken");
         assert_eq!((&line["holder"], &line["previous"]), (&"t-2".into(), &"t-1".into()));
     } else {
-        // Nobody names the change there: one holder went and another came.
+        // Other feeds do not name the change: one holder left and another came.
         watch.tells("lock:again", "released");
         assert_eq!(watch.tells("lock:again", "acquired")["holder"], "t-2");
     }
@@ -222,7 +222,7 @@ fn readers_come_and_go_without_ending_the_lock() {
 fn a_lock_that_runs_out_is_told_in_time_even_if_the_server_is_late() {
     for feed in [Feed::Notifications, Feed::Tracking] {
         let server = feed.server();
-        // With these to look through, the server finds the lock that has run out only after many seconds.
+        // With this many keys to check, the server expires the lock only after many seconds.
         let fill = "for n = 1, 20000 do redis.call('SET', 'session:' .. n, 'x', 'PX', 3600000 + n) end";
         server.cli(&["EVAL", fill, "0"]);
         let mut watch = feed.watch(&server, LOCKS);
@@ -269,7 +269,7 @@ fn the_first_ttl_of_a_legacy_lock_is_no_renewal() {
     let taken = Instant::now();
     watch.tells("lock:legacy", "acquired");
     redis::cmd("EXPIRE").arg("lock:legacy").arg(30).exec(&mut connection).unwrap();
-    // Later than that it is a renewal, as far as anybody can tell.
+    // Later than that it can only look like a renewal.
     let in_time = taken.elapsed() < Duration::from_millis(900);
     redis::cmd("DEL").arg("lock:legacy").exec(&mut connection).unwrap();
     let line = watch.next("lock:legacy");
@@ -317,7 +317,7 @@ fn notifications_turned_on_and_off_meanwhile_break_nothing() {
         let key = format!("lock:{}", watch.stderr().len());
         server.cli(&["SET", &key, "t", "NX", "PX", "600000"]);
         let line = watch.next(&key);
-        // Found, where it came before the first walk by the new feed was done.
+        // It is `found` if it came before the first walk of the new feed was done.
         assert!(line["event"] == "acquired" || line["event"] == "found", "{line}");
         server.cli(&["DEL", &key]);
         watch.tells(&key, "released");

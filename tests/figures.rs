@@ -19,7 +19,7 @@ fn a_range_on_both_sides_of_the_limit_proves_nothing() {
     for (limit, measured) in medians_that_hold {
         assert_eq!(verdict(limit, &measured), "inconclusive", "{measured:?} {}", limit.text(ratio));
     }
-    // Nor where the median misses it.
+    // Nor if the median misses it.
     assert_eq!(verdict(Limit::Below(1.0), &[0.99, 1.10, 1.20]), "inconclusive");
 }
 

@@ -1,8 +1,8 @@
-//! The simulated fleet end to end: every planted situation gets its right verdict, none is invented, and a server that
-//! is restarted in between changes nothing of that.
+//! The simulated fleet end to end: every planted situation gets its right verdict, none is invented, and a server
+//! restart in between does not change that.
 //!
-//! In the default suite the fleet lives faster than in production. `LOCKSCOPE_FLEET_SECONDS=120` runs it for so long at
-//! the times of production, as `make soak` does.
+//! In the default suite the fleet runs faster than production. `LOCKSCOPE_FLEET_SECONDS=120` runs it for that long at
+//! production speed, as `make soak` does.
 
 mod common;
 
@@ -17,11 +17,11 @@ use lockscope::engine::{Engine, Options, Reader};
 use lockscope::sources::pace::Pace;
 use tokio::time::Instant;
 
-/// How long the rest of what must be seen is waited for: a loaded machine makes samples miss some of it.
+/// How long to wait for verdicts that are still missing: on a loaded machine samples miss some of them.
 const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long the fleet is watched, and how fast it lives.
+/// How long to watch the fleet, and its speed.
 fn run() -> (Duration, Tempo) {
     match std::env::var("LOCKSCOPE_FLEET_SECONDS").ok().map(|seconds| seconds.parse()) {
         Some(Ok(seconds)) => (Duration::from_secs(seconds), Tempo::REAL),
@@ -37,7 +37,7 @@ async fn watch(server: &Server) -> Engine {
     engine
 }
 
-/// Watches for so long.
+/// Watches for this long.
 async fn look(summary: &mut Summary, engine: &mut Engine, reader: &mut Reader, how_long: Duration) {
     let end = Instant::now() + how_long;
     let mut next = Instant::now();
@@ -61,7 +61,7 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     server.restart();
     look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
-    // What happens now and then is waited for; what is invented meanwhile counts.
+    // Wait for what happens only sometimes; what is invented meanwhile counts.
     let patience = Instant::now() + PATIENCE;
     while !summary.untold().is_empty() && Instant::now() < patience {
         look(&mut summary, &mut engine, &mut reader, Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! The test harness itself: what the other tests rely on holds.
+//! The test harness itself does what the other tests rely on.
 
 mod common;
 
@@ -71,7 +71,7 @@ fn a_server_outlives_the_thread_that_started_it_but_not_its_value() {
     assert!(!directory.exists());
 }
 
-/// Started by the test below in a process of its own, which is then killed.
+/// The test below starts it in another process, and kills that.
 #[test]
 #[ignore = "a part of servers_die_with_a_killed_test"]
 fn holds_a_server_until_killed() {

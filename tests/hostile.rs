@@ -1,8 +1,8 @@
-//! A hostile or broken server against every command and the console: no panic, no hang, no memory without end, and no
-//! word of something done that was not.
+//! A hostile or broken server against every command and the console: no panic, no hang, no unbounded memory, and no
+//! claim that something was done when it was not.
 //!
-//! A proxy before a real server answers one command of each run in its own way, chosen by a seed.
-//! `LOCKSCOPE_HOSTILE_ROUNDS` says how often each command is run.
+//! In each run a proxy before a real server answers one command in its own way, chosen by a seed.
+//! `LOCKSCOPE_HOSTILE_ROUNDS` sets how often each command is run.
 
 mod common;
 #[path = "common/hostile.rs"]
@@ -53,7 +53,7 @@ const COMMANDS: &[&[&str]] = &[
     &["probe", "--for", "1s", "--json"],
 ];
 
-/// Answers of the wrong type, of the wrong size, or of no type at all. Each comes to an end.
+/// Replies of the wrong type or size, or of no type at all. Each of them ends.
 const NONSENSE: &[&[u8]] = &[
     b"*0\r\n",
     b"*-1\r\n",
@@ -107,7 +107,7 @@ const ENDLESS: &[(&[u8], &[u8])] = &[
     (b"", b"+OK\r\n"),
 ];
 
-/// Chance that can be had again.
+/// Reproducible random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -116,7 +116,7 @@ impl Dice {
         (self.0 >> 33) as usize % limit.max(1)
     }
 
-    /// Something after which the command may go on at once.
+    /// A mischief after which the command may continue at once.
     fn quick(&mut self) -> Mischief {
         match self.below(8) {
             0 => Mischief::HalfThenReset,
@@ -128,7 +128,7 @@ impl Dice {
         }
     }
 
-    /// Something that is waited for until patience ends.
+    /// A mischief that makes the command wait until its timeout.
     fn slow(&mut self) -> Mischief {
         match self.below(4) {
             0 => Mischief::Silence,
@@ -139,13 +139,13 @@ impl Dice {
     }
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
     out: String,
     err: String,
-    /// At most, in MiB.
+    /// The most memory it used, in MiB.
     memory: u64,
     took: Duration,
 }
@@ -157,7 +157,7 @@ fn run(home: &Path, url: &str, arguments: &[&str]) -> Ended {
     command.args(["-u", url, "-p", "lock:*"]).args(arguments);
     command.stdout(File::create(&out).expect("a file")).stderr(File::create(&err).expect("a file"));
     let began = Instant::now();
-    // Waited for below, by the call that tells its memory too.
+    // Waited for below, by the call that also returns its memory use.
     let pid = common::process::spawn(command).expect("lockscope starts").id() as libc::pid_t;
     let mut killed = false;
     let (code, memory) = loop {
@@ -182,7 +182,7 @@ fn run(home: &Path, url: &str, arguments: &[&str]) -> Ended {
     Ended { code: code.filter(|_| !killed), out: text(out), err: text(err), memory, took: began.elapsed() }
 }
 
-/// What holds of every end, whatever the server did.
+/// What holds for every end, whatever the server did.
 #[track_caller]
 fn check(ended: &Ended, what: &str) {
     let Ended { code, out, err, memory, took } = ended;
@@ -197,7 +197,7 @@ fn check(ended: &Ended, what: &str) {
     }
 }
 
-/// One run of one command: a fresh server, and the command that is answered in another way.
+/// One run of one command: a fresh server, and the command that gets another reply.
 struct Scene {
     server: Server,
     home: tempfile::TempDir,
@@ -222,7 +222,7 @@ impl Scene {
         pipe.exec(&mut self.server.connection()).expect("a server of ours");
     }
 
-    /// Runs a command with one mischief; how many commands there were says where the next can be.
+    /// Runs a command with one mischief. Returns the number of commands too, to place the next mischief.
     fn play(&mut self, arguments: &[&str], at: u64, mischief: Option<Mischief>) -> (Ended, u64) {
         self.reset();
         let armed = Arc::new(AtomicBool::new(false));
@@ -249,7 +249,7 @@ impl Scene {
         (ended, commands)
     }
 
-    /// What is said to be done was done.
+    /// If it says that something was done, it was done.
     #[track_caller]
     fn check_truth(&self, arguments: &[&str], ended: &Ended, what: &str) {
         let lines: Vec<Value> = ended.out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -277,7 +277,7 @@ fn rounds(usually: usize) -> usize {
     std::env::var("LOCKSCOPE_HOSTILE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(usually)
 }
 
-/// Plays every command, several at once: `plays` says where and how.
+/// Plays every command, several at once; `plays` says where and how.
 fn play_all(at_once: usize, plays: impl Fn(&mut Scene, &[&str], &mut Dice) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -324,7 +324,7 @@ fn no_answer_takes_memory_without_end() {
             scope.spawn(|| {
                 let mut scene = Scene::new();
                 while let Some((first, again)) = ENDLESS.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Pushes may come at any time: only what is waited for behind them ends it.
+                    // Pushes may come at any time: only the timeout of a reply behind them ends it.
                     let commands = if again.starts_with(b">") { 1 } else { 3 };
                     for (arguments, at) in
                         [(COMMANDS[0], 4), (COMMANDS[1], 20), (COMMANDS[6], 40)].iter().take(commands)
@@ -340,7 +340,7 @@ fn no_answer_takes_memory_without_end() {
 #[test]
 fn a_flood_of_messages_takes_no_memory_without_end() {
     const STANDS: &[u8] = b"*3\r\n$10\r\npsubscribe\r\n$21\r\n__keyspace@0__:lock:*\r\n:1\r\n";
-    // Short names are many messages, long ones are many bytes.
+    // Short names make many messages, long ones many bytes.
     for name in ["lock:a".to_string(), format!("lock:{}", "a".repeat(60_000))] {
         let (length, channel) = (name.len(), name.len() + "__keyspace@0__:".len());
         let message = format!(
@@ -371,11 +371,11 @@ fn page(cursor: &str, names: &[String]) -> Vec<u8> {
     format!("*2\r\n{}*{count}\r\n{names}", bulk(cursor)).into_bytes()
 }
 
-/// Runs a command on a server whose SCAN answers as told, once the first few calls have gone well.
+/// Runs a command on a server whose SCAN gives these replies, after the first few calls were normal.
 fn with_scan(arguments: &[&str], scan: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static) -> Ended {
     let mut scene = Scene::new();
     scene.reset();
-    // The engine looks first whether it may scan.
+    // The engine first checks whether it may scan.
     let calls = AtomicU64::new(u64::from(arguments[0] == "discover"));
     let hostile = Hostile::before(scene.server.port(), move |_, command| {
         let is_scan = command.starts_with("SCAN ");
@@ -407,14 +407,14 @@ fn a_scan_without_an_end_is_given_up_and_told() {
     }
     let nonsense = with_scan(&["ls", "--json"], |_| page("no-number", &[]));
     assert_eq!(nonsense.code, Some(3), "{nonsense:?}");
-    // Names that are none: the list says what it has not seen.
+    // Names that are not strings: the list says that it is incomplete.
     let nameless = with_scan(&["ls", "--json"], |_| b"*2\r\n$1\r\n0\r\n*2\r\n:7\r\n*0\r\n".to_vec());
     assert!(nameless.out.contains("\"complete\":false") && nameless.err.contains("no string"), "{nameless:?}");
 }
 
 #[test]
 fn a_table_that_is_far_larger_than_its_keys_is_walked_to_the_end() {
-    // Nothing makes the table smaller but our own calls.
+    // Only our own calls shrink the table.
     let server = Server::with(&["--activerehashing", "no"]);
     let fill = "for n = 1, 300000 do redis.call('SET', 'key:' .. n, 'x') end";
     server.cli(&["EVAL", fill, "0"]);

@@ -1,5 +1,5 @@
-//! A key is any bytes, and names one lock: copied from any output and pasted back as an argument it names the same one.
-//! Nothing is escaped twice, no cell of a spreadsheet runs, and nobody else reads what is on record.
+//! A key is any bytes and names one lock: copied from any output and pasted as an argument, it names the same lock.
+//! Nothing is escaped twice, no spreadsheet cell runs as a formula, and nobody else can read the records.
 
 mod common;
 
@@ -11,7 +11,7 @@ use common::{Desk, Server, binary};
 use lockscope::base::text;
 use serde_json::Value;
 
-/// Keys that are easily taken for others.
+/// Keys that are easily confused with others.
 const NASTY: [&[u8]; 22] = [
     b"lock:plain",
     b"lock:a\\x41",
@@ -56,7 +56,7 @@ fn decoded(value: &Value, name: &str) -> Vec<u8> {
     }
 }
 
-/// The copy names the key of this number, and no other.
+/// The copied text names the key with this number, and no other.
 #[track_caller]
 fn names(desk: &Desk, copied: &str, index: usize, from: &str) {
     let ran = desk.run(&["show", copied, "--json"]);
@@ -82,7 +82,7 @@ fn a_key_copied_from_a_list_names_the_same_key() {
     for (index, key) in NASTY.into_iter().enumerate() {
         let holder = token(index);
         let line = table.out.lines().find(|line| line.contains(&holder)).expect("a line");
-        // The key begins at its column; other columns are set off by two spaces.
+        // The key starts at its column; columns are separated by two spaces.
         let start = table.out.lines().next().unwrap().find("KEY").unwrap();
         let cell = line[start..].split("  ").next().unwrap();
         names(&desk, cell, index, "the table");
@@ -112,7 +112,7 @@ fn no_cell_of_a_sheet_is_a_formula() {
     let mut cells = 0;
     for row in sheet.records().map(|row| row.expect("a row")) {
         for cell in row.iter() {
-            // A sheet with other separators takes the rest of a cell for the next one.
+            // A spreadsheet with other separators takes the rest of a cell for the next one.
             for part in cell.split([',', ';', '\t', '\n', '\r']) {
                 let first = part.trim_start_matches([' ', '"', '\'']).chars().next();
                 assert!(!first.is_some_and(|c| "=+-@\t\r＝＋－＠".contains(c)), "{cell:?} in {row:?}");
@@ -146,7 +146,7 @@ fn a_key_copied_from_what_is_said_names_the_same_key() {
         let refused = desk.run(&["release", &typed, "--holder", "nobody", "--yes", "--json"]).json();
         names(&desk, refused["key"].as_str().unwrap(), index, "the refusal in JSON");
         assert_eq!(decoded(&refused, "key"), key);
-        // What is proposed can be given to a shell as it is.
+        // The proposed command can be given to a shell as it is.
         let proposed = desk.run(&["release", &typed]).err;
         let line = proposed.lines().nth(1).unwrap_or_else(|| panic!("{proposed}")).trim();
         let line = line.replace(
@@ -196,7 +196,7 @@ fn a_key_copied_from_the_records_names_the_same_key() {
 fn a_token_is_told_and_taken_as_it_is_shown() {
     let server = Server::start();
     let desk = Desk::at(&server);
-    // Each of a pair looks like the other one.
+    // Each token of a pair looks like the other.
     let tokens: [&[u8]; 6] = [b"a\\x41", b"a\\\\x41", b"aA", b"\xff\n", b"-dash", b"=1+1"];
     for token in tokens {
         server.cli(&[b"SET", &b"lock:t"[..], token, b"PX", b"600000"]);
@@ -213,7 +213,7 @@ fn a_token_is_told_and_taken_as_it_is_shown() {
         let exact = entry["holders_base64"][0].as_str().map(|base64| BASE64_STANDARD.decode(base64).unwrap());
         assert_eq!(exact.unwrap_or(entry["holders"][0].as_str().unwrap().into()), token, "{entry}");
     }
-    // Of two holders of one lock the one is meant that looks so.
+    // Of two holders of one lock, the named one is meant.
     let two: [&[u8]; 2] = [b"3f2a8c00-1111-4222-8333-444455556666:1", b"3f2a8c00-1111-4222-8333-444455556666:2"];
     server.cli(&[b"HSET", &b"lock:h"[..], two[0], b"1", two[1], b"1"]);
     let plan =

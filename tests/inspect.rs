@@ -1,4 +1,4 @@
-//! A closer look at locks on a real server: who waits for them, which keys belong to them, and what may not be asked.
+//! The details of locks on a real server: who waits for them, which keys belong to them, and what we may not ask.
 
 mod common;
 
@@ -30,7 +30,7 @@ async fn connect_as(server: &Server, login: &str) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.unwrap()
 }
 
-/// Looks closer at a key over a connection that may read it, asking over another one.
+/// Inspects a key over a connection with this login, after reading it over one that may read everything.
 async fn closer_as(server: &Server, key: &str, login: &str) -> Inspection {
     let mut all = connect_as(server, "").await;
     let seen = look(&mut all, &[Wanted { key: key.as_bytes(), hint: None }]).await.unwrap().remove(0);
@@ -56,7 +56,7 @@ fn take(server: &Server, name: &str) {
     server.cli(&["PEXPIRE", name, "30000"]);
 }
 
-/// Subscribes, and stays so as long as the value lives.
+/// Subscribes for as long as the value lives.
 async fn subscriber(server: &Server, channel: &str) -> redis::aio::PubSub {
     let mut pubsub = redis::Client::open(server.url()).unwrap().get_async_pubsub().await.unwrap();
     pubsub.subscribe(channel).await.unwrap();
@@ -146,14 +146,14 @@ async fn what_may_not_be_asked_is_unknown_and_never_nought() {
         let rules = [&["ACL", "SETUSER", user, "on", ">pw", "resetchannels", "~lock:*"], rules].concat();
         server.cli(&rules);
     };
-    // Neither the queue's key nor the channels.
+    // May read neither the queue's key nor the channels.
     allow("poor", &["+type", "+pttl", "+hlen", "+hgetall", "+llen", "+lrange", "+memory|usage"]);
     let found = closer_as(&server, "lock:order", "poor:pw@").await;
     assert!(matches!(&found.waiters.count, Count::Unknown(why) if why.contains("may not run")), "{:?}", found.waiters);
     assert_eq!(found.waiters.exact(), None);
     let hidden: Vec<_> = found.keys.iter().filter(|key| key.unread().is_some()).collect();
     assert!(hidden.len() >= 3 && hidden.iter().all(|key| key.length().is_none() && key.ttl.is_none()), "{hidden:#?}");
-    // The channels, and nothing of the queue: at least those who listen.
+    // May ask about the channels but not the queue: at least those who listen.
     let _one = subscriber(&server, "redisson_lock__channel:{lock:order}").await;
     allow("half", &["+type", "+pttl", "+pubsub"]);
     let found = closer_as(&server, "lock:order", "half:pw@").await;
@@ -164,7 +164,7 @@ async fn what_may_not_be_asked_is_unknown_and_never_nought() {
 async fn a_waiter_of_python_redis_lock_is_an_upper_bound() {
     let server = Server::start();
     let library = Library::python("python_redis_lock", &server);
-    // By the library itself, or by its exact commands.
+    // With the library itself, or with its exact commands.
     let held = library.as_ref().map(|library| library.acquire("orders", Duration::from_secs(30)));
     if held.is_none() {
         server.cli(&["SET", "lock:orders", "q83kL+0pZt/1xYbW7mNcR2vH", "EX", "30"]);
@@ -203,7 +203,7 @@ async fn readers_and_their_leases_belong_together() {
     assert_eq!(found.waiters.on.as_deref(), Some(&b"redisson_rwlock:{lock:catalogue}"[..]));
 }
 
-/// Has the engine look closer at `lock:order`, and waits for what it found.
+/// Has the engine inspect `lock:order`, and waits for the result.
 async fn inspected(engine: &mut Engine) -> Box<Inspection> {
     let order = Key::from("lock:order");
     engine.inspect(KeyspaceId::FIRST, &order);

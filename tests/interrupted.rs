@@ -1,5 +1,5 @@
-//! Servers that fall silent and operators that are cut off in the middle of a release: what is not known is said so,
-//! and the records tell how far it came.
+//! Servers that fall silent and operators that are interrupted during a release: what is unknown is called unknown, and
+//! the records say how far it got.
 
 mod common;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const SOON: Duration = Duration::from_secs(40);
 const RELEASE: &[&str] = &["release", "lock:a", "--holder", "t", "--yes"];
 
-/// Has the server read but not write: what is sent to change something waits.
+/// The server still reads but delays writes.
 fn hold_writes(server: &Server) {
     server.cli(&["CLIENT", "PAUSE", "100000", "WRITE"]);
 }
@@ -24,7 +24,7 @@ fn is_in_flight(server: &Server) -> bool {
     server.ask::<String, _>(&["CLIENT", "LIST"]).contains("cmd=evalsha")
 }
 
-/// A command whose script has been sent, on record, and not been answered.
+/// A command whose script was recorded and sent, and not answered.
 fn begun(server: &Server, desk: &Desk, arguments: &[&str]) -> Child {
     hold_writes(server);
     let child = desk.start(arguments);
@@ -105,7 +105,7 @@ fn an_operator_killed_in_the_middle_leaves_its_intent_on_record() {
         let id = desk.audit()[0]["id"].as_str().unwrap().to_string();
         let listed = desk.run_bare(&["audit"]);
         assert!(listed.out.contains("begun") && listed.out.contains(&id), "{listed:?}");
-        // Still there, it was not freed. Gone, it may have been let go by its holder too: that takes a word of its own.
+        // If it still exists, it was not freed. If it is gone, its holder may have freed it: undo then needs --force.
         let still_held: bool = server.ask(&["EXISTS", "lock:a"]);
         let undone = desk.run(&["undo", &id, "--yes", "--unwatched"]);
         let known = if still_held { "did not free lock:a" } else { "it is not known whether" };

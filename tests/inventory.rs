@@ -1,4 +1,4 @@
-//! `ls` finds every lock and nothing else, whatever lies around it, and downloads no more than locks can be.
+//! `ls` finds every lock and nothing else, whatever is around it, and downloads no more than a lock can contain.
 
 mod common;
 
@@ -95,7 +95,7 @@ fn a_given_pattern_makes_any_string_a_lock_and_a_default_one_does_not() {
     let given = ls(&server, &["-p", "job:*"]);
     assert_eq!(keys(&given), set_of(&["job:17", "job:18"]));
     assert_eq!(lock(&given, "job:17")["dialect"], "plain");
-    // A told dialect is read as such, and is looked for beside the default patterns.
+    // A dialect that the user names is used, and its pattern is added to the default ones.
     let told = ls(&server, &["--dialect", "redsync=job:1*"]);
     assert_eq!(lock(&told, "job:17")["dialect"], "redsync");
     assert_eq!(lock(&told, "job:17")["dialect_confidence"], 1.0);
@@ -158,7 +158,7 @@ fn a_polite_walk_and_many_patterns_find_the_same() {
     );
 }
 
-/// Stops the storm whatever becomes of the test.
+/// Stops the storm, even if the test fails.
 struct Calm<'a>(&'a AtomicBool);
 
 impl Drop for Calm<'_> {
@@ -269,7 +269,7 @@ fn tls_with_its_authority_or_unchecked() {
         let ca = server.directory().join("ca.pem");
         let stream = if events.is_empty() { "tracking" } else { "notifications" };
         for trust in [&["--tls-ca", ca.to_str().unwrap()][..], &["--insecure"]] {
-            // Notifications and tracking have connections of their own, which need the same certificates.
+            // Notifications and tracking have their own connections, which need the same certificates.
             let document = ls(&server, &[trust, &["--observe", "300ms"]].concat());
             assert_eq!(keys(&document), set_of(&["lock:a"]));
             assert_eq!(document["server"]["nodes"][0]["stream"], stream, "{document}");

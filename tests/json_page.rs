@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use common::samples::ALL;
-use common::{Desk, Server, Watching, wait_until};
+use common::{Desk, Listener, Server, Watching, wait_until};
 use lockscope::base::text::visible;
 use serde_json::Value;
 
@@ -50,18 +50,18 @@ impl Page {
         Page { tables }
     }
 
-    /// The tables that `field` of an object described by `tables` is described by, if the field is known.
+    /// The tables for `field` of an object described by `tables`; `None` if the field is unknown.
     fn links(&self, tables: &[&str], field: &str) -> Option<&Vec<String>> {
         tables.iter().find_map(|table| self.tables[*table].get(field))
     }
 }
 
-/// What was printed, held against the page.
+/// Compares the output with the page.
 struct Held<'a> {
     page: &'a Page,
-    /// Fields that were met, with the table that names them.
+    /// Fields that were printed, with the table that names them.
     met: BTreeSet<(String, String)>,
-    /// What the page does not name.
+    /// Fields that the page does not name.
     unnamed: BTreeSet<String>,
 }
 
@@ -70,7 +70,7 @@ impl Held<'_> {
         Held { page, met: BTreeSet::new(), unnamed: BTreeSet::new() }
     }
 
-    /// Holds an object, and all objects in it, against the tables that describe it.
+    /// Compares an object, and all objects in it, with the tables that describe it.
     fn hold(&mut self, tables: &[&str], object: &Value) {
         let fields = object.as_object().unwrap_or_else(|| panic!("no object of {tables:?}: {object}"));
         for (name, value) in fields {
@@ -95,7 +95,7 @@ impl Held<'_> {
         }
     }
 
-    /// Where the page and the output differ.
+    /// The differences between the page and the output.
     fn differences(&self) -> Vec<String> {
         let rows = self.page.tables.iter().flat_map(|(table, rows)| rows.keys().map(move |row| (table, row)));
         let unmet = rows.filter(|(table, row)| !self.met.contains(&(table.to_string(), row.to_string())));
@@ -104,7 +104,7 @@ impl Held<'_> {
     }
 }
 
-/// A key and tokens that are no text.
+/// A key and tokens that are not text.
 const ODD: &[u8] = b"lock:\xff\x01";
 const ODD_TOKEN: &[u8] = b"\xfe";
 
@@ -112,11 +112,11 @@ fn odd_key() -> String {
     visible(ODD)
 }
 
-/// Locks of every library, and some with bytes that are no text in every place where bytes can be.
+/// Locks of every library, and some with bytes that are not text, in every place where bytes can be.
 fn keyspace(server: &Server) -> Vec<Vec<u8>> {
     let mut connection = server.connection();
     let mut keys: Vec<Vec<u8>> = ALL.iter().map(|(_, create)| create(&mut connection).key).collect();
-    // None of them runs out before it was shown.
+    // None of them must expire before it was shown.
     for key in &keys {
         if server.ask::<i64, _>(&[&b"PTTL"[..], key]) > 0 {
             server.cli(&[&b"PEXPIRE"[..], key, b"600000"]);
@@ -141,11 +141,11 @@ fn keyspace(server: &Server) -> Vec<Vec<u8>> {
 }
 
 const PAUSE: Duration = Duration::from_millis(100);
-/// As the libraries renew.
+/// The way libraries renew.
 const RENEW: &[u8] =
     b"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end";
 
-/// Takes and frees a lock with an odd token all the time, and tries for one that is held.
+/// Takes and frees a lock with an odd token all the time, and tries to take one that is held.
 struct Traffic {
     stop: mpsc::Sender<()>,
     worker: JoinHandle<()>,
@@ -156,7 +156,7 @@ impl Traffic {
         let mut connection = server.connection();
         let (stop, stopped) = mpsc::channel();
         let worker = std::thread::spawn(move || {
-            // In turns, so that each state can be seen.
+            // Alternate, so that each state can be seen.
             for round in (0..).take_while(|_| stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout)) {
                 let commands: &[&[&[u8]]] = match round % 2 {
                     0 => &[
@@ -184,7 +184,7 @@ impl Traffic {
     }
 }
 
-/// What only looks: `ls`, `contention`, `show`, `watch`, `discover`, `doctor`, `scripts`.
+/// The commands that only read: `ls`, `contention`, `show`, `watch`, `discover`, `doctor`, `scripts`.
 fn looking(server: &Server, held: &mut Held) {
     let keys = keyspace(server);
     let desk = Desk::at(server);
@@ -214,7 +214,7 @@ fn looking(server: &Server, held: &mut Held) {
     held.hold(&["a-script"], &desk.run_bare(&["scripts", "release", "--json"]).json());
 }
 
-/// A user who may not read some keys sees that they are there.
+/// A user who may not read some keys sees that they exist.
 fn looking_without_rights(server: &Server, held: &mut Held) {
     let rules = ["on", ">pw", "~lock:*", "&*", "+@all"];
     server.cli(&[&["ACL", "SETUSER", "half"], &rules[..]].concat());
@@ -223,7 +223,7 @@ fn looking_without_rights(server: &Server, held: &mut Held) {
     held.hold(&["show", "a-lock"], &desk.run(&["show", "--json", "lock:queued"]).json());
 }
 
-/// Frees, extends and puts back, and what is kept of it.
+/// Frees, extends and undoes, and reads the records of it.
 fn acting(server: &Server, held: &mut Held) {
     let desk = Desk::at(server);
     let result: &[&str] = &["release-extend-and-undo"];
@@ -238,6 +238,7 @@ fn acting(server: &Server, held: &mut Held) {
     held.hold(&["undo---list"], &desk.run_bare(&["undo", "--list", "--json"]).json());
     held.hold(result, &desk.run(&["undo", "--json", "--yes", "--unwatched"]).json());
     held.hold(result, &desk.run(&["release", "--json", "--yes", "--holder", "other", &odd]).json());
+    clearing_a_queue(&desk, server, held);
     taking(&desk, server, held);
     stopped(&desk, server);
     let audit = desk.run_bare(&["audit", "--json"]).lines();
@@ -251,6 +252,23 @@ fn acting(server: &Server, held: &mut Held) {
         };
         held.hold(&[&["audit"], more].concat(), line);
     }
+}
+
+/// A fair lock: of two waiters that heard nothing one listens again before it is freed.
+fn clearing_a_queue(desk: &Desk, server: &Server, held: &mut Held) {
+    let (holder, gone, back) = ("3f2a8c00-1111-4222-8333-444455556666:57", "gone\u{1b}", "back\u{1b}");
+    server.cli(&["HSET", "lock:cleared", holder, "1"]);
+    server.cli(&["PEXPIRE", "lock:cleared", "600000"]);
+    server.cli(&["RPUSH", "redisson_lock_queue:{lock:cleared}", gone, back]);
+    let shown = desk.run(&["release", "--json", "--dry-run", "--holder", holder, "lock:cleared"]).json();
+    held.hold(&["release-extend-and-undo", "a-dry-run"], &shown);
+    let _back = Listener::on(server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:cleared}}:{back}"));
+    let plan = shown["plan"].as_str().expect("a plan");
+    held.hold(&["release-extend-and-undo"], &desk.run(&["release", "--json", "--yes", "--plan", plan]).json());
+    server.cli(&["HSET", "lock:cleared", holder, "1"]);
+    server.cli(&["LPUSH", "redisson_lock_queue:{lock:cleared}", gone]);
+    let many = ["release", "--json", "--yes", "-p", "lock:cleared", "--filter", "lock:cleared"];
+    held.hold(&["release-extend-and-undo"], &desk.run(&many).json());
 }
 
 /// `acquire` and `probe`.
@@ -267,7 +285,7 @@ fn taking(desk: &Desk, server: &Server, held: &mut Held) {
     held.hold(&["probe"], &probed);
 }
 
-/// A release of many that a signal stops.
+/// A release of many locks that a signal stops.
 fn stopped(desk: &Desk, server: &Server) {
     for number in 0..500 {
         server.cli(&["SET", &format!("many-lock:{number}"), "t", "PX", "600000"]);

@@ -19,7 +19,7 @@ use terminal::Terminal;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whoever works in the lab.
+/// Works in the lab.
 struct Worker {
     lab: Lab,
     place: TempDir,
@@ -72,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// What is on record, without what every entry has.
+    /// The audit file.
     fn audit(&self) -> Vec<Value> {
         lockscope::actions::audit::read(self.place.path()).unwrap().0
     }
@@ -183,7 +183,7 @@ async fn what_is_held_protected_or_read_only_is_not_taken() {
     let refused = worker.wait_for(id, "the refusal", |report| report.phase.is_over()).await;
     assert!(matches!(&refused.phase, Phase::Refused(told) if told.contains("read-only now")), "{refused:?}");
 
-    // What is held goes on, but nobody new comes against it.
+    // A held lock stays, but no contender is added.
     let id = worker.hold("lock:ours ttl=1500ms watchdog").await;
     for order in [Order::Contend(2), Order::Renew, Order::Watchdog(true)] {
         worker.lab.obey(id, order, false);
@@ -300,7 +300,7 @@ impl Place {
     }
 }
 
-/// Takes a test lock, with a line of our own.
+/// Takes a test lock, as this line describes it.
 fn take(terminal: &mut Terminal, line: &str) {
     terminal.press("a");
     terminal.wait_for("the line", |screen| screen.contains("take "));
@@ -336,7 +336,7 @@ fn a_test_lock_from_the_first_key_to_the_last() {
     assert!(rate_of(&screen).unwrap() <= 33.0 && screen.contains("3 contenders: "), "{screen}");
     terminal.resize(140, 40);
     terminal.wait_for("all that is counted", |screen| screen.contains("ATTEMPTS") && screen.contains("OBTAINED"));
-    // Crossterm may leave a key unread that comes together with another size.
+    // Crossterm may leave a key unread that arrives together with a resize.
     terminal.resize(80, 24);
     terminal.wait_for("the small screen", |screen| !screen.contains("ATTEMPTS") && screen.contains("FAIL/S"));
     terminal.press("w");

@@ -1,4 +1,4 @@
-//! The layers of `src/lib.rs` are what the code does: no module uses one that stands after its own.
+//! The code keeps to the layers of `src/lib.rs`: no module uses a layer that comes after its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn layers(map: &str) -> Vec<String> {
 }
 
 /// The modules of the crate that a source names by a `crate::` path, in a `use` or inline, with the line of each.
-/// Comments are prose: a link upwards in one is no dependency.
+/// A link in a comment is not a dependency.
 fn named(source: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in source.lines().enumerate() {
@@ -90,7 +90,7 @@ fn an_upward_edge_is_noticed_however_it_is_written() {
     }
 }
 
-/// The lines that change a view of a lock. What a write is compared with, its proof, is read where it is asked for.
+/// The lines that change a view of a lock. Its proof may be changed: it is read when an operator asks for a write.
 fn changed_views(fields: &[String], source: &str) -> Vec<usize> {
     let is_name = |c: char| c.is_alphanumeric() || "._".contains(c);
     let is_field = |path: &str| {
@@ -153,7 +153,7 @@ fn a_view_that_is_changed_elsewhere_is_noticed() {
     }
 }
 
-/// Lines that format an `error`: by that name the sources call what a server or the client crate said. Their text may
+/// Lines that format an `error`: by convention this name means an error of a server or the client crate. Its text may
 /// contain anything, so only `text::said` formats it; other failures are called `why`.
 fn formatted_errors(source: &str) -> Vec<usize> {
     let written = ["{error}", "{error:", "{err}", "{err:", "error.to_string()", "err.to_string()"];
@@ -166,7 +166,7 @@ fn formatted_errors(source: &str) -> Vec<usize> {
 fn an_error_reply_is_formatted_in_one_place() {
     let mut files = Vec::new();
     sources(&src(), &mut files);
-    // It translates them into sentences, through the same function.
+    // It turns them into sentences, with the same function.
     files.retain(|path| !path.ends_with("topology/fault.rs"));
     let found = files.iter().flat_map(|path| {
         let lines = formatted_errors(&std::fs::read_to_string(path).unwrap());
@@ -191,11 +191,11 @@ fn a_folder_has_its_file_beside_it_and_no_mod_rs() {
     assert!(forbidden.is_empty(), "x.rs stands beside x/ everywhere: {forbidden:?}");
 }
 
-/// How somebody takes it that there is one node.
+/// Expressions that assume one node.
 const ONE_NODE: [&str; 6] =
     ["NodeId(0)", "nodes()[0]", "nodes[0]", "nodes().first()", "nodes.first()", "nodes().next()"];
 
-/// The lines of a source that assume one node; what stands after `#[cfg(test)]` may.
+/// The lines of a source that assume one node; code after `#[cfg(test)]` may.
 fn assumes_one_node(source: &str) -> Vec<usize> {
     let lines = source.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]");
     let assumes = |line: &str| {

@@ -1,5 +1,5 @@
-//! The least a user needs is the least: all that lockscope does is done as the users that the doctor advises, and no
-//! command is refused to them, nor granted that is never sent.
+//! The advised ACL lines are minimal: everything lockscope does is done as those users. No command is refused, and none
+//! is granted that is never sent.
 
 mod common;
 #[path = "common/terminal.rs"]
@@ -17,7 +17,7 @@ use serde_json::Value;
 use terminal::Terminal;
 
 const PASSWORD: &str = "acts";
-/// What every client may send before it is known who it is.
+/// What every client may send before it has logged in.
 const OF_ANYBODY: [&str; 2] = ["auth", "hello"];
 
 /// A user that the doctor advises, and what it was seen to send.
@@ -27,7 +27,7 @@ struct User {
     sent: BTreeSet<String>,
 }
 
-/// The line as it would be pasted into redis-cli, with a password of our own.
+/// Runs the line as it would be pasted into redis-cli, with our own password.
 fn paste(server: &Server, line: &str) -> User {
     let word = |word: &str| if word.starts_with('>') { format!(">{PASSWORD}") } else { word.trim_matches('\'').into() };
     let words: Vec<String> = line.split(' ').map(word).collect();
@@ -36,14 +36,14 @@ fn paste(server: &Server, line: &str) -> User {
     User { name: words[2].clone(), granted, sent: BTreeSet::new() }
 }
 
-/// Commands that were refused, as the server keeps them on record; keys and channels are a matter of the patterns.
+/// Commands that the server refused, from its ACL log. Keys and channels depend on the patterns.
 fn refused(server: &Server) -> Vec<String> {
     let log: Vec<redis::Value> = server.ask(&["ACL", "LOG", "1000"]);
     log.iter().map(|entry| format!("{entry:?}")).filter(|entry| entry.contains("\"command\"")).collect()
 }
 
 impl User {
-    /// Does something that makes the server run commands, and notes which: whatever else is asked meanwhile counts too.
+    /// Runs `doing` and records which commands the server ran meanwhile, ours or not.
     fn note<T>(&mut self, server: &Server, doing: impl FnOnce() -> T) -> T {
         server.cli(&["CONFIG", "RESETSTAT"]);
         let done = doing();
@@ -51,7 +51,7 @@ impl User {
         done
     }
 
-    /// Notes which commands the server ran since its counts began.
+    /// Records which commands the server ran since its counters were reset.
     fn gather(&mut self, server: &Server) {
         let stats: String = server.ask(&["INFO", "commandstats"]);
         let ours = ["config|resetstat"];
@@ -80,7 +80,7 @@ impl User {
     fn was_refused_nothing(&self, server: &Server) {
         let refused = refused(server);
         assert!(refused.is_empty(), "{}: {refused:#?}", self.name);
-        // And it would have been seen.
+        // And a refusal would have been seen.
         let mut own = redis::Client::open(self.url(server)).unwrap().get_connection().unwrap();
         assert!(redis::cmd("FLUSHALL").exec(&mut own).is_err());
         assert!(!self::refused(server).is_empty());
@@ -101,7 +101,7 @@ impl User {
     }
 }
 
-/// The lines of the doctor, for keys of any name.
+/// The doctor's ACL lines, for keys of any name.
 fn lines(server: &Server) -> Value {
     let ran = Desk::at(server).run(&["doctor", "--json", "-p", "*"]);
     ran.json()["acl"].clone()
@@ -115,7 +115,7 @@ fn console(server: &Server, url: &str, options: &[&str]) -> Terminal {
     terminal
 }
 
-/// Everything that lockscope can look at.
+/// Everything that lockscope can read.
 fn keyspace(server: &Server) {
     let mut connection = server.connection();
     for (_, create) in ALL {
@@ -156,7 +156,7 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     let lines = lines(&server);
     let mut user = paste(&server, lines["observer"].as_str().unwrap());
     keyspace(&server);
-    // Somebody who is blocked on a list, as clients of python-redis-lock are.
+    // A client that is blocked on a list, as those of python-redis-lock are.
     server.cli(&["SET", "lock:blocked", "3miRwxN8jtYsIDh67GO+uOOa", "PX", "600000"]);
     let mut waiter = server.connection();
     std::thread::spawn(move || redis::cmd("BLPOP").arg("lock-signal:blocked").arg(0).exec(&mut waiter));
@@ -176,7 +176,7 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     ] {
         user.run(&server, arguments);
     }
-    // What is published there is asked for from the second time on.
+    // The changelog is read from the second round on.
     for _ in 0..10 {
         if !user.sent.contains("zrangebyscore") {
             user.run(&server, &["contention", "--for", "4s"]);
@@ -188,7 +188,7 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     }
     let elsewhere = format!("{}/1", user.url(&server));
     user.run_at(&server, &elsewhere, &["ls"]);
-    // Without notifications, by tracking and by polling.
+    // Without notifications: by tracking and by polling.
     server.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
     user.run(&server, &["watch", "--for", "1s"]);
     server.cli(&["CONFIG", "SET", "notify-keyspace-events", events()]);
@@ -204,14 +204,14 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     });
     user.was_refused_nothing(&server);
     user.has_the_least(&BTreeSet::new());
-    // Sampling is one command more.
+    // Sampling needs one more command.
     let mut sampler = paste_more(&server, lines["sampling"].as_str().unwrap(), &user);
     sampler.run(&server, &["contention", "--for", "2s", "--monitor"]);
     sampler.was_refused_nothing(&server);
     sampler.has_the_least(&user.granted);
 }
 
-/// The connections of others than the test's own, by their numbers, with their names.
+/// The ids of all connections but the test's own, with their names.
 fn connections(server: &Server) -> BTreeMap<u64, String> {
     let mut connection = server.connection();
     let own: u64 = redis::cmd("CLIENT").arg("ID").query(&mut connection).unwrap();
@@ -229,7 +229,7 @@ fn every_connection_is_named_and_the_doctor_tells_how_many_there_are() {
     for number in 0..50 {
         server.cli(&["SET", &format!("lock:{number}"), "t", "PX", "600000"]);
     }
-    // So many that a walk takes a moment.
+    // Enough keys that a walk takes a moment.
     server.cli(&["EVAL", "for n = 1, 200000 do redis.call('SET', 'other:' .. n, 'x') end", "0"]);
     let report = Desk::at(&server).run(&["doctor", "--json"]).json();
     let checks = report["checks"].as_array().expect("checks");
@@ -247,7 +247,7 @@ fn every_connection_is_named_and_the_doctor_tells_how_many_there_are() {
         while Instant::now() < until {
             let now = connections(&server);
             most = most.max(now.len());
-            // Who has just come has not said its name yet.
+            // A new connection has not set its name yet.
             let nameless: BTreeSet<u64> =
                 now.into_iter().filter(|(_, name)| name != "lockscope").map(|(id, _)| id).collect();
             let still: Vec<&u64> = nameless.intersection(&unnamed).collect();
@@ -258,14 +258,14 @@ fn every_connection_is_named_and_the_doctor_tells_how_many_there_are() {
     };
     terminal.press("\r");
     terminal.wait_for("the lock", |screen| screen.contains("holder"));
-    // Facts are asked for after ten seconds.
+    // Facts are refreshed after ten seconds.
     look(Duration::from_secs(11));
     terminal.press("M");
     terminal.wait_for("the price", |screen| screen.contains("MONITOR slows"));
     terminal.press("M");
     terminal.press("x");
     terminal.wait_for("the question", |screen| screen.contains("free it"));
-    // A write that takes its time, and a walk and a burst beside it.
+    // A slow write, with a walk and a burst beside it.
     server.cli(&["CLIENT", "PAUSE", "4000", "WRITE"]);
     terminal.press("y\r");
     for _ in 0..6 {
@@ -275,11 +275,11 @@ fn every_connection_is_named_and_the_doctor_tells_how_many_there_are() {
     terminal.press("\x03");
     terminal.wait_for_end();
     assert!(most <= told, "{most} connections, and {told} are told");
-    // Not all of them are needed at one moment, but the number is no guess either.
+    // Not all of them are open at the same time, but the number must not be a guess either.
     assert!(most * 2 > told, "{told} are told, and no more than {most} were seen");
 }
 
-/// A line that adds to what a user may do.
+/// Runs a line that gives a user more rights.
 fn paste_more(server: &Server, line: &str, user: &User) -> User {
     server.cli(&line.split(' ').collect::<Vec<_>>());
     let granted = line.split(' ').filter_map(|word| word.strip_prefix('+')).map(String::from).collect();
@@ -311,7 +311,7 @@ async fn an_operator_is_granted_what_it_sends_and_no_more() {
         assert!(matches!(freed.outcome, Outcome::Done { .. }), "{name}: {freed:?}");
         let undone = acting.undo(&freed.id).await;
         assert!(matches!(undone.outcome, Outcome::Done { .. }), "{name}: {undone:?}");
-        // One holder of several, where there are several.
+        // One of several holders, if there are several.
         let lock = acting.see(&sample.key, sample.told.then_some(sample.dialect)).await.expect("a lock");
         if let [first, _, ..] = lock.holders.as_slice() {
             let freed = acting.free(&lock, Some(first.token.as_bytes())).await;
@@ -323,12 +323,12 @@ async fn an_operator_is_granted_what_it_sends_and_no_more() {
     dead_waiters(&server, &login, &mut user).await;
     test_locks(&server, &mut user);
     user.was_refused_nothing(&server);
-    // What an observer may is granted to an operator as well, and was seen there.
+    // An operator may also do what an observer may; that was tested there.
     user.sent.extend(observer.granted.iter().cloned());
     user.has_the_least(&BTreeSet::new());
 }
 
-/// A fair queue with one waiter whose time is over and one that nobody hears.
+/// A fair queue with one waiter whose deadline has passed and one that does not listen.
 async fn dead_waiters(server: &Server, login: &str, user: &mut User) {
     server.cli(&["FLUSHALL"]);
     let holder = "e9b1c3a4-5d6f-4a7b-8c9d-0e1f2a3b4c5d:17";
@@ -355,7 +355,7 @@ async fn dead_waiters(server: &Server, login: &str, user: &mut User) {
     user.gather(server);
 }
 
-/// Locks of our own.
+/// Our own test locks.
 fn test_locks(server: &Server, user: &mut User) {
     server.cli(&["FLUSHALL"]);
     for form in ["plain", "reentrant"] {

@@ -1,4 +1,4 @@
-//! Leaving while something is written: what is under way is finished, what became of all is told and on record.
+//! Quitting during a write: what was begun is finished, and every result is reported and recorded.
 
 mod common;
 #[path = "common/terminal.rs"]
@@ -23,7 +23,7 @@ fn server(locks: usize) -> Server {
     server
 }
 
-/// Each action that was begun has an end, and the last line tells what was left.
+/// Each action that was begun has an end, and the last line says what was left.
 #[track_caller]
 fn is_whole(audit: &[Value], freed: usize, left: usize) {
     for begun in audit.iter().filter(|line| line["phase"] == "intent") {
@@ -72,7 +72,7 @@ fn a_signal_lets_a_single_action_come_to_its_end() {
             let under_way = || server.ask::<String, _>(&["CLIENT", "LIST"]).contains("cmd=evalsha");
             wait_until("the script is on its way", SOON, under_way);
             process::signal(&child, signal);
-            // It is told before the server goes on: a signal that kills would have killed by then.
+            // Wait for the signal before the server resumes: a signal that kills would have killed by then.
             wait_until("the signal is taken", SOON, || !is_pending(child.id(), signal));
             server.cli(&["CLIENT", "UNPAUSE"]);
             let output = child.wait_with_output().unwrap();
@@ -83,7 +83,7 @@ fn a_signal_lets_a_single_action_come_to_its_end() {
     }
 }
 
-/// Whether the signal has been sent to the process and not been taken by it.
+/// Whether the signal was sent to the process but not yet handled.
 fn is_pending(pid: u32, signal: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let pending = status.lines().filter_map(|line| line.strip_prefix("SigPnd:").or(line.strip_prefix("ShdPnd:")));
@@ -110,7 +110,7 @@ fn audit(home: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))).collect()
 }
 
-/// What is left on the terminal and on the server.
+/// Checks what is left on the terminal and on the server.
 #[track_caller]
 fn left_behind(terminal: Terminal, server: &Server, home: &Path) {
     let left = terminal.wait_for_end();
@@ -130,7 +130,7 @@ fn leaving_the_console_while_it_frees_asks_first() {
     let mut terminal = freeing(&server, home.path());
     terminal.press("q");
     terminal.wait_for("the question", |screen| screen.contains(&format!("of {LOCKS} are not done yet; leave?")));
-    // Any other key stays.
+    // Any other key keeps the console open.
     terminal.press("n");
     terminal.wait_for("no question", |screen| !screen.contains("not done yet"));
     let before: usize = server.ask(&["DBSIZE"]);

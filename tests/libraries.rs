@@ -1,7 +1,7 @@
-//! The real libraries store their locks as this project believes they do.
+//! The real libraries store their locks as the dialects and the samples assume.
 //!
-//! Each test takes a lock with the real library and looks at what is on the server: the ground on which the dialects
-//! and the sample locks stand. A library that is not installed is counted as left out.
+//! Each test takes a lock with the real library and reads what is on the server. A library that is not installed counts
+//! as left out.
 
 mod common;
 
@@ -63,7 +63,7 @@ fn python_redis_lock() {
     let library = || Library::python("python_redis_lock", &server);
     let Some(token) = is_a_string_lock(library(), &server, "orders", "lock:orders") else { return };
     assert!(token.len() == 24 && !token.ends_with('='), "{token} is base64 of 18 bytes");
-    // Its signal list lives for a second after a release.
+    // Its signal list exists for a second after a release.
     assert!(server.ask::<i64, _>(&["PTTL", "lock-signal:orders"]) <= 1000);
 }
 

@@ -1,4 +1,4 @@
-//! `lockscope release --filter`: many locks at once, shown first, and each of them compared.
+//! `lockscope release --filter`: many locks at once, shown first, and each of them compared before the write.
 
 mod common;
 
@@ -76,7 +76,7 @@ fn exactly_those_that_match_are_freed() {
     assert!(server.ask::<bool, _>(&["EXISTS", "lock:forever"]));
 }
 
-/// One acquire of node-redlock or bsm/redislock can take several keys under one value.
+/// node-redlock and bsm/redislock can take several keys with one value in one acquire.
 #[test]
 fn all_keys_of_one_holder_are_freed_together() {
     let server = Server::start();
@@ -100,7 +100,7 @@ fn one_that_changes_hands_is_refused_and_the_others_are_freed() {
     let mut child = desk.start(&["release", "--filter", "lock:*", "--yes", "--json"]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().expect("a first one");
-    // Stopped after it has seen them all and before it comes to the last.
+    // Stopped after it has read all of them and before it frees the last.
     process::signal(&child, libc::SIGSTOP);
     let last = format!("lock:{}", LOCKS - 1);
     let taken = server.cli(&["SET", &last, "another", "XX", "KEEPTTL"]);

@@ -1,8 +1,8 @@
 //! With any one of the comparisons before a write left out, the sequences of `tests/sequences.rs` must fail.
 //!
-//! A comparison whose absence is never noticed is not needed, or not tested. The switch is process-wide and exists in
-//! debug builds only, so this is a test file of its own. A sequence that fails with everything compared proves nothing
-//! here and is passed over.
+//! A comparison that nobody misses is not needed, or not tested. The switch is process-wide and exists in debug builds
+//! only, so this is a separate test file. A sequence that fails even with all comparisons proves nothing here and is
+//! skipped.
 #![cfg(debug_assertions)]
 
 mod common;
@@ -17,13 +17,13 @@ use models::run::{Fault, Stage};
 use models::soak;
 use models::subjects::{ALL, Subject};
 
-/// The locks where a comparison matters, tried first; one that is not listed is sought among all.
+/// The locks where a comparison matters, tried first; an unlisted comparison is tried on all locks.
 const WHERE: &[(&str, &[&str])] = &[
     ("absent", &["medallion read-write lock", "plain", "redisson read-write lock"]),
     ("present", &["redisson permits"]),
     ("value", &["plain", "plain, a constant token"]),
     ("digest", &["plain, a long token"]),
-    ("lease", &["plain, a constant token"]),
+    ("lease", &["redisson lock", "redisson read-write lock", "plain, a constant token"]),
     ("score", &["redis-semaphore of npm, a name for each machine"]),
     ("field", &["redisson lock", "redisson read-write lock"]),
     ("field_value", &["sidekiq-unique-jobs, two at once", "redis-semaphore of ruby"]),
@@ -34,7 +34,6 @@ const WHERE: &[(&str, &[&str])] = &[
     ("elements", &["medallion read-write lock"]),
     ("no_field", &["huey", "redisson read-write lock"]),
     ("no_member", &["symfony", "medallion semaphore"]),
-    ("no_element", &["medallion read-write lock"]),
     ("held_as", &["redisson read-write lock"]),
     ("fields_at_most", &["sidekiq-unique-jobs, two at once"]),
     ("live_at_most", &["medallion semaphore", "redis-semaphore of npm, semaphore"]),
@@ -50,24 +49,18 @@ const WHERE: &[(&str, &[&str])] = &[
 
 type Story = fn() -> Result<(), String>;
 
-/// What matters only at a moment that no sequence reaches, told by itself.
+/// Comparisons that matter only at a moment that no sequence reaches: each has a story of its own.
 const STORIES: &[(&str, Story)] = &[
-    // Where the lock changes between the reading of what is kept and the write.
+    // The lock changes after its value was read for undo and before the write.
     ("dump", || Stage::new(8).free_what_changes(400).map(drop)),
     ("keyspace", || Stage::new(8).undo_on_another_server()),
     ("confirmed", || Stage::new(8).undo_without_an_answer()),
 ];
 
-/// Comparisons that another one makes needless, and why; they stay as a second line.
-const NEEDLESS: &[(&str, &str)] = &[(
-    "no_element",
-    "a reader's id is new each time: it is there only if the record was put back, which on_record refuses",
-)];
-
-/// For each comparison, at most so many sequences and so long.
+/// At most this many sequences and this much time for each comparison.
 const SEQUENCES: u64 = 3_000;
 const PATIENCE: Duration = Duration::from_secs(30);
-/// So many are played before those that failed are played again with everything compared, and fewer where enough failed.
+/// After this many, those that failed are replayed with all comparisons; fewer if enough failed.
 const PORTION: u64 = 48;
 const ENOUGH: usize = 6;
 
@@ -76,7 +69,7 @@ fn subjects(comparison: &str) -> Vec<&'static Subject> {
     ALL.iter().filter(|subject| named.is_none_or(|named| named.contains(&subject.name))).collect()
 }
 
-/// A sequence that fails without the comparison and not with it: after how many it was found, and what failed.
+/// A sequence that fails only without the comparison: after how many it was found, and what failed.
 fn noticed(stages: &mut [Stage], comparison: &'static str) -> Result<(u64, String), u64> {
     if let Some(story) = STORIES.iter().find_map(|(name, story)| (*name == comparison).then_some(story)) {
         assert_eq!(story(), Ok(()), "with everything compared");
@@ -100,7 +93,7 @@ fn noticed(stages: &mut [Stage], comparison: &'static str) -> Result<(u64, Strin
                 comparisons::switch_off(None);
                 failed && stage.play(subject, &steps).is_ok()
             };
-            // Twice, since leases that are waited for may end a moment sooner or later.
+            // Twice, since a lease may end a moment sooner or later.
             if fails_without() && fails_without() {
                 return Ok((number, format!("{}: {what}", subject.name)));
             }
@@ -110,12 +103,12 @@ fn noticed(stages: &mut [Stage], comparison: &'static str) -> Result<(u64, Strin
     Err(from)
 }
 
-/// Time did not bring it about.
+/// The failure is not due to timing.
 fn is_ours(fault: Fault) -> bool {
     fault.stall.is_none()
 }
 
-/// The sequences of a range that fail, until there are a few.
+/// The failing sequences of a range, until there are enough.
 fn failed(
     stages: &mut [Stage],
     subjects: &[&'static Subject],
@@ -151,15 +144,11 @@ fn the_absence_of_each_comparison_is_noticed() {
     let only = std::env::var("LOCKSCOPE_COMPARISON").ok();
     let mut stages: Vec<Stage> = (0..2).map(Stage::new).collect();
     let mut unnoticed = Vec::new();
-    // Of those that have a test of their own, the ones that can be reached here too.
+    // Of the comparisons with their own tests, those that can be reached here too.
     let named = STORIES.iter().map(|(name, _)| *name).chain(WHERE.iter().map(|(name, _)| *name));
     let named: Vec<&str> = named.collect();
     let all = comparisons::ALL.iter().chain(comparisons::SINGLE.iter().filter(|name| named.contains(name)));
     for comparison in all.filter(|name| only.as_ref().is_none_or(|only| only == **name)) {
-        if let Some((_, why)) = NEEDLESS.iter().find(|(name, _)| name == comparison) {
-            println!("{comparison:<14} is needless: {why}");
-            continue;
-        }
         match noticed(&mut stages, comparison) {
             Ok((number, what)) => println!("{comparison:<14} after {number:>5} sequences: {what}"),
             Err(tried) => {

@@ -112,7 +112,7 @@ async fn nodes_join_and_leave_while_events_flow_on_the_others() {
     assert_eq!(holders(&engine), [(first.id, "a".into()), (second.id, "b".into())]);
     assert!(engine.snapshot().complete);
 
-    // A third one joins, and one leaves, while the other goes on.
+    // A third node joins and one leaves, while the other continues.
     let third = topology.add(&endpoint(&c.server, Feed::Notifications)).unwrap();
     engine.join(&third);
     assert!(!engine.snapshot().complete, "the new one was not walked yet");
@@ -131,7 +131,7 @@ async fn nodes_join_and_leave_while_events_flow_on_the_others() {
     let lost: u64 = engine.nodes().map(|node| node.lost + node.reconnects).sum();
     assert_eq!((lost, story.count(&second, "lost"), story.count(&third, "lost")), (0, 0, 0));
 
-    // Once all is quiet, the table has what the servers have.
+    // When all is quiet, the table has what the servers have.
     b.rest();
     c.rest();
     until(&mut engine, &mut reader, &mut story, "the workers' locks are gone", |engine, _| {

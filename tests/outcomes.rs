@@ -1,6 +1,6 @@
-//! Every single outcome of an attempt, judged in bursts of MONITOR, against what the clients themselves counted.
+//! Every outcome of an attempt, judged in bursts of MONITOR, compared with the clients' own counts.
 //!
-//! `LOCKSCOPE_ATTEMPTS` makes it as many as wanted.
+//! `LOCKSCOPE_ATTEMPTS` sets the number of attempts.
 
 mod common;
 
@@ -45,9 +45,9 @@ enum Way {
     Hsetnx,
     /// Several keys at once, as redislock does.
     Msetnx,
-    /// As redsync: the attempt, and the release script after one that failed.
+    /// Like redsync: the attempt, and the release script after a failed one.
     Redsync,
-    /// On a server that forgets its scripts now and then.
+    /// On a server that sometimes forgets its scripts.
     Forgetful,
 }
 
@@ -92,7 +92,7 @@ struct Client {
 }
 
 impl Client {
-    /// By its hash, and with its text where the server does not know it.
+    /// By its hash, or with its text if the server does not know it.
     fn script(&mut self, text: &str, keys: &[&str], args: &[&str]) -> i64 {
         let hash = redis::Script::new(text).get_hash().to_string();
         let mut call = |command: &str, script: &str| {
@@ -177,7 +177,7 @@ impl Client {
 /// Attempts and failures.
 type Counts = HashMap<String, (u64, u64)>;
 
-/// Three clients against each other on two locks, until so many attempts are made.
+/// Three clients compete for two locks, for this many attempts.
 fn contend(server: &Server, way: Way, attempts: usize) -> Counts {
     let mut counts = Counts::new();
     let mut clients: Vec<Client> = (0..3)
@@ -190,7 +190,7 @@ fn contend(server: &Server, way: Way, attempts: usize) -> Counts {
         let (lock, one) = (round % 2, (round * 7 + round / 5) % 3);
         let key = &keys[lock];
         let reentrant = matches!(way, Way::OursReentrant | Way::Redisson | Way::GetThenSet);
-        // The holder itself tries again only where that means something.
+        // The holder itself tries again only if the lock is reentrant.
         let one = if !reentrant && held[lock].is_some_and(|(holder, _)| holder == one) { (one + 1) % 3 } else { one };
         let won = clients[one].attempt(key);
         let count = counts.entry(key.clone()).or_default();
@@ -205,7 +205,7 @@ fn contend(server: &Server, way: Way, attempts: usize) -> Counts {
                 *left -= 1;
                 if *left == 0 {
                     let holder = *holder;
-                    // As often as it was entered: an entry that is left over would be somebody's.
+                    // Leave as often as it entered: a remaining entry would still hold the lock.
                     clients[holder].leave(key);
                     while reentrant && redis::cmd("EXISTS").arg(key).query(&mut clients[holder].conn).unwrap() {
                         clients[holder].leave(key);
@@ -218,7 +218,7 @@ fn contend(server: &Server, way: Way, attempts: usize) -> Counts {
     counts
 }
 
-/// Runs the burst until the clients are done with what they do once it stands.
+/// Runs `deeds` during a burst, and ends the burst after them.
 async fn during<T: Send + 'static>(
     server: &Arc<Server>,
     scripts: &mut Scripts,
@@ -267,7 +267,7 @@ async fn every_outcome_is_the_one_that_the_client_saw() {
     assert_eq!(tried as usize, per_way * WAYS.len());
 }
 
-/// All ways at once, on locks that they share as far as they can.
+/// All ways at once, on shared locks where possible.
 #[tokio::test]
 async fn clients_that_run_at_once_are_told_apart() {
     let server = Arc::new(told());
@@ -299,7 +299,7 @@ async fn clients_that_run_at_once_are_told_apart() {
     assert_eq!((attempts, failures), counted["lock:shared:0"]);
 }
 
-/// Takes and leaves a few locks that others want too.
+/// Takes and frees a few locks that others want too.
 fn race(server: &Server, way: Way, number: usize, attempts: usize) -> Counts {
     let mut client = Client { conn: server.connection(), way, token: format!("{way:?}-{number}"), number };
     let mut counts = Counts::new();

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const PASSWORD: &str = "observer-secret";
 
-/// Runs an ACL line as it would be pasted into redis-cli, with a password of our own.
+/// Runs an ACL line as it would be pasted into redis-cli, with our own password.
 fn paste(server: &Server, line: &str) {
     let words: Vec<String> = line
         .split(' ')
@@ -76,7 +76,7 @@ fn the_observer_that_the_doctor_advises_can_observe() {
     }
 }
 
-/// Locks of every kind that somebody may want, with all that their libraries and our scripts keep beside them.
+/// Locks of every kind that can have waiters, with all keys that their libraries and our scripts keep beside them.
 fn wanted_locks(server: &Server) {
     let far = "9999999999999";
     let waiter = "e9b1c3a4-5d6f-4a7b-8c9d-0e1f2a3b4c5d:18";
@@ -112,7 +112,7 @@ impl Drop for Running {
 /// How often the server ran each command, and how often it refused to.
 fn calls(server: &Server, command: &str) -> Option<String> {
     let stats: String = server.ask(&["INFO", "commandstats"]);
-    // Before 7.0 subcommands are not told apart.
+    // Before 7.0 the server does not count subcommands separately.
     let whole = command.split('|').next().unwrap_or(command);
     let of = |name: &str| stats.lines().find(|line| line.starts_with(&format!("cmdstat_{name}:"))).map(String::from);
     of(command).or_else(|| of(whole))
@@ -140,7 +140,7 @@ fn the_observer_may_ask_all_that_tells_who_wants_a_lock_and_sample_only_if_allow
         command.args(["contention", "--monitor", "--for", "60s", "-u", &server.url(), "--user", &user]).args(patterns);
         command.env("LOCKSCOPE_PASSWORD", PASSWORD).stdout(Stdio::null()).stderr(Stdio::null());
         let _running = Running(process::spawn(command).expect("lockscope starts"));
-        // Its holder names it, so that a burst shows its connection, which is then asked for.
+        // The holder names its lock, so that a burst shows its connection, which we then ask about.
         let mut holder = server.connection();
         let asked = [
             "pubsub|numsub",
@@ -185,7 +185,7 @@ fn what_can_not_be_read_is_counted_and_said() {
             ls.err
         );
     }
-    // Only some keys may be read: the others are known by name alone.
+    // Only some keys may be read: of the others only the names are known.
     let readable = if version() < (7, 0) { "~lock:a" } else { "%R~lock:a" };
     paste(&server, &format!("ACL SETUSER half reset on >x {readable} &* +@all"));
     let ls = run(&server, "half", &["ls", "--json", "-p", "lock:*"]);
@@ -204,6 +204,6 @@ fn without_scan_there_is_nothing_to_show() {
         assert_eq!(ran.err.lines().count(), 1, "{arguments:?}: {}", ran.err);
         assert!(ran.err.contains("does not permit") && ran.err.contains("+scan"), "{}", ran.err);
     }
-    // One key by its name needs no walk.
+    // One key by name needs no walk.
     assert_eq!(run(&server, "blind", &["show", "lock:a"]).code, Some(0));
 }

@@ -1,4 +1,4 @@
-//! `lockscope release --plan`: what a dry run showed, performed exactly, or refused.
+//! `lockscope release --plan`: performs exactly what a dry run showed, or refuses.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn locks(server: &Server, count: usize) {
     }
 }
 
-/// The id that a dry run says.
+/// The id that a dry run printed.
 fn plan_id(err: &str) -> String {
     let after = err.split("--plan ").nth(1).unwrap_or_else(|| panic!("no plan id in {err:?}"));
     after.split_whitespace().next().expect("an id").to_string()
@@ -28,7 +28,7 @@ fn a_plan_frees_what_the_dry_run_showed_and_nothing_that_came_since() {
     let desk = Desk::at(&server);
     let shown = desk.run(&["release", "--filter", "lock:0*"]);
     let id = plan_id(&shown.err);
-    // One is handed over, one comes, two stay as they were shown.
+    // One changes hands, one is new, two stay as they were shown.
     server.cli(&["SET", "lock:01", "another-holder-of-it-4f1d", "PX", "600000"]);
     server.cli(&["SET", "lock:09", "a-new-holder-beside-77aa", "PX", "600000"]);
     let ran = desk.run(&["release", "--plan", &id, "--yes", "--json"]);
@@ -120,14 +120,16 @@ fn freeing_by_filter_without_a_plan_says_that_it_judges_anew() {
     assert!(ran.err.contains("as they are now"), "{ran:?}");
 }
 
-/// The words of a printed command line as a shell takes them apart, without the program and its options.
-fn words_of(line: &str) -> Vec<Vec<u8>> {
-    let script = format!("redis-cli() {{ shift 2; printf '%s\\0' \"$@\"; }}\n{line}");
-    let read = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+/// The options of a printed command and the words after them, as the plainest of shells splits them.
+fn words_of(printed: &str) -> (Vec<String>, Vec<Vec<u8>>) {
+    let script = format!("redis_cli() {{ printf '%s\\0' \"$@\"; }}\nalias redis-cli=redis_cli\n{printed}");
+    let read = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell runs");
     assert!(read.status.success(), "{read:?}");
     let mut words: Vec<Vec<u8>> = read.stdout.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
     assert_eq!(words.pop().as_deref(), Some(&b""[..]));
-    words
+    let command = words.iter().position(|word| word == b"EVAL").expect("an EVAL");
+    let rest = words.split_off(command);
+    (words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect(), rest)
 }
 
 #[test]
@@ -138,8 +140,9 @@ fn a_command_for_a_runbook_compares_as_the_release_does() {
     let set = |token: &str| server.cli(&["SET", key, token, "PX", "600000"]);
     set(TOKEN);
     let shown = desk.run(&["release", key, "--holder", TOKEN, "--dry-run", "--eval"]);
-    assert!(shown.code == 0 && shown.out.starts_with("redis-cli -n 0 EVAL '-- lockscope: "), "{shown:?}");
-    let words = words_of(&shown.out);
+    assert!(shown.code == 0 && shown.out.contains(" EVAL '-- lockscope: "), "{shown:?}");
+    let (options, words) = words_of(&shown.out);
+    assert_eq!(options, ["-h", "127.0.0.1", "-p", &server.port().to_string(), "-n", "0"]);
     set("somebody-else-entirely-77aa");
     let answer: Vec<redis::Value> = server.ask(&words);
     assert_eq!(answer[0], redis::Value::Int(0), "{answer:?}");
@@ -150,9 +153,47 @@ fn a_command_for_a_runbook_compares_as_the_release_does() {
     assert!(!server.ask::<bool, _>(&["EXISTS", key]));
     set(TOKEN);
     let shown = desk.run(&["extend", key, "--holder", TOKEN, "--ttl", "20m", "--dry-run", "--eval"]);
-    let answer: Vec<redis::Value> = server.ask(&words_of(&shown.out));
+    let answer: Vec<redis::Value> = server.ask(&words_of(&shown.out).1);
     assert_eq!(answer[0], redis::Value::Int(1), "{shown:?} {answer:?}");
     assert!(server.ask::<i64, _>(&["PTTL", key]) > 600_000);
+}
+
+#[test]
+fn the_next_hold_of_the_same_thread_is_not_freed_by_a_command_for_a_runbook() {
+    let server = Server::start();
+    let desk = Desk::at(&server);
+    let thread = format!("{TOKEN}:57");
+    let take = |lease: &str| {
+        server.cli(&["DEL", "orders-lock:1"]);
+        server.cli(&["HSET", "orders-lock:1", &thread, "1"]);
+        server.cli(&["PEXPIRE", "orders-lock:1", lease]);
+    };
+    take("20000");
+    let shown = desk.run(&["release", "orders-lock:1", "--holder", &thread, "--dry-run", "--eval"]);
+    let (_, words) = words_of(&shown.out);
+    take("30000");
+    let answer: Vec<redis::Value> = server.ask(&words);
+    assert!(server.ask::<bool, _>(&["EXISTS", "orders-lock:1"]), "{answer:?}");
+    // The answer means what the comments say.
+    let [redis::Value::Int(0), redis::Value::Int(which), ..] = answer[..] else { panic!("{answer:?}") };
+    let told = format!("# comparison {which}: the TTL of orders-lock:1 still ends at the moment that you saw\n");
+    assert!(shown.out.contains(&told) && shown.out.contains("#   0: nothing was done"), "{which}: {}", shown.out);
+}
+
+#[test]
+fn a_command_for_a_runbook_says_how_to_connect_and_keeps_the_password_to_itself() {
+    let server = Server::start();
+    server.cli(&["ACL", "SETUSER", "ops", "on", ">hunter2", "~*", "&*", "+@all"]);
+    server.cli(&[&b"SET"[..], b"lock:\xff", TOKEN.as_bytes(), b"PX", b"600000"]);
+    let desk = Desk::at(&server);
+    let url = format!("redis://ops:hunter2@127.0.0.1:{}/0", server.port());
+    let shown = desk.run_bare(&["-u", &url, "release", "lock:\\xff", "--holder", TOKEN, "--dry-run", "--eval"]);
+    assert!(shown.code == 0 && shown.out.contains("REDISCLI_AUTH"), "{shown:?}");
+    assert!(!shown.out.contains("hunter2") && !shown.err.contains("hunter2"), "{shown:?}");
+    let (options, words) = words_of(&shown.out);
+    assert_eq!(options, ["-h", "127.0.0.1", "-p", &server.port().to_string(), "--user", "ops", "-n", "0"]);
+    let answer: Vec<redis::Value> = server.ask(&words);
+    assert_eq!(answer[0], redis::Value::Int(1), "{answer:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The canary lock of `probe`, on servers that do to it what servers do: pause, restart, forget, give it to others.
+//! The canary lock of `probe`, on servers that pause, restart, forget scripts and give the lock to others.
 
 mod common;
 
@@ -15,14 +15,14 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(40);
 const KEY: &str = "lock:canary";
 
-/// `lockscope probe --json` that runs on while the test goes on.
+/// `lockscope probe --json` that runs while the test continues.
 struct Probing {
     child: Child,
     home: TempDir,
 }
 
 impl Probing {
-    /// For far longer than the test takes: it is ended by a signal.
+    /// For far longer than the test takes: a signal ends it.
     fn start(server: &Server, ttl: &str) -> Probing {
         let home = temporary_directory();
         let mut command = lockscope_process(home.path());
@@ -143,7 +143,7 @@ fn a_server_that_pauses_for_a_while_makes_a_renewal_late() {
     let server = Server::start();
     let probing = Probing::start(&server, "6s");
     wait_for_calls(&server, "pexpire", 1);
-    // The next renewal is due 2 s after this one, and is answered when the pause is over.
+    // The next renewal is due 2 s after this one, and is answered after the pause.
     server.cli(&["CLIENT", "PAUSE", "3500"]);
     wait_for_calls(&server, "pexpire", 2);
     let (code, report) = probing.stop();
@@ -159,7 +159,7 @@ fn a_lease_that_ends_while_the_server_stands_still_is_lost() {
     let probing = Probing::start(&server, "1500ms");
     wait_for_calls(&server, "pexpire", 1);
     server.pause();
-    // Longer than the lease; nobody can be asked while the server stands still.
+    // Longer than the lease. A paused server can't be asked, so sleep.
     std::thread::sleep(Duration::from_millis(2500));
     server.resume();
     let taken = calls(&server, "set");
@@ -193,7 +193,7 @@ fn connections_that_fail_are_counted_while_the_server_is_gone() {
     let probing = Probing::start(&server, "1s");
     wait_for_calls(&server, "pexpire", 1);
     server.kill();
-    // Nobody can be asked while there is no server; the lease is over after this.
+    // A stopped server can't be asked, so sleep until the lease is over.
     std::thread::sleep(Duration::from_millis(1500));
     server.restart();
     wait_for_calls(&server, "set", 1);
@@ -230,7 +230,7 @@ fn a_stolen_lock_is_lost_and_stays_the_thiefs() {
     let probing = Probing::start(&server, "2s");
     wait_for_calls(&server, "set", 1);
     server.cli(&["SET", KEY, "thief", "PX", "600000"]);
-    // Ours, the thief's, and two more attempts at it.
+    // Our own, the thief's, and two more attempts by us.
     wait_for_calls(&server, "set", 4);
     let (code, report) = probing.stop();
     assert_eq!((code, &report["lost"]), (Some(1), &1.into()), "{report}");

@@ -1,4 +1,4 @@
-//! What the config forbids stays forbidden: for every key that would be written, and whichever way the server is named.
+//! What the config forbids stays forbidden: for every key that a write would change, and however the server is named.
 
 mod common;
 
@@ -13,7 +13,7 @@ use lockscope::base::glob::{Glob, escape};
 #[test]
 fn a_lock_that_writes_a_protected_key_is_not_freed() {
     let server = Server::start();
-    // A permit of Redisson that runs out: freeing it gives a permit back to the counter.
+    // A Redisson permit that expires: freeing it gives a permit back to the counter.
     server.cli(&["SET", "downloads", "1"]);
     let permit: [&[u8]; 4] = [b"ZADD", b"{downloads}:timeout", b"9999999999999", b"\xffaaaaaaaaaaaaaaa"];
     server.cli(&permit);
@@ -55,7 +55,7 @@ async fn every_key_that_would_be_written_has_to_be_let_through() {
                 assert_eq!(server.everything(), before, "{name}: {pattern}");
             }
         }
-        // And what freeing it changed on the server was among them.
+        // And these keys include everything that the release changed on the server.
         let keys: Vec<Vec<u8>> = free.writes.iter().flat_map(|write| write.keys()).collect();
         acting.gate = settings(&server.url(), |_| {}).gate();
         let freed = acting.perform(&free).await;
@@ -77,7 +77,7 @@ fn no_command_that_writes_is_sent_past_the_gate() {
     let mut seen = Vec::new();
     for file in walk(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
         let name = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string();
-        // The demo plays applications on a server of its own.
+        // The demo plays applications on its own server.
         if name.contains("src/demo/") {
             continue;
         }
@@ -87,7 +87,7 @@ fn no_command_that_writes_is_sent_past_the_gate() {
                 seen.push(format!("{name} sends {write}"));
             }
         }
-        // Scripts run where an admission is at hand, and nowhere else.
+        // Only code with an admission runs scripts.
         if text.contains(".command(\"EVAL") && !name.ends_with("actions/gate.rs") {
             seen.push(format!("{name} runs scripts"));
         }
@@ -100,7 +100,7 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// Frees a lock on what `arguments` and the environment name.
+/// Frees a lock on the server that `arguments` and the environment name.
 fn release(desk: &Desk, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
     let command = [arguments, &["release", "lock:a", "--holder", "t", "--yes"]].concat();
     desk.run_in(environment, &command)
@@ -133,7 +133,7 @@ fn a_target_s_protection_follows_its_address() {
                     (&[("REDIS_URL", place.as_str())], &[]),
                     (&[("LOCKSCOPE_URL", place.as_str())], &[]),
                 ] {
-                    // Protected keys are found out after the lock was read, which takes the very server.
+                    // Protected keys are checked after the lock was read, which needs the real server.
                     if word == "protected" && *place != places[0] && *place != places[1] {
                         continue;
                     }
@@ -145,7 +145,7 @@ fn a_target_s_protection_follows_its_address() {
         }
     }
     assert_eq!(server.everything(), before);
-    // Production asks for the name there too, and another port is another place.
+    // Production also asks for the name there, and another port is another server.
     desk.configure(&config("localhost", "environment = \"prod\""));
     let info = desk.run_bare(&["info", "-u", &places[0]]);
     assert!(info.out.contains("environment  prod"), "{info:?}");
@@ -176,7 +176,7 @@ fn the_strictest_of_all_targets_with_an_address_counts() {
         let listed = desk.run_bare(&[way, &["ls"]].concat());
         assert!(listed.err.contains("read-only, prod, protects a: target strict has this address"), "{listed:?}");
     }
-    // A target that is chosen is not told about itself.
+    // A chosen target is not warned about itself.
     let listed = desk.run_bare(&["-t", "strict", "ls"]);
     assert!(!listed.err.contains("strict") && listed.err.contains("protects b: target third"), "{listed:?}");
 }

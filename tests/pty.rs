@@ -1,4 +1,4 @@
-//! The real binary in a real terminal: it behaves, and whatever ends it, the terminal is as it was.
+//! The real binary in a real terminal: it behaves well, and however it ends, the terminal is restored.
 
 mod common;
 #[path = "common/terminal.rs"]
@@ -58,7 +58,7 @@ fn what_is_typed_reaches_a_command_under_a_lock_once() {
 #[test]
 fn nothing_that_a_command_started_on_a_terminal_outlives_who_renews_its_lock() {
     let server = server();
-    // In one group with the shell that started us, as in every script.
+    // In one process group with the shell that started us, as in every script.
     let inner = "sleep 601 & a=$!; (sleep 602 & echo got $PPID $a $! $$ .); wait";
     let outer = "\"$@\"; echo the shell lives; read x";
     let url = server.url();
@@ -107,14 +107,14 @@ fn a_session_from_start_to_quit() {
     terminal.wait_for("the larger screen", |screen| screen.lines().next().is_some_and(|line| line.contains(" ago")));
     terminal.resize(20, 4);
     terminal.wait_for("a notice", |screen| screen.contains("too small"));
-    // Crossterm may leave a key unread that comes together with another size.
+    // Crossterm may leave a key unread that arrives together with a resize.
     terminal.resize(80, 24);
     terminal.wait_for("the list again", |screen| screen.contains("1 of 1"));
     terminal.press("m");
     terminal.wait_for("the mouse", |screen| screen.contains("mouse on"));
     assert_ne!(terminal.screen().mouse_protocol_mode(), vt100::MouseProtocolMode::None);
     terminal.press("\x0c");
-    // Pasted text is no keys.
+    // Pasted text is not keys.
     terminal.press("\x1b[200~qq\x1b[201~");
     terminal.press(ESC);
     terminal.wait_for("everything again", |screen| screen.contains("lock:fine"));
@@ -136,7 +136,7 @@ fn the_first_line_says_which_target_protects_this_address() {
     terminal.resize(140, 24);
     let told = "read-only: target orders-prod has this address";
     let is_told = |screen: &str| screen.lines().next().is_some_and(|line| line.contains(told));
-    // Before the console is drawn, the terminal shows the same sentence as every command says it.
+    // Before the console is drawn, the terminal shows the same sentence as every command prints.
     terminal.wait_for("the console's own line", |screen| screen.contains("q quit") && is_told(screen));
     terminal.press("q");
     terminal.wait_for_end();
@@ -193,7 +193,7 @@ fn a_password_is_on_no_screen() {
 #[test]
 fn a_stopped_console_comes_back() {
     let server = server();
-    // A shell is needed: nobody else continues a stopped process.
+    // It needs a shell, which continues a stopped process.
     let mut terminal = Terminal::start("sh", &["-i"], &[("PS1", "shell> "), ("ENV", "/dev/null")]);
     terminal.wait_for("the shell", |screen| screen.contains("shell>"));
     terminal.press(&format!("{} -u {} -p 'lock:*'\r", binary().display(), server.url()));
@@ -254,7 +254,7 @@ fn nothing_is_written_while_nothing_changes() {
     let before = terminal.raw().len();
     std::thread::sleep(Duration::from_secs(1));
     let second = terminal.raw().split_off(before);
-    // The age of the last scan, and what it cost, are all that changes.
+    // Only the age of the last scan, and its cost, change.
     let frames = count(&second, "\x1b[?2026h");
     assert!(frames <= 3 && second.len() <= 400, "{frames} frames: {:?}", String::from_utf8_lossy(&second));
     terminal.press("p");
@@ -346,4 +346,75 @@ fn the_command_tells_of_a_renewal_that_came_while_somebody_typed() {
     let (code, screen) = answered(&server, "worker-7", &["--if-renewed"], later);
     assert!(code == 0 && screen.contains("while you decided"), "{screen}");
     assert!(!server.ask::<bool, _>(&["EXISTS", "lock:a"]));
+}
+
+/// A fair lock whose waiters hear nothing: the warning about them is long.
+fn fair() -> (Server, [String; 4]) {
+    let server = Server::notifying(&[]);
+    let waiters = ["1", "2", "3", "4"].map(|thread| format!("9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:{thread}"));
+    server.cli(&["HSET", "lock:fair", "3f2a8c00-1111-4222-8333-444455556666:57", "1"]);
+    server.cli(&["PEXPIRE", "lock:fair", "600000"]);
+    for waiter in &waiters {
+        server.cli(&["RPUSH", "redisson_lock_queue:{lock:fair}", waiter]);
+        server.cli(&["ZADD", "redisson_lock_timeout:{lock:fair}", "99999999999999", waiter]);
+    }
+    (server, waiters)
+}
+
+#[test]
+fn on_a_small_terminal_every_warning_is_seen_before_a_lock_is_freed() {
+    for (height, fold) in [(24, "more below: down"), (14, "more to read first: down")] {
+        let (server, waiters) = fair();
+        let mut terminal = open(&server, &[], &[]);
+        terminal.resize(80, height);
+        terminal.wait_for("the lock", |screen| screen.contains("lock:fair") && screen.contains("live"));
+        terminal.press("Wx");
+        let mut seen = terminal.wait_for("the question", |screen| screen.contains(fold));
+        // Whether it can be undone comes a moment later, as one more line.
+        let end = "waiters are not put back";
+        if height == 24 {
+            seen =
+                terminal.wait_for("whether it can be undone", |screen| screen.contains("Type y") && has(screen, end));
+        }
+        while !has(&seen, end) {
+            terminal.press("y\r");
+            seen.push_str(
+                &terminal.wait_for("the next lines", |screen| screen.contains("There is more to know before")),
+            );
+            assert!(server.ask::<bool, _>(&["EXISTS", "lock:fair"]), "{seen}");
+            terminal.press("\x15\x1b[B");
+            seen.push_str(&terminal.wait_for("the question again", |screen| screen.contains("Type y")));
+        }
+        for waiter in &waiters {
+            assert!(seen.contains(waiter), "{height}: {waiter} in\n{seen}");
+        }
+        assert!(has(&seen, "from the queue for good, unless somebody listens by then"), "{seen}");
+        assert!(server.ask::<bool, _>(&["EXISTS", "lock:fair"]));
+        terminal.press("y\r");
+        terminal
+            .wait_for("the release", |screen| screen.contains("What came of it") && has(screen, "undo puts it back"));
+        assert!(!server.ask::<bool, _>(&["EXISTS", "redisson_lock_queue:{lock:fair}"]));
+        // One closes what came of it.
+        terminal.press("qq");
+        terminal.wait_for_end();
+    }
+}
+
+/// Whether the words are there, however the lines are broken.
+fn has(screen: &str, words: &str) -> bool {
+    let plain: Vec<&str> = screen.split_whitespace().filter(|word| *word != "│").collect();
+    plain.join(" ").contains(words)
+}
+
+#[test]
+fn a_private_screen_hides_whom_a_release_would_drop() {
+    let (server, waiters) = fair();
+    let mut terminal = open(&server, &[], &[]);
+    terminal.resize(140, 50);
+    terminal.wait_for("the lock", |screen| screen.contains("lock:fair") && screen.contains("live"));
+    for (keys, sign) in [("WP\r", "if nobody listens on"), ("x", "waiters are not put back")] {
+        terminal.press(keys);
+        let screen = terminal.wait_for(sign, |screen| has(screen, sign));
+        assert!(!waiters.iter().any(|waiter| screen.contains(&waiter[..13])), "{screen}");
+    }
 }

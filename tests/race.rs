@@ -1,10 +1,10 @@
-//! Locks change hands while the operator's release, extension or undo of them is in flight: not one of them may hit a
-//! holder that the operator did not see.
+//! Locks change hands while the operator's release, extension or undo is in flight: none of these may hit a holder that
+//! the operator did not see.
 //!
-//! Each client takes its lock under a new token, holds it for a moment and lets it go, again and again, and writes down
-//! whether the lock was still its own. The operator looks, plans and performs as fast as it can. In the end both
-//! accounts must agree: a token that went missing was freed by the operator under that very token, and the other way
-//! round. `LOCKSCOPE_HANDOVERS` says how many hand-overs each kind of lock takes part in (`make soak`: 100,000 in all).
+//! Each client takes its lock with a new token, holds it for a moment and releases it, again and again, and records
+//! whether the lock was still its own. The operator reads, plans and performs as fast as it can. In the end both
+//! records must agree: each missing token was freed by the operator under that token, and the other way round.
+//! `LOCKSCOPE_HANDOVERS` sets the number of hand-overs for each kind of lock (`make soak`: 100,000 in all).
 
 mod common;
 
@@ -23,13 +23,13 @@ struct Kind {
     name: &'static str,
     key: &'static str,
     take: &'static str,
-    /// Answers 1 if the lock was still the token's.
+    /// Returns 1 if the token still held the lock.
     free: &'static str,
-    /// Something else that lives in the same key.
+    /// Something else that is stored in the same key.
     set_up: &'static [&'static [&'static str]],
     token: fn(usize) -> String,
     extendable: bool,
-    /// A script that answers 1 as long as nothing beside the client's own hold was touched.
+    /// A script that returns 1 as long as nothing but the client's own hold changed.
     sum: Option<&'static str>,
 }
 
@@ -75,7 +75,7 @@ const KINDS: &[Kind] = &[
         extendable: true,
         sum: None,
     },
-    // One reader among others: the one who stays must not be touched.
+    // One reader among others: the one that stays must not be touched.
     Kind {
         name: "redisson",
         key: "lock:readers",
@@ -99,7 +99,7 @@ const KINDS: &[Kind] = &[
         extendable: false,
         sum: None,
     },
-    // The token is the place in the pool and comes back again and again; the time tells the holds apart.
+    // The token is the place in the pool, which is reused; the time distinguishes the holds.
     Kind {
         name: "redis-semaphore",
         key: "SEMAPHORE:race:GRABBED",
@@ -116,7 +116,7 @@ const KINDS: &[Kind] = &[
         extendable: false,
         sum: Some("return redis.call('LLEN', 'SEMAPHORE:race:AVAILABLE') + redis.call('HLEN', KEYS[1])"),
     },
-    // A fair lock: whoever frees it calls the head of its queue.
+    // A fair lock: a release wakes the head of its queue.
     Kind {
         name: "redisson",
         key: "lock:fair",
@@ -181,10 +181,10 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// What one side says of the tokens.
+/// One side's record of the tokens.
 #[derive(Default)]
 struct Account {
-    /// Client: the lock was gone when it wanted to let it go. Operator: freed.
+    /// Client: the lock was gone when it wanted to release it. Operator: freed.
     gone: BTreeSet<String>,
     /// Operator: put back.
     back: BTreeSet<String>,
@@ -208,13 +208,13 @@ fn client(kind: &Kind, mut conn: Connection, count: usize, done: &AtomicBool) ->
         assert!(began.elapsed() < Duration::from_secs(3_000), "a load never goes on for ever");
         let token = (kind.token)(number);
         while call(kind.take, &token) == 0 {
-            // An undo has put the last one back, and nobody else lets it go.
+            // An undo put the last hold back, and nobody else will release it.
             if call(kind.free, &last) == 1 {
                 continue;
             }
             std::thread::yield_now();
         }
-        // Most holds are shorter than a release takes; some are about as long, so that it may hit or miss.
+        // Most holds are shorter than a release takes; some are about as long, so that a release may hit or miss.
         let hold_us = match number {
             _ if number % 40 == 7 => (number as u64 * 104_729) % (4 * LONGEST_HOLD_US),
             _ if number % 15 == 0 => (number as u64 * 7_919) % LONGEST_HOLD_US,
@@ -249,7 +249,7 @@ async fn operate(kind: &Kind, server: &Server, done: &AtomicBool) -> Account {
         assert_eq!(lock.dialect, kind.name);
         let mine = |token: &&[u8]| !token.starts_with(b"ffffffff");
         let Some(token) = lock.holders.iter().map(|holder| holder.token.as_bytes()).find(mine) else { continue };
-        // A pool's holder is known by when it took its place.
+        // A holder in a pool is identified by the time when it took its place.
         let name = match &lock.value {
             lockscope::lock::RawValue::Hash { fields, .. } if kind.name == "redis-semaphore" => {
                 String::from_utf8_lossy(&fields[0].1).into_owned()
@@ -305,7 +305,7 @@ fn nothing_is_written_that_the_operator_did_not_see() {
     for ((kind, operator), (_, client)) in KINDS.iter().zip(operators).zip(clients) {
         let client = client.join().expect("the client ends well");
         let about = format!("{} at {}", kind.name, kind.key);
-        // A token that was put back may have been let go by its client after all.
+        // The client may have released a token that was put back.
         let wrongly_gone: Vec<_> = client.gone.difference(&operator.gone).collect();
         assert!(wrongly_gone.is_empty(), "{about}: freed without being seen: {wrongly_gone:?}");
         let not_gone: Vec<_> =

@@ -10,7 +10,7 @@ use lockscope::engine::{Engine, Reader, Stream};
 use lockscope::model::{Limits, Transition};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// As many transitions as are kept for a reader that does not read.
+/// The number of transitions kept for a reader that does not read.
 const KEPT: usize = 50;
 const CYCLES: usize = 60;
 
@@ -24,7 +24,7 @@ fn cycle(server: &Server, number: usize) {
     server.ask::<(), _>(&["DEL", &key]);
 }
 
-/// Follows until the reader has as many transitions.
+/// Follows until the reader has this many transitions.
 async fn until(engine: &mut Engine, reader: &mut Reader, story: &mut Vec<Transition>, most: usize) {
     let began = Instant::now();
     while story.len() < most {
@@ -43,7 +43,7 @@ async fn two_readers_get_every_transition_and_a_third_is_told_what_it_missed() {
     while !(engine.has_inventory() && engine.nodes().all(|node| matches!(node.stream, Stream::Live(_)))) {
         engine.next().await;
     }
-    // The second one lives in a task of its own, and reads whenever it is told that something changed.
+    // The second reader has its own task, and reads whenever something changed.
     let (all, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let reading = tokio::spawn(async move {
         while second.changed().await {

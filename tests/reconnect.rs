@@ -1,5 +1,5 @@
-//! A server that goes away and comes back, and event streams that break: afterwards the table has the truth, and
-//! nothing is told that nobody saw.
+//! A server that goes away and comes back, and event streams that break: afterwards the table is correct, and nothing
+//! is reported that was not seen.
 
 mod common;
 
@@ -12,7 +12,7 @@ use redis::ConnectionLike;
 const LOCKS: &[&str] = &["-p", "lock:*"];
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What `watch` has told so far comes to the same locks and holders as a fresh look at the server.
+/// The output of `watch` so far adds up to the same locks and holders as a fresh read of the server.
 #[track_caller]
 fn agrees_with_the_server(watch: &Watching, server: &Server) {
     let told = || -> Vec<(String, String)> {
@@ -64,7 +64,7 @@ fn a_server_that_comes_back_empty_leaves_no_ghosts() {
 fn locks_that_survive_a_restart_are_not_told_as_released() {
     let feed = Feed::Notifications;
     let mut server = Server::notifying(&["--appendonly", "yes", "--appendfsync", "always"]);
-    // Loading takes long enough to be met.
+    // Make loading slow enough to be noticed.
     server.cli(&["EVAL", "for n = 1, 3000 do redis.call('SET', 'other:' .. n, string.rep('x', 2000)) end", "0"]);
     let mut watch = feed.watch(&server, LOCKS);
     for key in ["lock:a", "lock:b", "lock:c"] {
@@ -77,7 +77,7 @@ fn locks_that_survive_a_restart_are_not_told_as_released() {
     watch.says_again("by notifications", 2);
     server.cli(&["DEL", "lock:c"]);
     let line = watch.next("lock:c");
-    // Lost, where it went before we looked again.
+    // It is lost if it ended before we read it again.
     assert!(line["event"] == "released" || line["why"] == "gone unseen", "{line}");
     watch.tells_no_more(&server, &["lock:a", "lock:b"]);
     agrees_with_the_server(&watch, &server);
@@ -108,7 +108,7 @@ fn a_paused_server_is_waited_for_and_nothing_is_made_up() {
     watch.tells("lock:stays", "acquired");
     watch.tells("lock:runs-out", "acquired");
     server.pause();
-    // Silent for so long that it counts as lost.
+    // It is silent until it counts as lost.
     watch.says("trying again");
     assert!(watch.lines().iter().all(|line| line["event"] != "lost" && line["event"] != "released"));
     server.resume();
@@ -127,7 +127,7 @@ fn a_short_pause_changes_nothing() {
     watch.tells("lock:a", "acquired");
     let mut connection = server.connection();
     server.pause();
-    // Waits in the socket until the server goes on.
+    // Waits in the socket until the server resumes.
     let release = std::thread::spawn(move || connection.req_command(redis::cmd("DEL").arg("lock:a")).unwrap());
     wait_until("the guard has asked once more", PATIENCE, {
         let began = std::time::Instant::now();
@@ -148,7 +148,7 @@ fn a_subscriber_that_was_cut_off_finds_what_it_missed() {
         server.cli(&["SET", key, "t", "NX", "PX", "600000"]);
         watch.tells(key, "acquired");
     }
-    // In one go: nobody hears of the changes.
+    // In one transaction, so that no event reports the changes.
     let mut pipe = redis::pipe();
     pipe.cmd("MULTI").cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").cmd("DEL").arg("lock:released");
     pipe.cmd("SET").arg("lock:taken").arg("u").cmd("SET").arg("lock:new").arg("n").arg("PX").arg(600_000).cmd("EXEC");
@@ -185,7 +185,7 @@ fn a_flood_that_overflows_the_subscriber_is_healed() {
     let mut watch = feed.watch(&server, LOCKS);
     server.cli(&["SET", "lock:stays", "t", "NX", "PX", "600000"]);
     watch.tells("lock:stays", "acquired");
-    // More in one turn of the server than the buffer takes.
+    // More in one event loop of the server than the buffer holds.
     let flood = "for n = 1, 5000 do local key = 'lock:' .. (n % 40) \
         if redis.call('EXISTS', key) == 1 then redis.call('DEL', key) else redis.call('SET', key, 'f-' .. n, 'PX', 600000) end end";
     server.cli(&["EVAL", flood, "0"]);

@@ -1,5 +1,5 @@
-//! What stays on record of an action: the audit file, and what was freed for as long as it can be put back. Where
-//! nothing can be recorded, nothing is done.
+//! The records of an action: the audit file, and what was freed, kept while it can be put back. If nothing can be
+//! recorded, nothing is done.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn nothing_is_done_that_can_not_be_recorded() {
             &["extend", "lock:a", "--holder", "t", "--ttl", "1h", "--yes"],
         ] {
             let ran = desk.run(arguments);
-            // What --filter says of itself is no refusal.
+            // What --filter prints about itself is not a refusal.
             let said: Vec<&str> =
                 ran.out.lines().chain(ran.err.lines()).filter(|line| !line.starts_with("freeing the locks")).collect();
             assert_eq!((ran.code, said.len()), (1, 1), "{way}: {ran:?}");
@@ -143,7 +143,7 @@ fn what_the_server_refused_is_on_record_too() {
     assert!(desk.run(&["undo", "--yes"]).refusal().contains("nothing was freed"));
 }
 
-/// All that a home holds.
+/// The content of all files in a home.
 fn contents(place: &Path, into: &mut Vec<u8>) {
     for entry in std::fs::read_dir(place).unwrap() {
         let path = entry.unwrap().path();
@@ -227,7 +227,7 @@ fn a_lease_that_would_have_run_out_is_not_put_back() {
     let server = Server::start();
     let desk = Desk::at(&server);
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-    // On a machine so busy that the lock runs out before it can be freed, one that lives longer.
+    // If the machine is so busy that the lock expires before it is freed, use a longer lease.
     let freed = [1_000, 5_000, 25_000].into_iter().find_map(|lease: u64| {
         server.cli(&["SET", "lock:a", "t", "PX", &lease.to_string()]);
         let end = now() + u128::from(lease);
@@ -256,7 +256,7 @@ fn a_spoiled_record_is_not_trusted() {
         assert!(ran.refusal().contains("can't be read"), "{ran:?}");
     }
     assert_eq!(server.ask::<u64, _>(&["DBSIZE"]), 0);
-    // A line that a crash cut short does not hide the others.
+    // A line that a crash truncated does not hide the others.
     let audit = desk.state().join("audit.jsonl");
     let mut lines = std::fs::read(&audit).unwrap();
     lines.extend(b"{\"at\":\"2026-");

@@ -134,7 +134,7 @@ fn protected_locks_are_out_of_reach() {
     }
     assert!(desk.run_bare(&["undo", &id, "--yes", "--unwatched", "-t", "shop"]).refusal().contains("protected"));
     assert_eq!(server.everything(), before);
-    // The target's own patterns hold at its address, by whatever name.
+    // The target's own patterns apply at its address, whatever name is used.
     let ran = desk.run(&["release", "--filter", "*lock*", "--yes", "--json"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     let mut lines = ran.lines();
@@ -147,7 +147,7 @@ fn protected_locks_are_out_of_reach() {
     assert_eq!(left, ["orders-lock:1", "payments-lock:1"]);
 }
 
-/// An operator on the server who may do everything but what `rules` take away.
+/// An operator on the server who may do everything except what `rules` take away.
 async fn restricted(server: &Server, rules: &[&str]) -> Acting {
     server.cli(&[&["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "&*", "+@all"], rules].concat());
     Acting::as_user(server, "op:pw@").await
@@ -160,7 +160,7 @@ async fn without_scripts_only_the_server_s_own_compare_and_delete_is_used() {
     for rules in [&["-@scripting"][..], &["-eval"], &["-@scripting", "-acl"]] {
         server.cli(&["FLUSHALL"]);
         server.cli(&["SCRIPT", "FLUSH"]);
-        // A random token: the server's own compare-and-delete compares no lease.
+        // A random token: the server's own compare-and-delete does not compare the lease.
         server.cli(&["SET", "lock:a", UUID, "PX", "600000"]);
         server.cli(&["HSET", "lock:h", A, "1"]);
         let mut acting = restricted(&server, rules).await;
@@ -187,7 +187,7 @@ async fn without_scripts_only_the_server_s_own_compare_and_delete_is_used() {
 
 #[tokio::test]
 async fn a_release_that_would_be_stopped_half_way_does_not_begin() {
-    // Before version 7 nothing can be asked without trying it.
+    // Before version 7 permissions can't be asked for without trying.
     if !has((7, 0), "way to ask what a user may do") {
         return;
     }
@@ -212,7 +212,7 @@ async fn a_release_that_would_be_stopped_half_way_does_not_begin() {
         ("{downloads}:timeout", "redisson-permits", &["-publish"]),
         ("{downloads}:timeout", "redisson-permits", &["resetkeys", "~*timeout", "%R~downloads"]),
     ] {
-        // Those who may not ask whether they may are stopped in time too.
+        // Users who may not ask for their permissions are stopped in time too.
         for more in [&[][..], &["-acl"]] {
             let rules = [rules, more].concat();
             let mut acting = restricted(&server, &rules).await;
@@ -225,7 +225,8 @@ async fn a_release_that_would_be_stopped_half_way_does_not_begin() {
     }
 }
 
-/// Where nothing can be asked before, at least it is not called a refusal. Where it can, nothing is stopped half-way.
+/// If permissions can't be asked for, a partial write is at least not called a refusal. If they can, no write is
+/// partial.
 #[tokio::test]
 async fn what_was_stopped_half_way_is_told_as_such() {
     let server = Server::start();
@@ -243,7 +244,7 @@ async fn what_was_stopped_half_way_is_told_as_such() {
         assert!(!why(&performed).is_empty());
         assert_eq!(server.everything(), before);
     }
-    // Stopped at its first write, nothing has happened.
+    // If its first write is refused, nothing has changed.
     let lock = acting.see(b"lock:h", None).await.unwrap();
     let refused = why(&acting.free(&lock, None).await);
     let words = if server.version() < (7, 0, 0) { "the server refused it" } else { "may not run DEL" };

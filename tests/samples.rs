@@ -1,4 +1,4 @@
-//! The sample locks: each can be made on a real server, and none gets in another's way.
+//! The sample locks: each can be created on a real server, and none disturbs another.
 
 mod common;
 

@@ -1,7 +1,9 @@
-//! Each file of tests/scenarios is a story: what was observed of a lock and when, and what must be said of it, or must not.
+//! Each file of tests/scenarios is a story: what was observed of a lock and when, and which verdicts it must or must
+//! not get.
 //!
-//! Times are in seconds from the beginning of the story. A step does something, or expects something, or both: first it
-//! is done. The steps are in [`Step`]; a finding or state without a story for it and one against it fails the last test.
+//! Times are in seconds from the start of the story. A step first does something, then checks something; either may be
+//! missing. [`Step`] lists what it can do. The last test fails for a finding or state without a story for it and one
+//! against it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -16,13 +18,13 @@ use lockscope::model::*;
 use serde::Deserialize;
 
 const NODE: NodeId = NodeId(0);
-/// When every story begins: late enough that no library takes its times for something else.
+/// The start of every story: late enough that no library mistakes its times for something else.
 const START: i64 = 1_790_000_000_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Story {
-    /// The lock that the steps are about, unless they say otherwise.
+    /// The lock of all steps that do not name another.
     #[serde(default = "usual_key")]
     key: String,
     #[serde(default)]
@@ -40,40 +42,40 @@ struct Step {
     at: f64,
     key: Option<String>,
 
-    /// Somebody takes it by this token, with this TTL or none.
+    /// A client takes it with this token, and with this TTL or none.
     take: Option<String>,
     ttl: Option<f64>,
-    /// Somebody writes this value, which is told by these events.
+    /// A client writes this value, which is told by these events.
     write: Option<Written>,
-    /// Somebody writes themselves over the holder.
+    /// A client overwrites the holder.
     take_over: Option<String>,
-    /// Given this TTL again, or for the first time.
+    /// Sets this TTL again, or for the first time.
     renew: Option<f64>,
     release: bool,
     expire: bool,
     evict: bool,
-    /// So many holds one after the other, each this long, with a second in between.
+    /// This many holds, one after the other, each this long, with a second in between.
     holds: Option<u32>,
     lasting: f64,
-    /// Permits of a semaphore, each with when it ends.
+    /// Permits of a semaphore, each with the time when it ends.
     permits: Option<Vec<f64>>,
-    /// Permits of a semaphore that says when each was taken.
+    /// Permits of a semaphore that stores when each was taken.
     grabbed: Option<Vec<f64>>,
 
-    /// A walk of the keyspace meets it, and nothing was heard of it.
+    /// A scan meets it, and no event told of it.
     walked: bool,
 
-    /// What is done here happens on the server, and nobody is told of it yet.
+    /// The server changes, but no event is delivered yet.
     unheard: bool,
-    /// The events that arrive now, by their names.
+    /// The events that arrive now, by name.
     heard: Vec<String>,
     /// We are about to write to it.
     acting: bool,
-    /// A write of ours is over: `free`, `put-back`, `extend` to the `ttl`, or `nothing`.
+    /// A write of ours ended: `free`, `put-back`, `extend` to the `ttl`, or `nothing`.
     acted: Option<String>,
     /// When it was sent.
     sent: f64,
-    /// The holder that it was about.
+    /// The holder that it concerned.
     whom: String,
 
     waiters: Option<u32>,
@@ -81,18 +83,25 @@ struct Step {
     tries: Option<Attempts>,
     contender: Option<Trying>,
     late: Option<Late>,
-    /// A burst saw somebody hold it by this token.
+    /// A burst saw a client hold it by this token.
     seen_holding: Option<String>,
-    /// Somebody at this address deletes it without comparing the holder.
+    /// A client at this address deletes it without comparing the holder.
     freed_by: Option<String>,
-    /// Who was seen to hold it then, from another address.
+    /// The client that was seen to hold it then, at another address.
     freed_from: Option<String>,
-    /// The holder's client was heard of at this address.
+    /// These threads of Redisson instances hold it, as readers if it is `shared`, with the `ttl`.
+    threads: Option<Vec<String>>,
+    shared: bool,
+    /// These read it together, each with its own end (Symfony), with the `ttl`.
+    ends: Option<BTreeMap<String, f64>>,
+    /// The holder's client was seen at this address.
     client: Option<String>,
-    /// These are connected, and no others.
+    /// The holder whose client it is, if there are several.
+    by: Option<String>,
+    /// Exactly these are connected: an address, then `since=` and `idle=` in seconds and `name=`.
     connected: Option<Vec<String>>,
     memory: Option<Memory>,
-    /// The stream of events was lost.
+    /// The event stream was lost.
     gap: bool,
 
     state: Option<String>,
@@ -103,11 +112,11 @@ struct Step {
     found: Vec<String>,
     /// Parts of what would settle them.
     settle: Vec<String>,
-    /// States and findings that must not be given; `findings` for none at all.
+    /// States and findings that must not appear; `findings` means none at all.
     not: Vec<String>,
-    /// What happened since the last step that asked, in the words of `watch`, with `!` where we did it.
+    /// The changes since the last step that checked them, in the words of `watch`, with `!` if we made them.
     changes: Option<Vec<String>>,
-    /// For how long it has been held, in seconds.
+    /// How long it has been held, in seconds.
     held: Option<f64>,
     /// How many hold it.
     holders: Option<usize>,
@@ -187,7 +196,7 @@ struct Memory {
     max: u64,
 }
 
-/// The table of a story, and a server to look at.
+/// The table of a story, and a pretended server.
 struct Stage {
     table: Table,
     keys: HashMap<Vec<u8>, (RawValue, Option<Time>)>,
@@ -196,6 +205,22 @@ struct Stage {
 
 fn time(seconds: f64) -> Time {
     Time(START + (seconds * 1_000.0).round() as i64)
+}
+
+/// A line of the list of clients at that time.
+fn listed(text: &str, at: Time) -> Connection {
+    let mut words = text.split(' ');
+    let mut listed = Connection::new(address(words.next().expect("an address")), at);
+    listed.id = listed.address.as_str().rsplit(':').next().and_then(|port| port.parse().ok());
+    for word in words {
+        match word.split_once('=').unwrap_or_else(|| panic!("{word} says nothing")) {
+            ("since", seconds) => listed.since = Some(time(seconds.parse().expect("seconds"))),
+            ("idle", seconds) => listed.used = Some(at - Duration::from_secs(seconds.parse().expect("seconds"))),
+            ("name", name) => listed.name = Some(name.into()),
+            other => panic!("{other:?} is not known"),
+        }
+    }
+    listed
 }
 
 fn address(text: &str) -> Address {
@@ -226,7 +251,7 @@ impl Stage {
         self.settle(at);
     }
 
-    /// Answers what the table asks.
+    /// Answers the reads that the table asks for.
     fn settle(&mut self, at: Time) {
         loop {
             let tickets = self.table.to_read(NODE, 100, at);
@@ -331,6 +356,19 @@ impl Stage {
             let value = RawValue::hash(fields.iter().map(|(field, value)| (field.as_bytes(), value.as_bytes())));
             self.write(at, key, value, None, vec![New, Written]);
         }
+        if let Some(threads) = &step.threads {
+            let known = self.keys.contains_key(key.as_bytes());
+            let mode = step.shared.then_some((&b"mode"[..], &b"read"[..]));
+            let fields = mode.into_iter().chain(threads.iter().map(|thread| (thread.as_bytes(), &b"1"[..])));
+            let events = if known { vec![Written] } else { vec![New, Written] };
+            self.write(at, key, RawValue::hash(fields), step.ttl, events);
+        }
+        if let Some(ends) = &step.ends {
+            let events = if self.keys.contains_key(key.as_bytes()) { vec![Written] } else { vec![New, Written] };
+            let members = ends.iter().map(|(token, end)| (token.as_bytes().into(), time(*end).0 as f64)).collect();
+            let value = RawValue::Zset { members, len: ends.len() as u64 };
+            self.write(at, key, value, step.ttl, events);
+        }
         if let Some(ttl) = step.renew {
             let (_, expires) = self.keys.get_mut(key.as_bytes()).expect("something to renew");
             *expires = Some(at + Duration::from_secs_f64(ttl));
@@ -366,7 +404,7 @@ impl Stage {
         self.settle(at);
     }
 
-    /// What is not told by events.
+    /// Observations that are not events.
     fn hear(&mut self, step: &Step, key: &str, at: Time) {
         if let Some(count) = step.waiters {
             let waits = Waits { count, at: WaitsAt::Queue, at_least: false, counted: at, dead_heads: step.dead_heads };
@@ -407,11 +445,12 @@ impl Stage {
             self.sampled(key, Sample { notices: vec![(at, notice)], ..Sample::default() });
         }
         if let Some(client) = &step.client {
-            let spoke = Some((self.holder(key), address(client), at));
+            let token = step.by.as_ref().map_or_else(|| self.holder(key), |token| Token::from(token.as_bytes()));
+            let spoke = vec![Spoke { token, address: address(client), at }];
             self.sampled(key, Sample { spoke, ..Sample::default() });
         }
         if let Some(connected) = &step.connected {
-            let present = connected.iter().map(|text| Connection::new(address(text), at)).collect();
+            let present = connected.iter().map(|text| listed(text, at)).collect();
             self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
         }
         if let Some(Memory { policy, used, max }) = &step.memory {

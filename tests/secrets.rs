@@ -1,5 +1,5 @@
-//! A planted secret: one password, given in every way that there is, and one token. Every output, every file and every
-//! entry of /proc is searched for the password; the private console is searched for the token.
+//! A planted password, given in every possible way, and a planted token. Every output, every file and every entry of
+//! /proc is searched for the password; the private console is searched for the token.
 
 mod common;
 #[path = "common/terminal.rs"]
@@ -18,10 +18,10 @@ const PASSWORD: &str = "pl4nted-p4ssw0rd";
 const WRONG: &str = "wr0ng-pl4nted-p4ssw0rd";
 const TOKEN: &str = "t0ken-of-the-h0lder-9c1e0b7a";
 
-/// In what forms the password could be seen.
+/// The forms in which the password could appear.
 fn forms() -> Vec<String> {
     let hex: String = PASSWORD.bytes().map(|byte| format!("{byte:02x}")).collect();
-    // What is right of the wrong one is the right one.
+    // The last form finds the wrong password too.
     vec![PASSWORD.into(), BASE64_STANDARD.encode(PASSWORD).trim_end_matches('=').into(), hex, "p4ssw0rd".into()]
 }
 
@@ -33,7 +33,7 @@ fn is_clean(bytes: &[u8], context: &str) {
     }
 }
 
-/// Everything that was written below a directory.
+/// Searches everything that was written below a directory.
 fn search(place: &Path, context: &str) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -45,14 +45,14 @@ fn search(place: &Path, context: &str) {
     }
 }
 
-/// One way in which a password comes in.
+/// One way to give a password.
 struct Way {
     name: &'static str,
     arguments: Vec<String>,
     environment: Vec<(&'static str, String)>,
 }
 
-/// All ways, for a user of the server or for the default one. Files of the user's own are in `own`.
+/// All ways, for this user or for the default one. The user's own files are in `own`.
 fn ways(server: &Server, own: &Path, user: Option<&str>, password: &str) -> Vec<Way> {
     let (host, name) = (format!("127.0.0.1:{}", server.port()), user.unwrap_or(""));
     let kind = if password == PASSWORD { "right" } else { "wrong" };
@@ -92,7 +92,7 @@ fn ways(server: &Server, own: &Path, user: Option<&str>, password: &str) -> Vec<
     ]
 }
 
-/// Every command, as quick as it can be.
+/// Every command, as short as possible.
 const COMMANDS: [&[&str]; 24] = [
     &["ls", "-vv"],
     &["ls", "--json", "--observe", "100ms"],
@@ -150,7 +150,7 @@ fn the_right_password_is_nowhere_afterwards() {
     for user in [None, Some("ops")] {
         for (number, way) in ways(&server, own.path(), user, PASSWORD).iter().enumerate() {
             let home = temporary_directory();
-            // All commands in some ways, and some commands in all ways.
+            // All commands with some ways, and some commands with all ways.
             let all = [0, 2, 5].contains(&number) && user.is_none();
             let some = |arguments: &&&[&str]| {
                 all || ["ls", "release", "undo", "acquire", "audit", "info"].contains(&arguments[0])
@@ -198,7 +198,7 @@ fn a_wrong_password_is_in_no_refusal() {
     }
 }
 
-/// What anybody on the machine, or a child, can see of a process.
+/// Searches what anybody on the machine, or a child, can see of a process.
 fn seen_in_proc(pid: u32, context: &str) {
     let entry = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
     for name in ["cmdline", "comm", "status"] {
@@ -208,7 +208,7 @@ fn seen_in_proc(pid: u32, context: &str) {
     for child in children.split_whitespace() {
         for name in ["cmdline", "comm", "environ"] {
             let bytes = std::fs::read(format!("/proc/{child}/{name}")).unwrap_or_default();
-            // The application's own variable is the application's.
+            // The application's own variable is not ours.
             let bytes: Vec<&[u8]> =
                 bytes.split(|byte| *byte == 0).filter(|line| !line.starts_with(b"REDIS_URL=")).collect();
             is_clean(&bytes.concat(), &format!("{context}: {name} of the child {child}"));
@@ -221,7 +221,7 @@ fn no_process_shows_it_but_to_its_owner() {
     let server = server();
     let own = temporary_directory();
     for way in ways(&server, own.path(), None, PASSWORD) {
-        // What somebody types on a command line is theirs to hide; the README says so.
+        // Users must hide what they type on a command line; the README says so.
         if way.arguments.iter().any(|argument| argument.contains(PASSWORD) && argument.contains("://")) {
             continue;
         }

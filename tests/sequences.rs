@@ -1,9 +1,9 @@
-//! Random sequences of what lock libraries do, with an operator's releases, extensions and undos among them.
+//! Random sequences of what lock libraries do, mixed with an operator's releases, extensions and undos.
 //!
 //! For every dialect, on a real server, with the library's own commands: whatever happens between a preview and the
-//! write, no hold is ended or changed that was not the one shown, and nothing is put back where the library itself
-//! could not have put it. `LOCKSCOPE_SEQUENCES` says how many for each dialect (`make soak`: 10,000), `LOCKSCOPE_SEED`
-//! where chance begins, `LOCKSCOPE_SUBJECT` names one kind of lock to try alone.
+//! write, only the hold that was shown is ended or changed, and nothing is put back where the library itself could not
+//! have put it. `LOCKSCOPE_SEQUENCES` sets the number for each dialect (`make soak`: 10,000), `LOCKSCOPE_SEED` the
+//! first seed, and `LOCKSCOPE_SUBJECT` one kind of lock to test alone.
 
 mod common;
 mod models;
@@ -17,10 +17,10 @@ use models::soak::{self, Replayed, Report, Size};
 use models::stall::{REPLAYS, Stall, settle};
 use models::subjects::{ALL, Subject};
 
-/// So many for each dialect in `make test`.
+/// The number for each dialect in `make test`.
 const SEQUENCES: u64 = 60;
 
-/// So many for each dialect of real libraries: more than two hundred in all.
+/// The number for each dialect of real libraries: more than two hundred in all.
 const REAL_SEQUENCES: u64 = 30;
 
 fn chosen(all: &'static [Subject]) -> Vec<&'static Subject> {
@@ -51,7 +51,7 @@ fn fault(stall: Option<Stall>) -> Result<Tally, Fault> {
     Err(Fault { what: "a wrong hold ended".into(), transcript: Vec::new(), stall })
 }
 
-/// As of a run in which a step took a second.
+/// The stall of a run in which a step took a second.
 fn stall() -> Option<Stall> {
     Stall::of(0, 1_000, [])
 }
@@ -130,7 +130,7 @@ fn assert_enough_was_done(subjects: &[&Subject], tallies: &BTreeMap<&'static str
     }
 }
 
-/// What was played again, by name: runs in which real time passed where the models have none pass.
+/// Lists the replayed sequences: in these runs real time passed, which the models do not know.
 fn print_replays(replayed: &[Replayed]) {
     let runs: usize = replayed.iter().map(|replayed| replayed.stalls.len()).sum();
     println!("{} sequences were played again, in {runs} runs, since time passed in a step", replayed.len());

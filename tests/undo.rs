@@ -1,5 +1,5 @@
-//! Putting back what was freed: only into a place that is still free by the library's own rule, only what was surely
-//! freed, and only into the data that it was taken from.
+//! Undo puts back only what was surely freed, only where the library's own rule still has room, and only into the data
+//! that it was taken from.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn run(server: &Server, commands: &[&str]) {
     }
 }
 
-/// Frees one hold, has others do something, and tries to put it back: whether that was done.
+/// Frees one hold, runs `meanwhile`, and tries to put it back. Returns whether that worked.
 async fn undone(server: &Server, key: &str, holder: &str, meanwhile: impl FnOnce()) -> bool {
     let mut acting = Acting::on(server).await;
     let lock = acting.see(key.as_bytes(), None).await.unwrap_or_else(|| panic!("{key} is no lock"));
@@ -59,7 +59,7 @@ async fn a_freed_reader_is_not_put_back_beside_a_writer() {
     let server = Server::start();
     let end = now(&server) + 600_000;
     let writer = format!("{B}:write");
-    // The hash, and what the writer that came since made of it: the other reader left in between.
+    // The hash, and the writer that replaced it after the other reader left.
     let redisson = [format!("HSET rw mode read {A} 1 {B} 1"), "PEXPIRE rw 600000".into()];
     let write = ["DEL rw".to_string(), format!("HSET rw mode write {writer} 1"), "PEXPIRE rw 600000".into()];
     let medallion = [format!("SADD m.readers {ID1} {ID2}"), "PEXPIRE m.readers 600000".into()];
@@ -68,7 +68,7 @@ async fn a_freed_reader_is_not_put_back_beside_a_writer() {
     for (made, key, reader, since) in [
         (&redisson[..], "rw", A, &write[..]),
         (&medallion, "m.readers", ID1, &["DEL m.readers".to_string(), format!("SET m.writer {ID3} PX 600000")]),
-        // One that waits for the last reader keeps new readers out too.
+        // A writer that waits for the last reader also keeps new readers out.
         (&medallion, "m.readers", ID1, &[format!("SET m.writer {ID3}_WRITERWAITING PX 600000")]),
         (&symfony, "sy", SYMFONY1, &symfony_write),
     ] {
@@ -78,7 +78,7 @@ async fn a_freed_reader_is_not_put_back_beside_a_writer() {
         assert!(undone(&server, key, reader, || {}).await, "{key}: nobody came, it goes back");
         assert!(!undone(&server, key, reader, || each(since)).await, "{key}: a reader beside a writer");
     }
-    // A hash that is held in a way that has no readers at all.
+    // A hash that is held in a mode without readers.
     server.cli(&["FLUSHALL"]);
     run(&server, &[&format!("HSET rw mode read {A} 1"), "PEXPIRE rw 600000"]);
     assert!(!undone(&server, "rw", A, || run(&server, &[&format!("HSET rw {B} 1")])).await);
@@ -109,7 +109,7 @@ async fn a_place_that_was_taken_since_is_not_given_twice() {
     let document = r#"{"worker":"W","limit":2,"time":1749999000.5}"#;
     let end = start + 600_000;
     for (made, key, holder, since) in [
-        // The score is when it was taken; the TTL of the key tells the lease.
+        // The score is when it was taken; the TTL of the key is the lease.
         (
             format!("ZADD semaphore:s {start} {ONE} {start} {TWO}"),
             "semaphore:s",
@@ -129,7 +129,7 @@ async fn a_place_that_was_taken_since_is_not_given_twice() {
             "b4a577edbccf1d805744efa9",
             format!("HSET {locked} c4a577edbccf1d805744efa9 1749999001.5"),
         ),
-        // Version 9 stores the limit: one place of two is left, and then none.
+        // Version 9 stores the limit: one place of two is free, and then none.
         (
             format!("HSET {locked} b4a577edbccf1d805744efa9 {document} c4a577edbccf1d805744efa9 {document}"),
             &locked[..],
@@ -145,7 +145,7 @@ async fn a_place_that_was_taken_since_is_not_given_twice() {
         assert!(undone(&server, key, holder, || {}).await, "{key}: nobody came, it goes back");
         assert!(!undone(&server, key, holder, || run(&server, &[&since])).await, "{key}: one holder too many");
     }
-    // One of two places was free when it was freed, by the limit that is stored: one may come in between.
+    // By the stored limit one of two places was free before the release: one holder may come in between.
     server.cli(&["FLUSHALL"]);
     run(&server, &[&format!("HSET {locked} b4a577edbccf1d805744efa9 {document}")]);
     let since = format!("HSET {locked} d4a577edbccf1d805744efa9 {document}");
@@ -158,7 +158,7 @@ async fn those_whose_time_is_over_take_no_place() {
     let server = Server::start();
     let start = now(&server);
     let (end, over) = (start + 600_000, start - 1_000);
-    // One that ended stays in the set until somebody asks for a permit.
+    // An ended permit stays in the set until somebody asks for a permit.
     run(&server, &[&format!("ZADD permits-lock {end} {ID1} {over} {ID2}"), "PEXPIRE permits-lock 600000"]);
     assert!(undone(&server, "permits-lock", ID1, || {}).await);
     let stays = format!("ZADD permits-lock {over} {ID3}");
@@ -182,7 +182,7 @@ async fn a_hold_past_its_own_deadline_is_not_put_back() {
         let lease = 1_500;
         let start = now(&server);
         let end = start + lease;
-        // Another holder's time keeps the key itself; of npm it is the newest score that tells the lease.
+        // Another holder's lease keeps the key alive; for npm the newest score shows the lease.
         let (score, other, ttl) = match name {
             "npm" => (start - 600_000 + lease, start, 600_000),
             _ => (end, start + 600_000, 600_000),
@@ -217,7 +217,7 @@ async fn a_hold_past_its_own_deadline_is_not_put_back() {
     }
 }
 
-/// What a fencing counter tells: each hold of the lock moves it.
+/// Each hold of the lock increments its fencing counter.
 #[tokio::test]
 async fn a_fencing_counter_tells_that_others_held_it_since() {
     let server = Server::start();

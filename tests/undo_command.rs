@@ -1,4 +1,4 @@
-//! `lockscope undo` and its records: which release it means, whether that happened, in which data, and what cannot be
+//! `lockscope undo` and its records: which release it means, whether that happened, in which data, and what can't be
 //! known.
 
 mod common;
@@ -24,7 +24,7 @@ fn exists(server: &Server, key: &str) -> bool {
     server.ask(&["EXISTS", key])
 }
 
-/// A port of this machine that leads to a server, and to another one when it is told so.
+/// A local port that leads to a server, and on request to another one.
 struct Tunnel {
     port: u16,
     to: Arc<AtomicU16>,
@@ -79,7 +79,7 @@ fn behind_a_moved_tunnel_nothing_is_put_back() {
     assert!(ran.err.contains("--force"), "{ran:?}");
     assert!(desk.run(&[&["undo"][..], &YES].concat()).err.contains("another server now"));
     assert_eq!(other.ask::<u64, _>(&["DBSIZE"]), 0);
-    // The same server under another address is the same one.
+    // The same server at another address is still the same.
     let (address, name) = (server.url(), server.url().replace("127.0.0.1", "localhost"));
     assert_eq!(desk.run_bare(&[&undo[..], &["-u", &address]].concat()).code, 0);
     for (freed_at, put_back_at) in [(&address, &name), (&name, &address)] {
@@ -119,7 +119,7 @@ fn a_promoted_replica_is_the_same_keyspace() {
         field(&server.ask::<String, _>(&["INFO", section]), name).unwrap_or_default().to_string()
     };
     wait_until("the replica follows", SOON, || info(&replica, "replication", "master_link_status") == "up");
-    // Its start is told to a second only.
+    // Its start time is only known to the second.
     let uptime = || info(&replica, "server", "uptime_in_seconds").parse::<u64>().expect("a number");
     wait_until("it has run for a while", SOON, || uptime() >= 2);
     held(&master, "lock:a");
@@ -159,13 +159,13 @@ fn a_release_that_may_not_have_happened_plants_no_lock() {
     assert_eq!((ran.code, &ran.json()["outcome"]), (3, &json!("unknown")), "{ran:?}");
     let id = ran.json()["id"].as_str().unwrap().to_string();
     assert_eq!(desk.run_bare(&["undo", "--list", "--json"]).json()["undo"][0]["state"], "unknown");
-    // The script may still be waiting there: its connection is gone, and so is it.
+    // The script may still wait on the server: wait until its connection, and so the script, is gone.
     wait_until("it will not be done", SOON, || !server.ask::<String, _>(&["CLIENT", "LIST"]).contains("cmd=evalsha"));
     server.cli(&["CLIENT", "UNPAUSE"]);
     if exists(&server, "lock:a") {
         let ran = desk.run(&[&["undo", &id][..], &YES].concat());
         assert!(ran.refusal().contains("did not free lock:a"), "{ran:?}");
-        // Its holder lets it go.
+        // Its holder releases it.
         server.cli(&["DEL", "lock:a"]);
     }
     let ran = desk.run(&[&["undo", &id][..], &YES].concat());
@@ -182,7 +182,7 @@ fn what_nobody_watched_needs_a_word_of_its_own() {
     let desk = Desk::at(&server);
     let reason = "its worker is gone";
     assert_eq!(desk.run(&["release", "lock:a", "--holder", "dead", "--yes", "--reason", reason]).code, 0);
-    // Others take it and let it go: a command that comes later can't know.
+    // Others take and free it: a later command can't know that.
     server.cli(&["SET", "lock:a", "alive"]);
     server.cli(&["DEL", "lock:a"]);
     let ran = desk.run(&["undo", "--yes"]);
@@ -208,11 +208,11 @@ fn undo_means_the_last_thing_done_here_and_nothing_before_it() {
     let desk = Desk::at(&server);
     let first = desk.free("lock:a", "t");
     assert_eq!(desk.run_bare(&["release", "lock:b", "--holder", "t", "--yes", "-u", &other.url()]).code, 0);
-    // Another target was written since: here it is lock:a still.
+    // Another target was written since: on this one the last release is still lock:a.
     let undo = [&["undo"][..], &YES].concat();
     assert_eq!((desk.run(&undo).code, exists(&server, "lock:a")), (0, true));
     assert!(!exists(&other, "lock:b"));
-    // An extension came after it: an unrelated release is not taken back.
+    // An extension came after it: undo does not take back an unrelated release.
     let second = desk.free("lock:a", "t");
     assert_ne!(first, second);
     assert_eq!(desk.run(&["extend", "lock:b", "--holder", "t", "--ttl", "2h", "--yes"]).code, 0);
@@ -260,7 +260,7 @@ fn what_can_be_put_back_is_listed_and_what_ended_is_not() {
 const DIGEST: &str = "uniquejobs:0123456789abcdef0123456789abcdef";
 const JOB: &str = "b4a577edbccf1d805744efa9";
 
-/// A lock that goes with a document of this many bytes beside it.
+/// A lock with a document of this many bytes beside it.
 fn with_document(server: &Server, bytes: usize) -> String {
     let lock = format!("{DIGEST}:LOCKED");
     server.cli(&["HSET", &lock, JOB, "1749999000.5"]);

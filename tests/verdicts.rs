@@ -1,38 +1,20 @@
 //! The real libraries under load: what goes wrong gets its right verdict with true numbers, and what goes well gets
-//! none. Skipped, with a notice, where the Python libraries are not installed.
+//! none. Skipped, with a notice, if the Python libraries are not installed.
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Feed, Library, Load, Server, engine};
-use lockscope::engine::{Duty, Engine, Stream};
-use lockscope::lock::KeyspaceId;
+use common::judged::{DUTY, follow, said_within, until, until_state, view};
+use common::{Feed, Library, Load, engine};
+use lockscope::engine::Engine;
 use lockscope::model::{LockView, State, Tries};
 use lockscope::sources::pace::Pace;
-use lockscope::sources::sampling::burst::Bounds;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Nearly all the time is looked at, so that little has to be waited for.
-const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
-
-/// Follows the locks of a server, from before anything happens on it.
-async fn follow(server: &Server) -> Engine {
-    let mut engine = engine::follow(server, Feed::Notifications, Pace::Fast).await;
-    engine.sample_by(Some(DUTY));
-    let began = Instant::now();
-    while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
-        assert!(began.elapsed() < PATIENCE, "the engine has no events");
-        engine.next().await;
-    }
-    engine
-}
-
-/// Runs the engine while something is done that takes its time.
+/// Runs the engine while a slow action runs.
 async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T + Send + 'static) -> T {
     let mut deed = tokio::task::spawn_blocking(deed);
     loop {
@@ -43,42 +25,11 @@ async fn during<T: Send + 'static>(engine: &mut Engine, deed: impl FnOnce() -> T
     }
 }
 
-fn view(engine: &Engine, key: &str) -> Option<LockView> {
-    let (table, now) = (engine.table(), engine.clock.now());
-    table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
-}
-
-/// Runs the engine until the lock is seen as asked for.
-async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
-    let began = Instant::now();
-    loop {
-        let lock = view(engine, key);
-        if let Some(lock) = lock.as_ref().filter(|lock| seen(lock)) {
-            return lock.clone();
-        }
-        assert!(began.elapsed() < PATIENCE, "waited in vain: {key} {what}; it is {lock:#?}");
-        engine.next().await;
-    }
-}
-
-async fn until_state(engine: &mut Engine, key: &str, state: State) -> LockView {
-    until(engine, key, &format!("is {}", state.label()), |lock| lock.verdict.state == state).await
-}
-
 /// A job of the load: threads of one library on one lock.
 fn job(library: &str, name: &str, how: &Value) -> Value {
     let mut job = how.clone();
     (job["lib"], job["name"]) = (library.into(), name.into());
     job
-}
-
-/// All that is said of a lock beyond that it is held or free.
-fn said(lock: &LockView) -> Vec<String> {
-    let state = lock.verdict.state;
-    let usual = matches!(state, State::Held | State::Free);
-    let verdict = (!usual).then(|| format!("{} {}", state.name(), lock.verdict.evidence.join("; ")));
-    let findings = lock.findings.iter().map(|finding| format!("{} {}", finding.name, finding.sentence));
-    verdict.into_iter().chain(findings).collect()
 }
 
 #[tokio::test]
@@ -94,17 +45,7 @@ async fn a_healthy_load_gets_no_verdict() {
         job("python-redis-lock", "report", &renewed),
     ];
     let Some(mut load) = Load::start(&server, &jobs) else { return };
-    let mut wrong: BTreeMap<String, String> = BTreeMap::new();
-    let end = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < end {
-        engine.run_for(Duration::from_millis(100)).await;
-        for lock in engine.snapshot().locks {
-            for sentence in said(&lock) {
-                let word = sentence.split(' ').next().unwrap_or_default();
-                wrong.entry(format!("{} {word}", lock.key)).or_insert(sentence);
-            }
-        }
-    }
+    let wrong = said_within(&mut engine, Duration::from_secs(20)).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
     for key in ["lock:cart", "lock:seat", "lock:mail", "lock:report"] {
         let (attempts, failures) = load.counted(key);
@@ -170,7 +111,7 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
     let server = Feed::Notifications.server();
     let Some(library) = Library::python("redis_py", &server).map(Arc::new) else { return };
     let mut engine = follow(&server).await;
-    // One command names it. Where that fell between two bursts, nobody knows whose it is: then once more.
+    // One command names it. If that fell between two bursts, its client is unknown: try again.
     let mut holder = None;
     for number in 0..10 {
         let key = format!("lock:forever-{number}");
@@ -178,7 +119,7 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
         let taken = during(&mut engine, move || library.acquire_forever(&name)).await;
         let bare = until_state(&mut engine, &key, State::NoTtl).await;
         assert!(bare.verdict.evidence.iter().any(|sentence| sentence.contains("has no TTL")), "{bare:?}");
-        // The burst in which it was taken has told of it by then.
+        // By then the burst in which it was taken has been reported.
         engine.run_for(DUTY.burst.time + Duration::from_secs(2)).await;
         if view(&engine, &key).is_some_and(|lock| lock.connection.is_some()) {
             assert_eq!(view(&engine, &key).map(|lock| lock.verdict.state), Some(State::NoTtl), "its holder is there");
@@ -201,7 +142,7 @@ async fn work_that_outlives_its_lease_is_told_by_its_late_release() {
     let url = server.url();
     let work = tokio::spawn(async move {
         let manager = rslock::LockManager::new(vec![url]);
-        // Every second export takes longer than its lease. From the others it is known what the library's script does.
+        // Every second export takes longer than its lease. The others show what the library's script does.
         for number in 0.. {
             if let Ok(lock) = manager.lock("lock:export", Duration::from_millis(600)).await {
                 let work = if number % 2 == 0 { 200 } else { 900 };

@@ -1,7 +1,8 @@
-//! What a release does beyond deleting a key, library by library: who is woken, what goes with the lock, what stays.
+//! What a release does beyond deleting a key, for each library: who is woken, what is removed with the lock, what
+//! stays.
 //!
-//! Each case is freed on a real server while clients listen where that library's waiters do. Before that the holder
-//! changes under the operator's eyes, and then nothing at all may happen.
+//! Each case is freed on a real server while clients listen where that library's waiters do. First the holder changes
+//! after the operator saw it, and then nothing may happen.
 
 #[path = "wake/cases.rs"]
 mod cases;
@@ -20,7 +21,7 @@ use redis::Value;
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// An answer as one word.
+/// A reply as one word.
 fn answer(value: &Value) -> String {
     match value {
         Value::Nil => "nil".into(),
@@ -85,44 +86,7 @@ async fn a_release_does_what_the_library_would_do_and_nothing_else() {
 const QUEUE: &str = "redisson_lock_queue:{lock:fair}";
 const DEADLINES: &str = "redisson_lock_timeout:{lock:fair}";
 
-/// A fair lock whose first waiter in the queue died with its deadline far ahead.
-fn fair_with_a_deaf_head(server: &Server) {
-    server.cli(&["HSET", "lock:fair", A, "1"]);
-    server.cli(&["PEXPIRE", "lock:fair", "30000"]);
-    server.cli(&["RPUSH", QUEUE, B, C]);
-    server.cli(&["ZADD", DEADLINES, FAR, B, FAR, C]);
-}
-
-#[tokio::test]
-async fn a_waiter_that_hears_nothing_leaves_the_fair_queue() {
-    let server = Server::start();
-    fair_with_a_deaf_head(&server);
-    let mut second = Listener::on(&server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:fair}}:{C}"));
-    let mut acting = Acting::on(&server).await;
-    let lock = acting.see(b"lock:fair", None).await.expect("a lock");
-    let dead = [B.as_bytes().to_vec()];
-    let asked = Freeing { holder: Some(A.as_bytes()), dead_waiters: &dead, force: false };
-    let plan = plan::free(&lock, asked, acting.clock.now()).expect("a plan");
-    assert_eq!(acting.perform(&plan).await.outcome, Outcome::Done { woken: 1, silent: None });
-    assert_eq!(second.heard(&server), ["0"]);
-    assert_eq!(server.ask::<Vec<String>, _>(&["LRANGE", QUEUE, "0", "-1"]), [C]);
-    assert_eq!(server.ask::<Vec<String>, _>(&["ZRANGE", DEADLINES, "0", "-1"]), [C]);
-}
-
-#[test]
-fn the_command_finds_the_deaf_waiters_by_itself() {
-    let server = Server::start();
-    fair_with_a_deaf_head(&server);
-    let mut second = Listener::on(&server, "SUBSCRIBE", &format!("redisson_lock__channel:{{lock:fair}}:{C}"));
-    let ran = lockscope().args(["release", "lock:fair", "--holder", A, "--yes", "-u", &server.url()]).output().unwrap();
-    let said = String::from_utf8(ran.stdout).unwrap();
-    assert_eq!(ran.status.code(), Some(0), "{said}");
-    assert!(said.contains("told 1 waiter;"), "{said}");
-    assert_eq!(second.heard(&server), ["0"]);
-    assert_eq!(server.ask::<Vec<String>, _>(&["LRANGE", QUEUE, "0", "-1"]), [C]);
-}
-
-/// What Redisson does when a lock is taken: listens, and tries again each time it is told.
+/// What Redisson does when a lock is taken: listens, and tries again after each message.
 fn redisson_waiter(
     server: &Server,
     channel: String,
@@ -218,11 +182,24 @@ async fn a_waiter_of_python_redis_lock_wakes_up_where_a_bare_del_leaves_it_hangi
     let third = library.attempt("forever", "orders", Duration::ZERO);
     wait_until("a blocked client", SOON, || blocked(&server, "blpop"));
     server.cli(&["DEL", "lock:orders"]);
-    // That nothing happens can only be waited for.
+    // To see that nothing happens, we can only wait.
     thread::sleep(Duration::from_secs(1));
     assert!(blocked(&server, "blpop") && !server.ask::<bool, _>(&["EXISTS", "lock:orders"]), "nobody told it");
     server.cli(&["LPUSH", "lock-signal:orders", "1"]);
     assert_eq!(third.taken().token, server.ask(&["GET", "lock:orders"]));
+}
+
+#[tokio::test]
+async fn whoever_can_not_ask_any_more_whether_somebody_waits_does_not_free_it() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:orders", "an-id-of-its-own"]);
+    let mut acting = Acting::on(&server).await;
+    let lock = acting.see(b"lock:orders", None).await.expect("a lock");
+    assert_eq!(lock.proof.blocked, Some(false));
+    server.cli(&["ACL", "SETUSER", "default", "-info"]);
+    let refused = acting.free(&lock, None).await;
+    assert!(is_refused(&refused) && refused.outcome.why().unwrap().contains("does not tell any more"), "{refused:?}");
+    assert!(server.ask::<bool, _>(&["EXISTS", "lock:orders"]));
 }
 
 fn sample(server: &Server, name: &str) -> Sample {
@@ -315,14 +292,15 @@ async fn a_string_lock_is_compared_and_deleted() {
         let conditions = plan.conditions();
         let mut conditions = conditions.split(" and ");
         assert!(conditions.next().is_some_and(|value| value.starts_with("GET ")), "{name}");
-        // Of holders that have the same token each time, the lease too; and nobody sleeps who would have to be woken.
+        // If holders use the same token each time, the lease too; and no client sleeps that would have to be woken.
         let known = |clause: &str| {
-            clause.starts_with("its lease ends when it did") || clause.starts_with("no client is blocked")
+            clause.ends_with("still ends at the moment that you saw") || clause.starts_with("no client is blocked")
         };
         assert!(conditions.all(known), "{name}: {}", plan.conditions());
         let commands = plan.commands();
         assert_eq!(commands[0], format!("DEL {}", lockscope::base::text::visible(&sample.key)), "{name}");
-        // Where the library is a guess, those of Spring are told, if it can be one of its locks: nobody else minds.
+        // If the library is a guess and may be Spring's, Spring's waiters are notified too, which does no harm to
+        // others.
         let of_spring = |command: &String| command.starts_with("PUBLISH ") && command.contains("-channel:");
         assert!(commands[1..].iter().all(of_spring), "{name}: {commands:?}");
         assert!(commands.len() == 1 || lock.dialect_confidence < 0.8, "{name}: {commands:?}");
@@ -333,7 +311,7 @@ async fn a_string_lock_is_compared_and_deleted() {
 fn waiters_of_a_library_that_was_only_the_second_guess_wake_up() {
     let server = Server::start();
     let Some(library) = Library::python("python_redis_lock", &server) else { return };
-    // With an id of its own a lock of python-redis-lock looks like any other.
+    // With an id of its own, a lock of python-redis-lock looks like any other.
     server.cli(&["SET", "lock:orders", "batch-importer"]);
     let waiters: Vec<_> = (0..3).map(|_| library.attempt("forever", "orders", Duration::ZERO)).collect();
     let waiting = || server.ask::<String, _>(&["CLIENT", "LIST"]).matches("cmd=blpop").count();
@@ -350,7 +328,7 @@ fn waiters_of_a_library_that_was_only_the_second_guess_wake_up() {
         .unwrap();
     assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stdout));
     for left in [2, 1, 0] {
-        // Each of them has it in turn.
+        // Each of them gets it in turn.
         wait_until("one more has the lock", SOON, || {
             waiting() == left && server.ask::<bool, _>(&["EXISTS", "lock:orders"])
         });

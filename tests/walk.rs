@@ -1,7 +1,7 @@
-//! A walk of the keyspace whose connections are cut: every lock is found, or the answer says that some are missing.
+//! A walk of the keyspace whose connections are cut: every lock is found, or the output says that some are missing.
 //!
-//! Connections of ours are killed at random moments, one of them or all, at both paces and more than once.
-//! `LOCKSCOPE_KILL_ROUNDS` says how many rounds of it are run.
+//! Our connections are killed at random times, one or all of them, at both paces and more than once.
+//! `LOCKSCOPE_KILL_ROUNDS` sets the number of rounds.
 
 mod common;
 
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use common::{Server, lockscope_process, wait_until};
 use serde_json::Value;
 
-/// Locks of a server whose keyspace is walked in two halves at the fast pace, and of one for the polite pace.
+/// The number of locks of a server that the fast pace walks in two halves, and of one for the polite pace.
 const LARGE: usize = 21_000;
 const SMALL: usize = 2_500;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with so many locks, and four times as many other keys.
+/// A server with this many locks, and four times as many other keys.
 fn server_with(locks: usize) -> Server {
     let server = Server::start();
     let fill = "for n = ARGV[1], ARGV[2] do redis.call('SET', string.format('lock:%d', n), 'token-' .. n, 'PX', 36000000) \
@@ -69,7 +69,7 @@ impl Cut {
     }
 }
 
-/// Chance that can be had again.
+/// Reproducible random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -79,7 +79,7 @@ impl Dice {
     }
 }
 
-/// Runs `ls` and cuts its connections `times` times while it walks. How many were cut, and what it said.
+/// Runs `ls` and cuts its connections `times` times while it walks. Returns how many were cut, and the output.
 fn cut_short(server: &Server, arguments: &[&str], cut: Cut, times: u64, dice: &mut Dice) -> (usize, Output) {
     // In milliseconds: about as long as a walk takes.
     let spread = 800;
@@ -98,7 +98,7 @@ fn cut_short(server: &Server, arguments: &[&str], cut: Cut, times: u64, dice: &m
         while began.elapsed() < moment && !finished.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // The one wanted may be between two commands of another kind; a few looks find it.
+        // The wanted connection may be running another command; a few tries find it.
         for _ in 0..50 {
             let chosen = cut.among(connections(server), dice);
             for one in &chosen {
@@ -112,7 +112,7 @@ fn cut_short(server: &Server, arguments: &[&str], cut: Cut, times: u64, dice: &m
     (killed, finished.join().expect("the reader of its output"))
 }
 
-/// All locks are there, or it is said that some are not.
+/// All locks are listed, or the output says that some are missing.
 #[track_caller]
 fn holds(found: &Output, locks: usize, what: &str) {
     let said = String::from_utf8_lossy(&found.stderr);
@@ -148,7 +148,7 @@ fn a_look_that_is_cut_off_loses_no_lock() {
         assert_eq!((listed, &document["complete"]), (LARGE, &true.into()), "{pace}");
         let node = &document["server"]["nodes"][0];
         assert!(node["reconnects"].as_u64() >= Some(1), "{pace}: {node}");
-        // What was walked twice counts once; the two halves of a walk overlap by a page at most.
+        // What was walked twice counts once; the two halves of a walk overlap by at most a page.
         let matched = node["scan"]["matched"].as_u64().unwrap() as usize;
         let page = node["scan"]["count"].as_u64().unwrap() as usize;
         assert!((LARGE..=LARGE + page).contains(&matched), "{pace}: {node}");

@@ -5,17 +5,16 @@ mod common;
 
 use std::time::Duration;
 
+use common::judged::{DUTY, ready, until, view};
 use common::{Feed, Server, engine};
 use lockscope::dialects::Recogniser;
-use lockscope::engine::{Duty, Engine, Options, Stream};
-use lockscope::lock::{KeyspaceId, Mode};
+use lockscope::engine::{Engine, Options};
+use lockscope::lock::Mode;
 use lockscope::model::{HeldIs, LockView, State};
 use lockscope::sources::pace::Pace;
-use lockscope::sources::sampling::burst::Bounds;
 use tokio::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis(50), most: None };
 
 const WRITER: &str = "WEB-04_912_0b5e7c1a94f24d3b8e6a2f1c9d7b3a50";
 const READER: &str = "WEB-05_913_f3a9c07be15d28466cb1709e5ad2488f";
@@ -38,30 +37,7 @@ const DELETE_IF_EQUAL: &str =
 /// Follows what is found without a word of the user, from before anything happens.
 async fn follow(server: &Server) -> Engine {
     let options = Options::following(Recogniser::default(), Pace::Fast);
-    let mut engine = engine::followed(server, Feed::Notifications, options).await;
-    let began = Instant::now();
-    while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
-        assert!(began.elapsed() < PATIENCE, "the engine has no events");
-        engine.next().await;
-    }
-    engine
-}
-
-fn view(engine: &Engine, key: &str) -> Option<LockView> {
-    let (table, now) = (engine.table(), engine.clock.now());
-    table.view(table.lock_named(KeyspaceId::FIRST, key.as_bytes())?, now)
-}
-
-async fn until(engine: &mut Engine, key: &str, what: &str, seen: impl Fn(&LockView) -> bool) -> LockView {
-    let began = Instant::now();
-    loop {
-        let lock = view(engine, key);
-        if let Some(lock) = lock.as_ref().filter(|lock| seen(lock)) {
-            return lock.clone();
-        }
-        assert!(began.elapsed() < PATIENCE, "waited in vain: {key} {what}; it is {lock:#?}");
-        let _ = tokio::time::timeout(Duration::from_millis(100), engine.next()).await;
-    }
+    ready(engine::followed(server, Feed::Notifications, options).await).await
 }
 
 fn findings(lock: &LockView) -> Vec<&'static str> {
@@ -152,7 +128,8 @@ async fn a_semaphore_of_medallion_lasts_as_long_as_its_lease_and_not_three_times
     let end = (server_ms(&server) + 2_000).to_string();
     server.cli(&["EVAL", script, "1", "exports-lock-slots", &end, WRITER, "6000"]);
     let held = until(&mut engine, "exports-lock-slots", "is held", |lock| lock.lease_ms.is_some()).await;
-    assert_eq!((held.lease_ms, held.verdict.state), (Some(2_000), State::Held));
+    assert_eq!(held.verdict.state, State::Held);
+    assert!(held.lease_ms.is_some_and(|ms| (1_800..=2_100).contains(&ms)), "{:?}", held.lease_ms);
     until(&mut engine, "exports-lock-slots", "is free", |lock| lock.verdict.state == State::Free).await;
     assert!(server.ask::<i64, _>(&["PTTL", "exports-lock-slots"]) > 1_000, "its key is still there");
 }
@@ -223,10 +200,17 @@ async fn a_scheduler_s_lock_and_a_fixed_lease_of_redisson_are_told_before_they_e
     server.cli(&["PEXPIRE", "invoice-lock", "5500"]);
     let mut engine = follow(&server).await;
     let nightly = view(&engine, "job-lock:default:nightly").unwrap();
-    assert_eq!((nightly.lease_ms, nightly.lease_is), (Some(60_000), Some(HeldIs::Estimated)));
+    assert_eq!(nightly.lease_is, Some(HeldIs::Estimated));
+    // The clocks of the test and of the server may be a second apart.
+    assert!(nightly.lease_ms.is_some_and(|ms| (58_000..=62_000).contains(&ms)), "{:?}", nightly.lease_ms);
     assert_eq!(view(&engine, "invoice-lock").unwrap().lease_is, Some(HeldIs::AtLeast));
-    for (key, words) in [("job-lock:default:nightly", "left of 1m00s"), ("invoice-lock", "left of at least 5")] {
-        let lock = until(&mut engine, key, "is expiring", |lock| lock.verdict.state == State::Expiring).await;
+    for (key, words) in [("job-lock:default:nightly", "left of "), ("invoice-lock", "left of at least 5")] {
+        let began = Instant::now();
+        while view(&engine, key).is_none_or(|lock| lock.verdict.state != State::Expiring) {
+            assert!(began.elapsed() < PATIENCE, "{key} is {:?}", view(&engine, key).map(|lock| lock.verdict));
+            engine.run_for(Duration::from_millis(50)).await;
+        }
+        let lock = view(&engine, key).unwrap();
         assert!(lock.verdict.evidence[0].contains(words), "{:?}", lock.verdict);
     }
 }

@@ -1,5 +1,5 @@
-//! The console: what a frame costs, how long a key waits for its turn and how soon it shows, what the console takes of a
-//! processor at work and at rest, and how soon the first locks appear.
+//! The console: the cost of a frame, how long a key waits for its turn and takes to show, the processor time under load
+//! and at rest, and how soon the first locks appear.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,18 +17,18 @@ use crate::opened::Console;
 use crate::report::{Figure, Report};
 
 const LOCKS: usize = 100_000;
-/// Of those, so many are renewed in turn, and so many go from hand to hand; the others are only held.
+/// How many of those are renewed in turn, and how many change hands; the others are only held.
 const RENEWED: usize = 10_000;
 const PASSED_ON: usize = 5_000;
-/// What happens at once, and how often: 20 renewals, and 5 times a release (1 event) and a take (3 events).
+/// What happens in each beat: 20 renewals, and 5 times a release (1 event) and a take (3 events).
 const RENEWALS: usize = 20;
 const PASSES: usize = 5;
 const BEAT: Duration = Duration::from_millis(20);
 const EVENTS_PER_S: f64 = 2_000.0;
-/// How long the console is watched with the hands off the keys, and how many keys are pressed then.
+/// How long the console runs without keys, and how many keys are pressed after that.
 const WATCHED: Duration = Duration::from_secs(30);
 const KEYS: usize = 200;
-/// A load never goes on for longer.
+/// A load never runs longer.
 const LONGEST: Duration = Duration::from_secs(400);
 const LONG_LEASE_MS: usize = 24 * 3_600_000;
 const SHORT_LEASE_MS: usize = 30_000;
@@ -48,7 +48,7 @@ fn at_work(report: &mut Report) {
     console.wait_for("first scan");
     console.wait_for(" ago");
 
-    // A walk of the whole keyspace is part of it, as there is one each minute.
+    // Includes a scan of the whole keyspace, because there is one each minute.
     console.press(KeyCode::Char('r'));
     console.take_frames();
     console.take_turns();
@@ -121,11 +121,11 @@ fn at_work(report: &mut Report) {
 /// How long a key took to show, in milliseconds.
 struct Pressed {
     wall: f64,
-    /// Without what the console's thread had to wait for a processor.
+    /// Without the time that the console's thread waited for a processor.
     undisturbed: f64,
 }
 
-/// Presses a key at a random moment. Now and then the hands rest until the order moves again.
+/// Presses a key at a random moment. Some pauses are long enough for the rows to move again.
 fn press(console: &Console, number: usize) -> Pressed {
     let random = uuid(number).bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let pause = if number.is_multiple_of(10) { 1_600 + random % 1_000 } else { 20 + random % 230 };
@@ -191,7 +191,7 @@ pub fn measure_opening(report: &mut Report, keyspace: &Keyspace, rounds: usize) 
     }
 }
 
-/// Renews locks and passes them on until it is stopped.
+/// Renews locks and hands them over until it is stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     events: Arc<std::sync::atomic::AtomicU64>,
@@ -218,7 +218,7 @@ impl Load {
         Load { stop, events, thread }
     }
 
-    /// Events that it has made.
+    /// The number of events made so far.
     fn events(&self) -> u64 {
         self.events.load(Ordering::Relaxed)
     }
@@ -248,7 +248,7 @@ fn one_beat(conn: &mut Connection, beat: usize) {
     for index in beat * PASSES..(beat + 1) * PASSES {
         let number = RENEWED + index % PASSED_ON;
         pipe.cmd("DEL").arg(key(number)).ignore();
-        // The one before was let go a moment ago.
+        // This lock was released a few beats ago.
         let before = RENEWED + (index + PASSED_ON - PASSES * 10) % PASSED_ON;
         take(&mut pipe, before, LOCKS + index, LONG_LEASE_MS);
     }

@@ -1,7 +1,7 @@
 //! How fast the bytes of a MONITOR connection become judged attempts: read, parsed and judged, on one thread.
 //!
-//! The stream is made here, so that no server sets the pace: nine of ten commands are about other things, the tenth is
-//! about a lock, with its events before it, by SET NX, by scripts, won and lost.
+//! The stream is made here, so that no server limits the speed: nine of ten commands are unrelated, the tenth is about
+//! a lock: by SET NX or by scripts, won or lost, with its events before it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::machine;
 use crate::report::{Figure, Report};
 
 const LINES: usize = 500_000;
-/// As much as is read from a socket at once.
+/// How much is read from a socket at once.
 const CHUNK: usize = 64 * 1024;
 const LEAST: f64 = 400_000.0;
 

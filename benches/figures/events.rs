@@ -1,7 +1,7 @@
-//! A flood of lock events: how many a second are read and taken into the model by one thread, and whether any is lost.
+//! A flood of lock events: how many a second one thread reads and applies to the model, and whether any is lost.
 //!
-//! The flood waits in the server's output buffer until it is read, so that only the reading is measured. How many
-//! events a cycle of taking, renewing and releasing makes is learnt from one cycle first.
+//! The flood waits in the server's output buffer until it is read, so that only the reading is measured. A first cycle
+//! of taking, renewing and releasing shows how many events a cycle makes.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::machine::{self, Scheduled, disturbance};
 use crate::report::{Figure, Report};
 
 const KEYS: usize = 10_000;
-/// Each key is taken, renewed and released so often.
+/// How often each key is taken, renewed and released.
 const CYCLES: usize = 40;
 const LEAST: f64 = 300_000.0;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ struct Flood {
 pub fn measure(report: &mut Report, rounds: usize) {
     let floods: Vec<Flood> = (0..rounds)
         .map(|_| {
-            // A thread and a runtime of its own, so that the processor time is that of the reader alone.
+            // Its own thread and runtime, so that only the reader's processor time is measured.
             let reader = std::thread::spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 runtime.expect("a runtime").block_on(flood())
@@ -76,7 +76,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
 
 async fn flood() -> Flood {
     let server = Server::with(&["--notify-keyspace-events", "KEA", "--client-output-buffer-limit", "pubsub 0 0 0"]);
-    // Where there are events of new keys, they have to be asked for by name.
+    // Servers that have events for new keys send them only with this flag (n).
     let _ = server.try_ask::<(), _>(&["CONFIG", "SET", "notify-keyspace-events", "KEg$lshzxetdn"]);
     let mut conn = server.connection();
     let (mut engine, mut reader) = engine(&server).await;
@@ -124,7 +124,7 @@ async fn engine(server: &Server) -> (Engine, Reader) {
     (engine, reader)
 }
 
-/// Takes in what comes until the condition holds.
+/// Runs the engine until the condition holds.
 async fn until(engine: &mut Engine, reader: &mut Reader, what: &str, condition: impl Fn(&Engine) -> bool) {
     let began = Instant::now();
     while !condition(engine) {

@@ -1,4 +1,4 @@
-//! `lockscope ls --pace fast` against the server's own time, and against the scan of the server's own client.
+//! `lockscope ls --pace fast` compared with the server's own time, and with the scan of the server's own client.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
-/// No call may hold the server for longer than this.
+/// No call may block the server longer than this.
 const FAST_US: u64 = 2_000;
 
 /// One run of a command, and what it cost the server.
@@ -101,7 +101,7 @@ fn theirs(keyspace: &Keyspace, cli: &Path, arguments: &[String]) -> Command {
     command
 }
 
-/// The COUNT that lockscope finds right for this server; and a look at whether it finds all the locks.
+/// The COUNT that lockscope settles on for this server; also checks that it finds all locks.
 fn settled_count(keyspace: &Keyspace) -> u64 {
     let mut command = lockscope_at(&scratch("home"));
     let url = keyspace.server.url();
@@ -126,7 +126,7 @@ fn scanning_client() -> Option<PathBuf> {
     installed.chain([fetched]).find(counts)
 }
 
-/// Run by run, so that a machine that is slower for a while slows both sides.
+/// Compares run by run, so that a machine that is slow for a while slows both sides.
 fn compared(ours: &[Run], theirs: &[Run]) -> Measured {
     let ratio = |(ours, theirs): (&Run, &Run)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64();
     Measured::of(ours.iter().zip(theirs).map(ratio).collect())

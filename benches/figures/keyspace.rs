@@ -1,4 +1,4 @@
-//! Five million keys on a private server, fifty thousand of them locks, and what the server says of the calls it had.
+//! Five million keys on a private server, fifty thousand of them locks, and the server's statistics of calls.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ pub struct Keyspace {
     pub server: Server,
 }
 
-/// What a command has cost the server: calls, and microseconds.
+/// What a command cost the server: calls and microseconds.
 #[derive(Clone, Copy)]
 pub struct Cost {
     pub calls: u64,
@@ -50,14 +50,14 @@ impl Keyspace {
         Cost { calls: part("calls"), us: part("usec") }
     }
 
-    /// From now on the server remembers commands that take longer than this.
+    /// Makes the server log commands that take longer than this.
     pub fn remember_slower_than(&self, us: u64) {
         let _: () = self.server.ask(&["CONFIG", "SET", "slowlog-max-len", "1000000"]);
         let _: () = self.server.ask(&["CONFIG", "SET", "slowlog-log-slower-than", &us.to_string()]);
         let _: () = self.server.ask(&["SLOWLOG", "RESET"]);
     }
 
-    /// How many SCAN calls it remembers.
+    /// How many slow SCAN calls the server logged.
     pub fn slow_scans(&self) -> u64 {
         type Entry = (u64, u64, u64, Vec<String>, String, String);
         let entries: Vec<Entry> = self.server.ask(&["SLOWLOG", "GET", "1000000"]);
@@ -72,7 +72,7 @@ impl Cost {
     }
 }
 
-/// DEBUG is refused by default from Redis 7.0 on, and older servers do not know the setting that permits it.
+/// Redis 7.0 and later refuse DEBUG by default; older servers do not have the setting that permits it.
 fn start() -> Server {
     let server = Server::start();
     let knows: Vec<String> = server.ask(&["CONFIG", "GET", "enable-debug-command"]);
@@ -93,7 +93,7 @@ fn fill(conn: &mut Connection, keys: usize) {
     }
 }
 
-/// One in ten as Redisson takes them, the rest as everybody does.
+/// One in ten as Redisson takes them, the rest by plain SET NX.
 fn take_locks(conn: &mut Connection) {
     for first in (0..LOCKS).step_by(BATCH) {
         let mut pipe = redis::pipe();
@@ -111,7 +111,7 @@ fn take_locks(conn: &mut Connection) {
     }
 }
 
-/// A token in the shape of a random UUID, another one for each number.
+/// A token in the shape of a random UUID, different for each number.
 pub fn uuid(number: usize) -> String {
     let high = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let low = high.rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9);

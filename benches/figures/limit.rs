@@ -1,4 +1,4 @@
-//! What a figure was measured to be, what it has to be, and whether it is.
+//! The measured value of a figure, its limit, and whether it keeps the limit.
 //!
 //! `tests/figures.rs` tests this file: it must not use anything else of the benchmark.
 
@@ -16,7 +16,7 @@ impl Measured {
         Measured { median: median(&values), min: values[0], max: values[values.len() - 1] }
     }
 
-    /// With the range of the middle half: of many short measurements the extremes say nothing.
+    /// With the range of the middle half: the extremes of many short measurements mean nothing.
     pub fn middle_half(mut values: Vec<f64>) -> Measured {
         values.sort_by(f64::total_cmp);
         let quarter = values.len() / 4;
@@ -27,19 +27,19 @@ impl Measured {
         Measured { median: value, min: value, max: value }
     }
 
-    /// Single measurements differ too much for their middle to mean much.
+    /// The measurements differ too much for their median to mean much.
     pub fn is_wide(&self) -> bool {
         self.min > 0.0 && self.max / self.min > 1.4
     }
 }
 
-/// The middle of sorted values.
+/// The median of sorted values.
 fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
-/// What a figure has to be.
+/// The limit of a figure.
 #[derive(Clone, Copy)]
 pub enum Limit {
     AtMost(f64),
@@ -48,7 +48,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// `show`: a value that reads like the limit is not below it.
+    /// `show`: a value that prints like the limit does not count as below it.
     fn holds(self, value: f64, show: fn(f64) -> String) -> bool {
         match self {
             Limit::AtMost(limit) => value <= limit,
@@ -57,7 +57,7 @@ impl Limit {
         }
     }
 
-    /// What measurements between the least and the greatest say of the limit.
+    /// Whether the whole range of measurements keeps the limit.
     pub fn verdict(self, measured: Measured, show: fn(f64) -> String) -> &'static str {
         match (self.holds(measured.min, show), self.holds(measured.max, show)) {
             (true, true) => "holds",

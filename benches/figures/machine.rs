@@ -1,8 +1,8 @@
-//! What the machine was doing beside us: how long processes had to wait for a processor, and for how long they ran.
+//! The load of the machine: how long processes ran, and how long they waited for a processor.
 
 use std::time::Duration;
 
-/// How long a process has run, and how long it could have but had to wait for a processor.
+/// How long a process ran, and how long it was ready but waited for a processor.
 #[derive(Clone, Copy, Default)]
 pub struct Scheduled {
     pub ran: Duration,
@@ -10,7 +10,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// Of the main thread of a process, or of any thread by its own number; nothing where the system does not tell.
+    /// For the main thread of a process, or for any thread by its id; zero if the system does not report it.
     pub fn of(pid: u32) -> Scheduled {
         let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
         let mut numbers = text.split_whitespace().map(|number| Duration::from_nanos(number.parse().unwrap_or(0)));
@@ -21,14 +21,14 @@ impl Scheduled {
         Scheduled { ran: self.ran - before.ran, waited: self.waited - before.waited }
     }
 
-    /// The share of its time that it waited, once that is worth telling.
+    /// The share of its time that it waited, if it is large enough to mention.
     pub fn disturbed(self) -> Option<f64> {
         let share = self.waited.as_secs_f64() / (self.ran + self.waited).as_secs_f64().max(1e-9);
         (share > 0.03).then_some(share)
     }
 }
 
-/// A sentence for a server that was kept waiting.
+/// A sentence for a process that had to wait.
 pub fn disturbance(what: &str, scheduled: Scheduled) -> Option<String> {
     let share = scheduled.disturbed()? * 100.0;
     Some(format!(
@@ -45,7 +45,7 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The system's number of the calling thread; zero where it does not tell.
+/// The system's id of the calling thread; zero if unknown.
 pub fn thread_id() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)

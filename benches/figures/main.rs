@@ -1,8 +1,8 @@
 //! The figures that lockscope promises, measured side by side on private servers.
 //!
-//! `cargo bench --bench figures -- [PART]... [--markdown]`; all parts without a
-//! name. Times depend on the machine, so each figure is a ratio of two things measured in turns, or a count, or processor
-//! time. A machine that is busy with other things is said to be, not averaged away.
+//! `cargo bench --bench figures -- [PART]... [--markdown]`; without a PART, all parts. Times depend on the machine, so
+//! each figure is a ratio of two things measured in turns, a count, or processor time. If the machine is busy with
+//! other things the report says so; nothing is averaged away.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -33,7 +33,7 @@ static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const USAGE: &str = "usage: cargo bench --bench figures -- \
     [inventory|events|memory|verdicts|politeness|polling|contention|console]... [--markdown] [--rounds N]";
 
-/// What was asked for.
+/// The arguments.
 struct Wanted {
     parts: Vec<Part>,
     markdown: bool,
@@ -55,7 +55,7 @@ enum Part {
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    // This program is its own fresh process for what has to be measured in one.
+    // This program starts itself again for what must be measured in a fresh process.
     if std::env::args().nth(1).as_deref() == Some(memory::CHILD) {
         return memory::child(arguments.nth(1).as_deref());
     }

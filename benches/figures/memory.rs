@@ -1,4 +1,4 @@
-//! What a million locks weigh: a table filled in a fresh process, its resident memory before and after.
+//! The memory of a million locks: fills a table in a fresh process and compares its resident memory before and after.
 
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const LOCKS: usize = 1_000_000;
 const LIMIT: f64 = 600.0;
 const NODE: NodeId = NodeId(0);
 const LEASE: Duration = Duration::from_secs(3600);
-/// In the table that has been watched: one lock in so many was renewed and handed on all the time.
+/// In the watched table, one in this many locks was renewed and handed over all the time.
 const BUSY: usize = 10;
 
 pub fn measure(report: &mut Report) {

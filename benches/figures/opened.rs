@@ -1,4 +1,4 @@
-//! A console that runs in a thread of its own on a screen of 140x40, with its keys, its screen and its meter in our hands.
+//! A console in its own thread on a screen of 140x40. The benchmark presses its keys, reads its screen and meters it.
 
 use std::cell::RefCell;
 use std::io;
@@ -28,7 +28,7 @@ use crate::common::process::scratch;
 use crate::machine::{Scheduled, thread_id, thread_time};
 
 const SIZE: (u16, u16) = (140, 40);
-/// Where the keys of locks stand on it.
+/// The columns of the locks' keys on the screen.
 const KEY_COLUMN: std::ops::Range<usize> = 11..49;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -46,7 +46,7 @@ pub struct Console {
 /// Another lock is selected on the screen.
 pub struct Selection {
     pub at: Instant,
-    /// How long the console's thread has waited for a processor by then.
+    /// How long the console's thread had waited for a processor by then.
     pub waited: Duration,
 }
 
@@ -102,7 +102,7 @@ impl Console {
         }
     }
 
-    /// Waits until another lock is selected than was when [`Console::forget_selections`] was called.
+    /// Waits until the selection changes after [`Console::forget_selections`].
     pub fn next_selection(&self) -> Selection {
         self.selections.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no other lock is selected:\n{}", self.text()))
     }
@@ -121,12 +121,12 @@ impl Console {
         Scheduled::of(self.thread_id)
     }
 
-    /// The processor time of each frame that was drawn since the last call.
+    /// The processor time of each frame since the last call.
     pub fn take_frames(&self) -> Vec<Duration> {
         std::mem::take(&mut self.frames.lock().expect("a console that lives"))
     }
 
-    /// The processor time between any two looks at the keys since the last call: as long as that, a key waits.
+    /// The processor time between each two polls for keys since the last call: a key waits at most that long.
     pub fn take_turns(&self) -> Vec<Duration> {
         std::mem::take(&mut self.turns.lock().expect("a console that lives"))
     }
@@ -137,7 +137,7 @@ impl Console {
     }
 }
 
-/// The screen: tells when another lock is selected. The console asks for its size when it begins a frame.
+/// The screen: reports when another lock is selected. The console asks for its size when it begins a frame.
 struct Glass {
     screen: Arc<Mutex<TestBackend>>,
     began: Rc<RefCell<Duration>>,
@@ -154,7 +154,7 @@ impl Glass {
         if selected != self.selected {
             self.selected = selected;
             let waited = Scheduled::of(thread_id()).waited;
-            // Nobody may care any more.
+            // The benchmark may have stopped listening.
             let _ = self.seen.send(Selection { at: Instant::now(), waited });
         }
     }
@@ -205,7 +205,7 @@ impl Backend for Glass {
     }
 }
 
-/// Measures each frame that differs from the one before: composing, drawing and bringing it to the screen.
+/// Measures each frame that differs from the previous one: composing, drawing and writing it to the screen.
 struct Meter {
     began: Rc<RefCell<Duration>>,
     frames: Arc<Mutex<Vec<Duration>>>,

@@ -1,5 +1,5 @@
-//! What others notice of `--pace polite`: the throughput of a load that takes all it can get, and the slowest answers
-//! of a light one, with and without us, in turns.
+//! How much `--pace polite` disturbs others: the throughput of a heavy load and the slowest answers of a light one,
+//! with and without us, in turns.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -16,13 +16,13 @@ use crate::report::{Figure, Report};
 use crate::stalls::{Calls, Rhythm, unexplained};
 
 const PATTERN: &str = "lock:*";
-/// A polite call takes no more of the server's time than this.
+/// A polite call takes at most this much of the server's time.
 const POLITE_US: u64 = 250;
 const CLIENTS: &str = "50";
-/// The heavy load goes on all the while; so long is looked at it, with us or without. Many short times in turns tell more
-/// than few long ones: the machine's own moods last longer.
+/// The length of one measurement of the heavy load, which never pauses. Many short measurements in turns are better
+/// than few long ones, because the machine's own slow phases last longer.
 const HEAVY: Duration = Duration::from_secs(1);
-/// One run of the light load: so many requests, one each so often.
+/// One run of the light load: the number of requests, and the time between two.
 const LIGHT: usize = 320;
 const LIGHT_EVERY: Duration = Duration::from_millis(10);
 
@@ -32,7 +32,7 @@ pub fn measure(report: &mut Report, keyspace: &Keyspace, rounds: usize) {
         Some(program) => report.add(heavy(keyspace, &program, rounds * 12)),
         None => report.note("no redis-benchmark or valkey-benchmark here: the heavy load was not measured".into()),
     }
-    // Beside the heavy load calls wait for a processor; the light one leaves the server its own.
+    // Under the heavy load calls wait for a processor; under the light load the server has one to itself.
     let mut answers = None;
     let calls = Calls::during(keyspace, POLITE_US, || answers = Some(light(keyspace, rounds * 2)));
     report.add(answers.expect("it was measured"));
@@ -60,7 +60,7 @@ fn heavy(keyspace: &Keyspace, program: &PathBuf, rounds: usize) -> Figure {
     }
 }
 
-/// The p99 of all answers together; single rounds have too few of them for more than a range.
+/// The p99 of all answers together; a single round has too few, so the rounds only give the range.
 fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
     let mut conn = keyspace.server.connection();
     let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ fn light(keyspace: &Keyspace, rounds: usize) -> Figure {
     }
 }
 
-/// With us, and without; the other way round every other time, so that a machine that gets busier favours neither.
+/// With us, then without; every other time in reverse, so that a machine that gets busier favours neither.
 fn in_turns<T>(keyspace: &Keyspace, round: usize, mut measure: impl FnMut() -> T) -> (T, T) {
     let beside = |measure: &mut dyn FnMut() -> T| {
         let _us = Scanning::start(keyspace);
@@ -96,7 +96,7 @@ fn in_turns<T>(keyspace: &Keyspace, round: usize, mut measure: impl FnMut() -> T
     }
 }
 
-/// A scan that goes on for as long as this lives: all of the keyspace takes a polite one far longer than a round.
+/// A scan that runs until this is dropped: a polite scan of the keyspace takes far longer than a round.
 struct Scanning(Child);
 
 impl Scanning {
@@ -145,7 +145,7 @@ impl Drop for Load {
     }
 }
 
-/// SETs a second, over a while.
+/// SETs a second, over [`HEAVY`].
 fn throughput(keyspace: &Keyspace) -> f64 {
     let (began, before) = (Instant::now(), keyspace.cost_of("set").calls);
     std::thread::sleep(HEAVY);

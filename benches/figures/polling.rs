@@ -1,7 +1,7 @@
-//! What it costs the server that we ask who wants its locks: ten thousand of them, no MONITOR, at the default pace.
+//! What it costs the server to ask who wants its locks: ten thousand locks, no MONITOR, at the default pace.
 //!
-//! The processor time of the server while the engine follows its locks, less what it takes when nobody is there. Half of
-//! the locks can be asked about by channel and queue, the others only by when they were touched; a few are wanted.
+//! Measures the processor time of the server while the engine follows its locks, minus its idle time. Waiters of half
+//! the locks show in a channel and a queue, those of the others only in the key's last access; a few locks are wanted.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::machine::{Scheduled, disturbance};
 use crate::report::{Figure, Report};
 
 const LOCKS: usize = 10_000;
-/// So many of them have somebody who waits, or who tries to take them.
+/// How many of them have a client that waits or tries to take them.
 const WANTED: usize = 20;
 const WINDOW: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ pub fn measure(report: &mut Report) {
     }
 }
 
-/// What the server ran for meanwhile.
+/// The processor time of the server meanwhile.
 fn over(server: &Server, window: Duration, meanwhile: impl FnOnce()) -> Scheduled {
     let (before, began) = (Scheduled::of(server.pid()), Instant::now());
     meanwhile();
@@ -56,7 +56,7 @@ fn over(server: &Server, window: Duration, meanwhile: impl FnOnce()) -> Schedule
     Scheduled::of(server.pid()).since(before)
 }
 
-/// Follows until the locks are known and have been asked about once.
+/// Runs the engine until the locks are known and were asked about once.
 async fn until_known(engine: &mut Engine) {
     let began = Instant::now();
     while engine.table().locks().filter(|lock| lock.contention().is_some()).count() < LOCKS / 2 {

@@ -1,4 +1,4 @@
-//! What was measured, as a table for people and as Markdown for the README.
+//! The measured figures, as a table for people and as Markdown for the README.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ impl Report {
         self.figures.push(figure);
     }
 
-    /// Something a reader of the figures has to know.
+    /// Something that a reader of the figures must know.
     pub fn note(&mut self, text: String) {
         eprintln!("note: {text}");
         self.notes.push(text);

@@ -1,8 +1,8 @@
-//! Calls that took longer than they may, and how many of them were only interrupted.
+//! Calls over their time limit, and how many of them were only interrupted.
 //!
-//! The server's clock goes on while something else has its processor, so on a shared machine short calls look long now
-//! and then. How often that happens is measured on the same server: calls that usually take as long as ours, but do
-//! exactly the same work each time, are made in the same rhythm. Those of them that are over the limit were held up.
+//! The server's clock runs on while something else uses its processor, so on a shared machine short calls sometimes
+//! look long. How often that happens is measured on the same server, with calls in the same rhythm that usually take as
+//! long as ours but always do the same work. Those over the limit were interrupted.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::keyspace::{Cost, Keyspace};
 use crate::limit::{Limit, Measured, whole};
 use crate::report::Figure;
 
-/// Calls from which it is told how long a usual one takes.
+/// How many calls are made to measure how long one usually takes.
 const TRIAL: u64 = 300;
 const SPACE: Duration = Duration::from_millis(1);
 
@@ -24,7 +24,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// What is made of the server while `work` goes on, by a limit in microseconds.
+    /// The SCAN calls made while `work` runs; those over the limit, in microseconds, are slow.
     pub fn during(keyspace: &Keyspace, limit_us: u64, work: impl FnOnce()) -> Calls {
         keyspace.remember_slower_than(limit_us);
         let before = keyspace.scan_cost();
@@ -38,16 +38,16 @@ impl Calls {
     }
 }
 
-/// How calls follow each other: that decides what can hold them up.
+/// How calls follow each other: that decides what can delay them.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Rhythm {
-    /// Without a pause: the longer they take together, the more of them are held up.
+    /// Without a pause: the longer they take in total, the more of them are delayed.
     Unbroken,
-    /// One now and then, each of which has to wake the server first: the more there are, the more are held up.
+    /// With pauses, so that each has to wake the server first: the more there are, the more are delayed.
     Spaced,
 }
 
-/// The slow ones of `ours` that stalls of the machine do not explain; for a while measures those stalls.
+/// The slow calls of `ours` that stalls of the machine do not explain; measures those stalls first.
 pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, rhythm: Rhythm) -> Figure {
     let usual_us = ours.scan.us / ours.scan.calls.max(1);
     let count = count_for(keyspace, usual_us);
@@ -60,7 +60,7 @@ pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, 
         Rhythm::Spaced => ours.scan.calls as f64 / same.scan.calls.max(1) as f64,
     };
     let explained = same.slow as f64 * scale;
-    // Both counts are random ones: two standard deviations of their difference.
+    // Both counts are random: allows two standard deviations of their difference.
     let leeway = 2.0 * (explained + explained * scale).sqrt();
     Figure {
         name: format!("SCAN calls with {pace} over {limit_us} µs that stalls of the machine do not explain"),
@@ -79,7 +79,7 @@ pub fn unexplained(keyspace: &Keyspace, pace: &str, limit_us: u64, ours: Calls, 
     }
 }
 
-/// The COUNT with which a call at the beginning of the keyspace usually takes so long.
+/// The COUNT with which a call at the start of the keyspace usually takes `usual_us`.
 fn count_for(keyspace: &Keyspace, usual_us: u64) -> usize {
     let mut count = 100.0;
     for _ in 0..4 {
@@ -91,7 +91,7 @@ fn count_for(keyspace: &Keyspace, usual_us: u64) -> usize {
     count as usize
 }
 
-/// The same call again and again, for as long as `go_on` wants, asked now and then by what they have cost together.
+/// Repeats the same call until `go_on` says no. It is asked every 100 calls, with their total cost.
 fn make_calls(keyspace: &Keyspace, count: usize, space: Duration, go_on: impl Fn(Cost) -> bool) {
     let mut conn: Connection = keyspace.server.connection();
     let before = keyspace.scan_cost();

@@ -20,7 +20,7 @@ const LOCKS: usize = 100_000;
 const LIMIT_MS: f64 = 20.0;
 const NODE: NodeId = NodeId(0);
 const LEASE: Duration = Duration::from_secs(3600);
-/// Each third lock is renewed, each third is waited for; every hundredth has a client that is known.
+/// One third of the locks is renewed, one third has waiters; every hundredth has a known client.
 const KINDS: usize = 3;
 const BEATS: i64 = 16;
 
@@ -52,7 +52,7 @@ fn table() -> Table {
         let (asked, answered) = (Time(1_000), Time(1_001));
         table.apply(Observation::Read { node: NODE, key: key(number), asked, answered, seen, source: Source::Scan });
     }
-    // A history, so that each is compared with what is usual.
+    // A history, so that each lock is compared with its usual hold time.
     for at in (2_000..42_000).step_by(1_000) {
         events(
             &mut table,

@@ -22,9 +22,9 @@ use lockscope::views;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-/// Long enough for every situation of the fleet to show.
+/// Long enough to show every situation of the fleet.
 const WATCHED: Duration = Duration::from_secs(45);
-/// As many of them make a good sawtooth.
+/// This many make a good sawtooth.
 const RENEWALS: usize = 3;
 const SIZE: (u16, u16) = (140, 34);
 
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
     save(folder, "contention", "Who waits for what, and who blocks whom", &app)?;
     write(&mut app, &engine, "1/orders\n:sort renewals\n");
-    // Its workers finish now and then; one of them is soon renewed several times in a row.
+    // Its workers finish from time to time; soon one hold is renewed several times in a row.
     let renewed = |app: &App| app.scene.rows.first().is_some_and(|lock| lock.beats.len() >= RENEWALS);
     let began = tokio::time::Instant::now();
     while !renewed(&app) && began.elapsed() < 2 * WATCHED {
@@ -81,7 +81,7 @@ async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long
     }
 }
 
-/// Only looks: nothing is written, and there is no terminal.
+/// Only reads: nothing is written, and there is no terminal.
 struct Watching<'a>(&'a mut Engine);
 
 impl World for Watching<'_> {

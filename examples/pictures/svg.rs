@@ -43,7 +43,7 @@ fn color(color: Color) -> Option<&'static str> {
     })
 }
 
-/// The picture. `title` is what a reader without the picture is told.
+/// The picture. `title` is its text for readers who can't see it.
 pub fn svg(screen: &Buffer, title: &str) -> String {
     let area = screen.area;
     let (width, height) =

@@ -36,7 +36,7 @@ impl Audit {
         make_private_directory(directory)?;
         let path = directory.join("audit.jsonl");
         let mut file = private(OpenOptions::new().read(true).append(true).create(true)).open(path)?;
-        // What a crash cut short ends here: the next entry begins a line of its own.
+        // A line that a crash cut short ends here, so that the next entry begins its own line.
         if file.metadata()?.len() > 0 && !ends_a_line(&mut file)? {
             file.write_all(b"\n")?;
         }
@@ -65,7 +65,7 @@ fn ends_a_line(file: &mut File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// All entries, oldest first. A line that is none (cut short by a crash) is left out and counted.
+/// All entries, oldest first. A broken line (cut short by a crash) is left out and counted.
 pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
     let file = match File::open(directory.join("audit.jsonl")) {
         Ok(file) => file,
@@ -82,8 +82,8 @@ pub fn read(directory: &Path) -> io::Result<(Vec<Value>, usize)> {
     Ok((entries, broken))
 }
 
-/// Takes the state directory from everybody but its owner, and says which records in it were open to others.
-/// What can't be narrowed is an error: what was done is nobody else's business.
+/// Makes the state directory private to its owner, and returns which records in it were open to others.
+/// Fails if it can't: the records are nobody else's business.
 pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut narrowed = Vec::new();
     if directory.is_dir() {
@@ -94,8 +94,8 @@ pub fn narrow(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    // What is not there, can't be looked at, or is no file, is told by whoever opens it. Links lead to a file, but into no
-    // other directory.
+    // A path that is missing, unreadable or not a file is reported by the code that opens it. Links to files are
+    // followed, but not links to directories.
     let Ok(about) = std::fs::metadata(path) else { return Ok(()) };
     if !about.is_file() && (!about.is_dir() || depth > 0 && path.is_symlink()) {
         return Ok(());
@@ -121,7 +121,7 @@ fn narrow_into(path: &Path, depth: usize, narrowed: &mut Vec<PathBuf>) -> io::Re
     Ok(())
 }
 
-/// One sentence on what was narrowed, where something was.
+/// One sentence on what was made private, if anything was.
 pub fn narrowed_sentence(narrowed: &[PathBuf]) -> Option<String> {
     let (first, more) = (narrowed.first()?, narrowed.len() - 1);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
@@ -136,7 +136,7 @@ pub fn make_private_directory(directory: &Path) -> io::Result<()> {
     builder.create(directory)
 }
 
-/// Writes a file that only its owner can read: all of it, on the disk, or as it was before.
+/// Writes a file that only its owner can read, atomically: the new content is on disk, or the old one remains.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));
@@ -160,7 +160,7 @@ pub fn user() -> String {
     told.or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
 }
 
-/// The user's name in the system's list of users: under cron and in containers no variable tells it.
+/// The user's name in the system's list of users: under cron and in containers no variable has it.
 fn name_of(id: u32) -> Option<String> {
     let list = std::fs::read_to_string("/etc/passwd").ok()?;
     let mut users = list.lines().map(|line| line.split(':').collect::<Vec<_>>());
@@ -215,7 +215,7 @@ mod tests {
         }
         std::fs::write(other.join("file"), b"").unwrap();
         symlink(&other, state.join("link")).unwrap();
-        // Stands for a device such as /dev/full, which must not change whoever runs this.
+        // Stands for a device such as /dev/full, whose permissions must not change.
         let socket = place.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();

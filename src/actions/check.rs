@@ -1,6 +1,6 @@
 //! What a script compares before it writes.
 //!
-//! `seen` makes the comparisons of what the operator saw, `moved` says what is otherwise when one fails.
+//! `seen` makes the comparisons with what the operator saw; `moved` says what changed when one fails.
 
 mod moved;
 mod seen;
@@ -13,11 +13,11 @@ use super::lease::Lease;
 use crate::dialects::word;
 
 pub(super) use moved::gone;
-pub(super) use seen::{hash_field, scored, whole};
+pub(super) use seen::{end_field, hash_field, scored, whole};
 
-/// A function of the script, and its operands: the key first, where it is about one.
+/// A function of the script, and its operands: the key first, if it needs one.
 pub(super) struct Comparison {
-    /// As [`comparisons`](super::comparisons) has it.
+    /// Its name in [`comparisons`](super::comparisons).
     pub name: &'static str,
     pub key: Option<Vec<u8>>,
     pub values: Vec<Vec<u8>>,
@@ -35,7 +35,7 @@ pub enum Check {
         key: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A counter that has come to this.
+    /// A counter with this value.
     Count {
         key: Vec<u8>,
         count: Vec<u8>,
@@ -56,7 +56,13 @@ pub enum Check {
         field: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A hash with so many fields and no more.
+    /// A hash with exactly this many fields.
+    /// A hash with this field, which is the end of a lease.
+    FieldEnd {
+        key: Vec<u8>,
+        field: Vec<u8>,
+        end: Vec<u8>,
+    },
     Fields {
         key: Vec<u8>,
         count: u64,
@@ -108,7 +114,7 @@ pub enum Check {
         field: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A counter that has come to this at least.
+    /// A counter with at least this value.
     AtLeast {
         key: Vec<u8>,
         count: u64,
@@ -119,16 +125,16 @@ pub enum Check {
         item: Vec<u8>,
     },
     NoTtl(Vec<u8>),
-    /// The lease that was seen: for tokens that do not tell one hold from the next.
+    /// The lease that was seen: for tokens that do not distinguish one hold from the next.
     Lease(Lease),
-    /// So many milliseconds are left at most.
+    /// At most this many milliseconds are left.
     TtlAtMost {
         key: Vec<u8>,
         ms: u64,
     },
-    /// No client is blocked, on whatever list: nobody sleeps who would have to be woken.
+    /// No client is blocked on any list, so nobody needs to be woken.
     NobodyBlocked,
-    /// Nobody listens on this channel, by which permits are told.
+    /// Nobody listens on this channel, which announces permits.
     NobodyListens(Vec<u8>),
     /// By the server's clock, in milliseconds of Unix time.
     Before(i64),
@@ -137,19 +143,19 @@ pub enum Check {
         key: Vec<u8>,
         dump: Vec<u8>,
     },
-    /// A hash with so many fields at most.
+    /// A hash with at most this many fields.
     FieldsAtMost {
         key: Vec<u8>,
         count: u64,
     },
-    /// A sorted set with so many members at most that live, by the server's clock: until so long after their score, or
-    /// for ever.
+    /// A sorted set with at most this many live members, by the server's clock. A member lives for `lease_ms` after its
+    /// score, or for ever.
     LiveAtMost {
         key: Vec<u8>,
         lease_ms: Option<i64>,
         count: u64,
     },
-    /// A counter that each hold moves is what it was, or not there as before.
+    /// A counter that each hold increments has the same value as before, or is missing as before.
     Counter {
         key: Vec<u8>,
         value: Vec<u8>,
@@ -172,7 +178,9 @@ impl Check {
             Check::Count { key, count } => make("value", key, &[count]),
             Check::Digest { key, len, sha1 } => make("digest", key, &[len.to_string().as_bytes(), sha1.as_bytes()]),
             Check::Field { key, field } => make("field", key, &[field]),
-            Check::FieldValue { key, field, value } => make("field_value", key, &[field, value]),
+            Check::FieldValue { key, field, value } | Check::FieldEnd { key, field, end: value } => {
+                make("field_value", key, &[field, value])
+            }
             Check::Fields { key, count } => make("fields", key, &[count.to_string().as_bytes()]),
             Check::Member { key, member } => make("member", key, &[member]),
             Check::Score { key, member, score } => make("score", key, &[member, score.to_string().as_bytes()]),
@@ -202,7 +210,7 @@ impl Check {
         }
     }
 
-    /// As a clause: what has to be so.
+    /// The condition, as a clause.
     pub fn describe(&self) -> String {
         match self {
             Check::Absent(key) => format!("{} is not there", word(key)),
@@ -211,7 +219,9 @@ impl Check {
             Check::Count { key, count } => format!("GET {} is {}", word(key), word(count)),
             Check::Digest { key, len, sha1 } => format!("the {len} bytes of {} have the SHA-1 {sha1}", word(key)),
             Check::Field { key, field } => format!("HEXISTS {} {}", word(key), word(field)),
-            Check::FieldValue { key, field, value } => format!("HGET {} {} is {}", word(key), word(field), word(value)),
+            Check::FieldValue { key, field, value } | Check::FieldEnd { key, field, end: value } => {
+                format!("HGET {} {} is {}", word(key), word(field), word(value))
+            }
             Check::Fields { key, count } => format!("HLEN {} is {count}", word(key)),
             Check::Member { key, member } => format!("ZSCORE {} {} is there", word(key), word(member)),
             Check::Score { key, member, score } => format!("ZSCORE {} {} is {score}", word(key), word(member)),

@@ -1,4 +1,4 @@
-//! Dry runs that can be performed exactly as they were shown: kept for a few minutes, in files of the user's own.
+//! Dry runs that can be performed exactly as they were shown: stored for a few minutes, in the user's own files.
 //!
 //! A dry run holds whole plans, comparisons included, so that performing it frees what it showed or refuses. It can be
 //! performed once: a second time it would meet holds that nobody saw.
@@ -15,10 +15,10 @@ use crate::base::time::Time;
 
 /// How long a dry run can be performed.
 pub const LIFE: Duration = Duration::from_secs(600);
-/// As many locks as one dry run keeps.
+/// At most this many locks in one dry run.
 pub const MOST: usize = 10_000;
 /// The form of the files; others are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What one dry run showed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl DryRuns {
         Ok((kept.version == VERSION && kept.is_fresh(now)).then_some(kept))
     }
 
-    /// It is about to be performed: not a second time. An error means that it must not be performed.
+    /// Removes it before it is performed, so that it runs only once. On an error it must not be performed.
     pub fn spend(&self, dry_run: &DryRun) -> io::Result<()> {
         std::fs::remove_file(self.path(&dry_run.id))
     }
@@ -98,7 +98,7 @@ impl DryRuns {
 }
 
 impl DryRun {
-    /// A clock that was set back must not make it last longer.
+    /// A clock that was set back must not extend its life.
     fn is_fresh(&self, now: Time) -> bool {
         (0..=LIFE.as_millis() as i64).contains(&(now.0 - self.made_at))
     }

@@ -14,12 +14,12 @@ use crate::lock::Key;
 /// Whether writing is allowed at all, and which locks are out of reach.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// Why nothing may be written, where that is so.
+    /// Why nothing may be written, if so.
     closed: Option<Refusal>,
     protected: Globs,
 }
 
-/// Leave to write these keys and no others: only the gate gives it, and nothing is written without one.
+/// Permission to write these keys and no others. Only the gate grants it, and nothing is written without one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Admission {
     /// The lock that it is about.
@@ -36,9 +36,9 @@ pub enum Refusal {
         key: Key,
         by: String,
     },
-    /// Freeing it does harm that only somebody who knows the application can rule out.
+    /// Freeing it may do harm that only a person who knows the application can rule out.
     OnlyByForce(&'static str),
-    /// There is nothing to compare: what the operator saw can't be checked when it is written.
+    /// Nothing to compare: the script could not check that the lock is what the operator saw.
     NothingToCompare(String),
     /// The holder that was named is not there.
     NotTheHolder {
@@ -50,6 +50,8 @@ pub enum Refusal {
     NotPermitted(String),
     /// The lock is not what the operator saw.
     Moved(String),
+    /// The lock has another lease than the operator saw, and its token does not tell one hold from the next.
+    AnotherLease(String),
     /// The server could not be asked, or refused.
     Unreachable(String),
     /// The audit file can't be written.
@@ -113,9 +115,9 @@ impl Admission {
         write.keys().iter().all(admitted)
     }
 
-    /// Runs a script, by its hash, and by its text where the server does not know it (any more). What `keys` are written is
-    /// up to the script: those of test locks write the admitted key alone, the keys of a plan are compared with
-    /// [`covers`](Admission::covers) before.
+    /// Runs a script by its hash, or by its text if the server does not know it (any more). The script decides which
+    /// `keys` are written: scripts of test locks write only the admitted key, and the keys of a plan were compared
+    /// before, with [`covers`](Admission::covers).
     pub(crate) async fn run(
         &self,
         text: &str,
@@ -133,7 +135,7 @@ impl Admission {
 }
 
 impl Refusal {
-    /// Whether the server, or what this user may do there, is what stands in the way.
+    /// Whether the server or this user's rights there are the reason.
     pub fn is_the_server_s(&self) -> bool {
         matches!(self, Refusal::NotPermitted(_) | Refusal::Unreachable(_))
     }
@@ -151,6 +153,7 @@ impl fmt::Display for Refusal {
             | Refusal::NotSo(why)
             | Refusal::NotPermitted(why)
             | Refusal::Moved(why)
+            | Refusal::AnotherLease(why)
             | Refusal::Unreachable(why) => f.write_str(why),
             Refusal::NotTheHolder { key, holders } if holders.is_empty() => write!(f, "nobody holds {key} now"),
             Refusal::NotTheHolder { key, holders } => {

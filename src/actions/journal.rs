@@ -1,4 +1,4 @@
-//! What is on record of the actions: the audit file, and what was freed, for as long as it can be put back.
+//! The records of actions: the audit file, and what was freed, for as long as it can be put back.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,7 +15,7 @@ use crate::base::json::{put, put_all};
 use crate::base::time::Time;
 use crate::lock::Token;
 
-/// As many releases as can be undone, beside those of the batch under way.
+/// At most this many releases can be undone, besides those of the batch under way.
 const KEPT: usize = 1_000;
 
 /// The records of one user on this machine.
@@ -78,7 +78,7 @@ impl Journal {
         self.audit.write(now, entry)
     }
 
-    /// Notes that several were asked for and some of them not begun, and why.
+    /// Records that a batch was stopped before its end, and why.
     pub fn write_stopped(&mut self, now: Time, context: &Context, tally: &Tally, why: &str) -> io::Result<()> {
         let entry = json!({
             "id": self.number(now),
@@ -103,7 +103,7 @@ impl Journal {
 
     /// Keeps what is freed; on the disk when this returns.
     pub(super) fn keep(&mut self, kept: &Kept) -> io::Result<()> {
-        // The others are counted once: what a batch adds to them is never dropped while it goes on.
+        // Old records are dropped once per batch, so that the batch never drops its own.
         if !std::mem::replace(&mut self.begun, true) {
             self.purge(Time(kept.about.at));
             self.make_room()?;
@@ -134,8 +134,8 @@ impl Journal {
         Ok(ids.iter().rev().filter_map(|id| self.kept(id).ok().flatten()).collect())
     }
 
-    /// What this user did last in the data that is here, newest first. What was done at the same address comes after it:
-    /// the data may have been another one's.
+    /// This user's actions in this server's data, newest first. Those at the same address come after them, because the
+    /// data there may have been different.
     pub fn done_here(&self, here: Option<&Keyspace>, target: &str, db: i64) -> io::Result<Vec<Kept>> {
         let user = audit::user();
         let (same, others): (Vec<Kept>, Vec<Kept>) =
@@ -145,7 +145,7 @@ impl Journal {
         Ok(same.into_iter().chain(others.into_iter().filter(|kept| kept.about.target == target)).collect())
     }
 
-    /// A later release of the same lock in the same data: whoever lost it then had held it since.
+    /// A later release of the same lock in the same data: its holder had taken the lock in between.
     pub fn freed_since(&self, kept: &Kept) -> io::Result<Option<Kept>> {
         let (about, state) = (&kept.about, super::keep::State::Confirmed);
         let same = |other: &Kept| other.key == kept.key && other.about.db == about.db && other.deed == Deed::Freed;
@@ -157,8 +157,8 @@ impl Journal {
         Ok(self.records()?.into_iter().find(|other| later(other) && same(other) && here(other)))
     }
 
-    /// Forgets what can't be put back any more because its lease has ended. The last of each target stays: `undo` must
-    /// not reach back beyond it in silence.
+    /// Forgets records that can't be put back because their lease has ended. The last one of each target stays: `undo`
+    /// must not silently skip it and undo an earlier action.
     pub fn purge(&self, now: Time) {
         let mut seen = HashSet::new();
         for kept in self.records().unwrap_or_default() {
@@ -195,7 +195,7 @@ impl Journal {
     }
 }
 
-/// What an undo without an id means, of what was done here, newest first: the last thing, and nothing before it.
+/// The action that an undo without an id means: the newest of `done`, never an earlier one.
 pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
     let mut done = done.into_iter();
     let Some(last) = done.next() else { return Ok(None) };
@@ -238,6 +238,8 @@ mod tests {
             end: None,
             keyspace: None,
             undo: None,
+            dropped: Vec::new(),
+            overdue: 0,
         };
         let about =
             About { id, target: "redis://a".into(), db: 0, keyspace: None, by: audit::user(), reason: None, at: 1_000 };

@@ -1,8 +1,8 @@
 //! What a release takes away, kept so that it can be put back.
 //!
-//! Keys that go as a whole are kept as the server dumps them; parts of a key as what they are. The script that frees
-//! compares the dump once more, so that what is kept is exactly what was taken. `read` asks for it, `back` makes the
-//! plan of putting it back, `look` tells whether a release happened at all.
+//! A whole key is kept as the server's dump; parts of a key are kept as plain values. The script that frees compares
+//! the dump again, so that the record is exactly what was taken. `read` reads it, `back` plans putting it back, `look`
+//! finds out whether a release happened at all.
 
 mod back;
 mod look;
@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::keyspace::Keyspace;
+use super::queue::Cleared;
 use crate::base::time::Time;
-use crate::lock::Key;
+use crate::lock::{Key, Token};
 
 pub use look::Happened;
 pub(super) use read::{foresee, read};
@@ -29,7 +30,7 @@ struct Keep {
     what: What,
     /// When its key would have run out, in milliseconds of the server's Unix time.
     until: Option<i64>,
-    /// It was taken away only if the last holder was.
+    /// It was taken away only if the last holder was removed.
     when_emptied: bool,
 }
 
@@ -45,7 +46,7 @@ enum What {
         field: Blob,
         value: Blob,
     },
-    /// A field that says how the hash is held, and has to be the same again.
+    /// A field that says how the hash is held, and must have the same value again.
     Base {
         key: Blob,
         field: Blob,
@@ -74,6 +75,10 @@ enum What {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blob(pub Vec<u8>);
 
+fn blobs(tokens: &[Token]) -> Vec<Blob> {
+    tokens.iter().map(|token| Blob(token.as_bytes().to_vec())).collect()
+}
+
 impl Serialize for Blob {
     fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         use base64::Engine;
@@ -89,11 +94,11 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
-/// How much is known of an action.
+/// How much is known about an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It was about to be sent; whether it was, nobody knows.
+    /// It was about to be sent; whether it was is unknown.
     Begun,
     /// The server said that it is done.
     Confirmed,
@@ -116,7 +121,7 @@ impl State {
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     Freed,
-    /// There is nothing to put back of it: the record says only that it came last.
+    /// It can't be undone: the record only says that it came last.
     Extended,
     /// Likewise: it was put back.
     Undone,
@@ -129,7 +134,7 @@ pub struct About {
     /// The server's address without a password, and the database.
     pub target: String,
     pub db: i64,
-    /// Whose data it was; `None` where the server does not tell.
+    /// The identity of the data; `None` if the server does not report it.
     pub keyspace: Option<Keyspace>,
     /// The user of this machine.
     pub by: String,
@@ -154,9 +159,15 @@ pub struct Kept {
     until: Option<i64>,
     things: Vec<Keep>,
     obstacles: Vec<Barrier>,
+    /// Waiters that were dropped from its queue, which an undo does not put back.
+    #[serde(default)]
+    dropped: Vec<Blob>,
+    /// How many were dropped since their deadline had passed.
+    #[serde(default)]
+    overdue: u64,
 }
 
-/// What must not be so for the release to be taken back, with what was there when it was made.
+/// A condition that prevents an undo, with the values at the time of the release.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Barrier {
@@ -175,13 +186,13 @@ enum Barrier {
         key: Blob,
         most: u64,
     },
-    /// More members that live than this, what is put back included.
+    /// More live members than this, including what is put back.
     Members {
         key: Blob,
         lease_ms: Option<i64>,
         most: u64,
     },
-    /// A member's score, and so long after it, has passed.
+    /// `lease_ms` after the member's score has passed.
     Ended {
         key: Blob,
         lease_ms: i64,
@@ -193,9 +204,9 @@ enum Barrier {
     },
     /// All of these keys have run out.
     Leases(Vec<Blob>),
-    /// The others that held it are gone, and with them what belongs to all of them.
+    /// The other holders are gone, and with them what all of them shared.
     NoRest(Blob),
-    /// A counter that each hold moves is not what it was.
+    /// A counter that each hold increments has changed.
     Counter {
         key: Blob,
         value: Blob,
@@ -212,11 +223,13 @@ impl Kept {
             state: State::Begun,
             key: Blob(plan.key.as_bytes().to_vec()),
             dialect: plan.dialect.to_string(),
-            holders: plan.holders.iter().map(|token| Blob(token.as_bytes().to_vec())).collect(),
+            holders: blobs(&plan.holders),
             ahead: 0,
             until: None,
             things: Vec::new(),
             obstacles: Vec::new(),
+            dropped: blobs(&plan.dropped),
+            overdue: 0,
         }
     }
 
@@ -257,7 +270,7 @@ impl Kept {
         self.deed != Deed::Freed || self.ends().is_some_and(|end| end <= now)
     }
 
-    /// That what is taken away is exactly what is kept.
+    /// Checks that what is taken away is exactly what is kept.
     pub(super) fn checks(&self) -> Vec<Check> {
         let check = |keep: &Keep| match &keep.what {
             What::Whole { key, dump } => Some(Check::Dump { key: key.0.clone(), dump: dump.0.clone() }),
@@ -266,9 +279,10 @@ impl Kept {
         self.things.iter().filter(|keep| !keep.when_emptied).filter_map(check).collect()
     }
 
-    /// What really was taken away, once it is known whether the last holder was.
-    pub(super) fn settle(&mut self, emptied: bool) {
+    /// What really was taken away, once it is known whether the last holder was, and who was dropped from its queue.
+    pub(super) fn settle(&mut self, emptied: bool, queue: &Cleared) {
         self.state = State::Confirmed;
+        (self.dropped, self.overdue) = (blobs(&queue.dropped), queue.overdue);
         // What the others still held then can't be put back by halves once they are gone too.
         if !emptied && self.things.iter().any(|keep| keep.when_emptied) {
             self.obstacles.push(Barrier::NoRest(self.key.clone()));

@@ -1,5 +1,5 @@
-//! Which data a server holds, whatever its address: an address can lead to another server tomorrow, and one server has
-//! several addresses.
+//! The identity of a server's data, independent of its address: an address can lead to another server tomorrow, and one
+//! server has several addresses.
 //!
 //! The replication id names the history of the data; a replica that is promoted carries it on as its second id. The run
 //! id names the process. A restart may lose or roll back data, with or without persistence, and so ends a keyspace.
@@ -12,7 +12,7 @@ use crate::base::text;
 use crate::base::time::Time;
 use crate::server::InfoText;
 
-/// How servers write that there is no second id.
+/// What servers report if there is no second id.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 /// The identity of the data behind a connection.
@@ -29,7 +29,7 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// Asks the server; `Err` is why it does not tell.
+    /// Asks the server; `Err` says why it does not report it.
     pub async fn read(conn: &mut impl ConnectionLike) -> RedisResult<Result<Keyspace, String>> {
         let mut pipe = redis::pipe();
         pipe.cmd("TIME").cmd("INFO").arg("server").cmd("INFO").arg("replication").ignore_errors();
@@ -61,16 +61,16 @@ impl Keyspace {
         })
     }
 
-    /// Whether this is the data that was there then, or why that can't be relied on.
+    /// Checks that this is the same data as `then`, or returns why that is not certain.
     pub fn continues(&self, then: &Keyspace) -> Result<(), String> {
         let one_process = !self.run_id.is_empty() && self.run_id == then.run_id;
         let one_history = self.replid == then.replid || self.replid2.as_ref() == Some(&then.replid);
-        // A master without replicas takes a new id after an hour, and no second one: nothing was loaded from elsewhere.
+        // A master without replicas takes a new id after an hour, without a second id: its data is still the same.
         let renamed = one_process && self.replid2.is_none();
         if !one_history && !renamed {
             return Err("it is another server now, or was restarted: its replication id is another one".into());
         }
-        // The start is known to a second. A replica that was there before, and was promoted since, has the same data.
+        // The start is known to a second. A promoted replica that already ran then has the same data.
         if !one_process && self.started + 1000 > then.asked {
             return Err("the server was restarted since: what it holds may not be what it held".into());
         }

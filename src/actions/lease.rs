@@ -1,12 +1,13 @@
-//! The lease as part of what was seen: it tells a hold from the next one by the same token.
+//! The lease as part of what was seen: it distinguishes a hold from the next one by the same token.
 //!
 //! A random token does that by itself, and then a renewal is no obstacle. `1`, a host's name or a thread's number does
-//! not: there the end of the lease has to be the one that was shown, unless the lock's own renewals explain it.
+//! not: there the end of the lease has to be the one that was shown, or one on the beat of renewals that were seen. That a
+//! library is known to renew explains nothing: its next hold by the same thread is given the same lease.
 
 use super::check::{Check, Comparison, gone};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
-use crate::dialects::{self, unique};
+use crate::dialects::{self, unique, word};
 use crate::lock::{Mode, RawValue, Token};
 use crate::model::{End, Hold, LockView};
 
@@ -18,16 +19,33 @@ pub struct Lease {
     end: End,
     /// What was left of it.
     left: Ttl,
-    /// It was seen being renewed to so many milliseconds at a time: that explains a later end.
-    renewed_to: Option<u64>,
+    /// The renewals that were seen: they explain a later end.
+    renewed: Option<Renewed>,
 }
 
-/// A renewal is not given to the millisecond.
-const RENEWED_WITHIN_MS: u64 = 250;
+/// How a lease was seen being renewed, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+struct Renewed {
+    /// To so much at a time.
+    to: u64,
+    every: u64,
+    /// How far each one may be from where the one before it said it would be.
+    off: u64,
+}
 
-/// What a lease that moved means, and what to do.
-pub(super) const ANEW: &str =
-    "it was renewed, or taken anew by the same token, since you looked; look again and confirm, or pass --if-renewed";
+/// What is left is read a moment after a renewal, and the lease is known to the nearest round number.
+const LEASE_WITHIN_MS: u64 = 250;
+/// The least and the most that a renewal may be off its beat. The script allows a tenth of the period in all.
+const OFF_MS: std::ops::RangeInclusive<u64> = 50..=250;
+
+impl Renewed {
+    /// `None` unless the lock was renewed at regular times until now.
+    fn of(lock: &LockView) -> Option<Renewed> {
+        let renewals = lock.renewals.as_ref().filter(|renewals| renewals.count > 0 && renewals.missed == Some(0))?;
+        let off = (2 * renewals.jitter_ms?).clamp(*OFF_MS.start(), *OFF_MS.end());
+        Some(Renewed { to: lock.whole_lease_ms()?, every: renewals.period_ms?, off })
+    }
+}
 
 impl Lease {
     pub(super) fn comparison(&self) -> Comparison {
@@ -35,55 +53,76 @@ impl Lease {
             End::Never => (-1, 0),
             End::At { ms, within } => (ms, within),
         };
-        let renewed_to = self.renewed_to.map_or(0, |lease| lease + RENEWED_WITHIN_MS);
-        let operands = [end.to_string(), within.to_string(), renewed_to.to_string()];
+        let (to, every, off) =
+            self.renewed.map_or((0, 0, 0), |renewed| (renewed.to + LEASE_WITHIN_MS, renewed.every, renewed.off));
+        let operands = [end.to_string(), within.to_string(), to.to_string(), every.to_string(), off.to_string()];
         Comparison { name: "lease", key: Some(self.key.clone()), values: operands.map(String::into_bytes).to_vec() }
     }
 
     pub(super) fn describe(&self) -> String {
-        match (self.end, self.renewed_to) {
-            (End::Never, _) => "it still has no TTL".into(),
-            (End::At { .. }, None) => "its lease ends when it did".into(),
-            (End::At { .. }, Some(lease)) => {
-                format!("its lease ends when it did, or within {}", short_duration(lease))
-            }
+        match (self.end, self.renewed) {
+            (End::Never, _) => format!("{} still has no TTL", word(&self.key)),
+            (End::At { .. }, None) => format!("the TTL of {} still ends at the moment that you saw", word(&self.key)),
+            (End::At { .. }, Some(Renewed { every, .. })) => format!(
+                "the TTL of {} still ends at the moment that you saw, or a multiple of its renewal period ({}) later",
+                word(&self.key),
+                short_duration(every)
+            ),
         }
     }
 
+    /// What to say of the lease that was found instead, by what is left of it.
     pub(super) fn moved(&self, left: Option<i64>) -> String {
         let before = match self.left {
             Ttl::Never => "it had no TTL when you looked".to_string(),
             Ttl::In(left) => format!("{} were left when you looked", short_duration(left.as_millis() as u64)),
         };
+        let anew = match self.renewed {
+            None => format!("{ANEW}, and no renewals were seen that would explain it"),
+            Some(Renewed { every, .. }) => {
+                format!("{ANEW}; its new end does not fit its renewals every {}", short_duration(every))
+            }
+        };
         match left {
             None | Some(-2) => gone(),
-            Some(-1) => format!("it has no TTL now, and {before}: {ANEW}"),
-            Some(left) => format!("it has {} left now, and {before}: {ANEW}", short_duration(left.max(0) as u64)),
+            Some(-1) => format!("it has no TTL now, and {before}: {anew}"),
+            Some(left) => format!("it has {} left now, and {before}: {anew}", short_duration(left.max(0) as u64)),
         }
     }
 }
 
-/// That the lease is the one that was seen, where nothing else tells the hold from the next one by the same token.
-pub(super) fn of(lock: &LockView) -> Option<Check> {
-    let alone = matches!(lock.mode, Mode::Exclusive | Mode::Write);
+/// What another lease means. What to do about it depends on who asks: a person looks again, a script takes an option.
+pub(super) const ANEW: &str = "it was renewed, or taken anew by the same token, since you looked";
+
+/// That the lease of each of these holders is the one that was seen, where nothing else tells its hold from the next one
+/// by the same token.
+pub(super) fn of<'a>(lock: &LockView, holders: impl IntoIterator<Item = &'a Token>) -> Vec<Check> {
+    if matches!(lock.mode, Mode::Exclusive | Mode::Write) {
+        return of_key(lock).into_iter().collect();
+    }
+    holders.into_iter().filter_map(|token| of_holder(lock, token.as_bytes())).collect()
+}
+
+/// The lease of one of several holders. Of those the renewals are not told apart: none explains a later end.
+pub(super) fn of_holder(lock: &LockView, token: &[u8]) -> Option<Check> {
+    let lease = lock.proof.leases.iter().find(|lease| lease.holder.as_bytes() == token);
+    let lease = lease.filter(|_| comes_again(lock, token))?;
+    Some(Check::Lease(Lease { key: lease.key.clone(), end: lease.end, left: lease.left, renewed: None }))
+}
+
+/// The lease of a key that has one holder.
+fn of_key(lock: &LockView) -> Option<Check> {
     let stored = matches!(lock.value, RawValue::Str { .. } | RawValue::Hash { .. });
     let unique = |token: &Token| !comes_again(lock, token.as_bytes());
-    if !alone || !stored || !lock.holders.is_empty() && lock.holders.iter().all(|holder| unique(&holder.token)) {
+    if !stored || !lock.holders.is_empty() && lock.holders.iter().all(|holder| unique(&holder.token)) {
         return None;
     }
-    let renewals = lock.renewals.as_ref().filter(|renewals| renewals.count > 0 && renewals.missed == Some(0));
     Some(Check::Lease(Lease {
         key: lock.key.as_bytes().to_vec(),
         end: end(lock),
         left: lock.ttl,
-        renewed_to: renewals.and(lock.whole_lease_ms()).or_else(|| watchdog_lease(lock)),
+        renewed: Renewed::of(lock),
     }))
-}
-
-/// What a watchdog that nobody saw at work may have renewed it to.
-fn watchdog_lease(lock: &LockView) -> Option<u64> {
-    let id = dialects::by_name(lock.dialect)?;
-    dialects::dialect(id).watchdog_lease().map(|lease| lease.as_millis() as u64)
 }
 
 /// By the server's clock; where that was not asked, by ours.
@@ -95,7 +134,7 @@ fn end(lock: &LockView) -> End {
     })
 }
 
-/// Whether another hold may have the same token, or one was seen to.
+/// Whether another hold may have the same token, or was seen with it.
 pub(super) fn comes_again(lock: &LockView, token: &[u8]) -> bool {
     let before = |hold: &Hold| hold.holder.as_ref().is_some_and(|holder| holder.as_bytes() == token);
     let dialect = dialects::by_name(lock.dialect).map(dialects::dialect);

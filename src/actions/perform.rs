@@ -1,14 +1,14 @@
-//! Does what was planned, exactly, and says what came of it.
+//! Performs exactly what was planned, and reports the outcome.
 //!
-//! In this order: the gate, the record of what can be put back, the audit file, the server, and the outcome on record.
-//! `attempt` speaks to the server, `answer` reads what the script says.
+//! In this order: the gate, the record for undo, the audit file, the server, and the recorded outcome. `attempt` speaks
+//! to the server, `answer` parses what the script returns.
 
 mod answer;
 mod attempt;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use self::attempt::Attempt;
@@ -17,22 +17,23 @@ use super::gate::{Gate, Refusal};
 use super::journal::{Context, Journal};
 use super::keep;
 use super::plan::{Action, Plan};
+use super::queue::Cleared;
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::model::End;
 use crate::topology::Node;
 
-/// How long an answer may take before we say that we do not know.
+/// How long an answer may take before the outcome is unknown.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// What came of it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// All of it was written. `silent`: why waiters were not told, where that is so.
+    /// All of it was written. `silent`: why waiters were not notified, if they were not.
     Done { woken: u64, silent: Option<String> },
     /// Nothing was written, and why.
     Refused(Refusal),
-    /// The server did not answer; what is there now, as far as it can be told.
+    /// The server did not answer; what is there now, as far as known.
     Unknown(String),
 }
 
@@ -45,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// Why it was not done, or what is missing of it.
+    /// Why it was not done, or which part is missing.
     pub fn why(&self) -> Option<String> {
         match self {
             Outcome::Done { silent, .. } => silent.clone(),
@@ -64,6 +65,8 @@ pub struct Performed {
     pub undo: Result<(), String>,
     /// Its lease was not the one that was shown: as a clause.
     pub renewed: Option<String>,
+    /// What became of the waiters in its queue.
+    pub queue: Cleared,
 }
 
 /// Passes the gate, puts it on record, writes, and puts the outcome on record.
@@ -75,7 +78,7 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         Ok(admission) => admission,
         Err(why) => return refused(id, why),
     };
-    // A question may stand longer than the record: what was put back since was put back once and for all.
+    // The question may have been open for long: if the record is gone, it was already put back.
     if let Action::Undo(undone) = &plan.action
         && comparisons::is_made("on_record")
         && !matches!(journal.kept(undone), Ok(Some(_)))
@@ -86,13 +89,13 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         );
     }
     let kept = Err("only a release can be undone".into());
-    let mut attempt = Attempt { plan, admission, node, kept, trace: None, ended: None };
+    let mut attempt = Attempt { plan, admission, node, kept, trace: None, ended: None, queue: Cleared::default() };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
         Err(why) => json!({ "phase": "outcome", "outcome": "refused", "why": why.to_string() }),
     };
-    // What can be put back comes first: an intent on record means that everything was ready.
+    // The undo record comes first: an intent in the audit file means that everything was ready.
     let kept = attempt.kept.as_ref().map_or(Ok(()), |kept| journal.keep(kept));
     if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, context, record)) {
         journal.forget(&id);
@@ -110,21 +113,25 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
     if let (Outcome::Done { .. }, Action::Undo(undone)) = (&outcome, &plan.action) {
         journal.forget(undone);
     }
-    let record = json!({ "phase": "outcome", "outcome": outcome.name(), "why": outcome.why() });
+    let mut record = json!({ "phase": "outcome", "outcome": outcome.name(), "why": outcome.why() });
+    if let Value::Object(record) = &mut record {
+        attempt.queue.put_into(record);
+    }
     // It is done; that the second line can't be written changes nothing of that.
     let _ = journal.write(clock.now(), &id, plan, context, record);
     let undo = match &outcome {
         Outcome::Refused(_) => Err("nothing was changed".into()),
-        _ => attempt.kept.map(|_| ()),
+        _ => attempt.kept.as_ref().map(|_| ()).map_err(String::clone),
     };
     let renewed = attempt.ended.filter(|_| matches!(outcome, Outcome::Done { .. })).and_then(|end| renewed(plan, end));
-    Performed { id, outcome, undo, renewed }
+    Performed { id, outcome, undo, renewed, queue: attempt.queue }
 }
 
 impl Performed {
     /// Nothing was written.
     pub fn refused(id: String, why: Refusal) -> Performed {
-        Performed { id, outcome: Outcome::Refused(why), undo: Err("nothing was changed".into()), renewed: None }
+        let (outcome, undo) = (Outcome::Refused(why), Err("nothing was changed".into()));
+        Performed { id, outcome, undo, renewed: None, queue: Cleared::default() }
     }
 }
 
@@ -143,9 +150,9 @@ pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
     }
 }
 
-/// Whether the lease was another one than was shown: told, where it is no obstacle.
+/// A clause if the lease was not the one that was shown and that did not stop the write.
 fn renewed(plan: &Plan, found: i64) -> Option<String> {
-    /// Less than this is the grain of two readings of one end.
+    /// Two readings of the same end may differ by this much.
     const GRAIN_MS: i64 = 50;
     let later = match plan.end? {
         End::Never => found >= 0,

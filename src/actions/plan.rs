@@ -1,6 +1,6 @@
-//! What will be done, worked out from what the operator saw: pure.
+//! Plans what will be done from what the operator saw: pure.
 //!
-//! `compared` says what has to be as it was seen for each thing that is taken away.
+//! `compared` says what must be as it was seen for each thing that is taken away.
 
 mod compared;
 
@@ -13,6 +13,7 @@ use super::check::{self, Check};
 use super::gate::Refusal;
 use super::keyspace::Keyspace;
 use super::lease;
+use super::queue;
 use super::semaphore;
 use super::write::Write;
 use crate::base::text::short_duration;
@@ -48,7 +49,7 @@ type DialectName = &'static str;
 pub const SHORTEST: Duration = Duration::from_secs(1);
 pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
-/// Refuses a time that no lock is given.
+/// Refuses a time outside these limits.
 pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
     if (SHORTEST..=LONGEST).contains(&by) {
         return Ok(());
@@ -60,7 +61,7 @@ pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub action: Action,
-    /// With its key, which lock it is about.
+    /// With the key, it identifies the lock.
     #[serde(rename = "node")]
     pub space: KeyspaceId,
     pub key: Key,
@@ -73,26 +74,33 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// Sentences to be read first.
     pub hazards: Vec<String>,
-    /// What keeps the release from being taken back.
+    /// What prevents an undo of the release.
     pub obstacles: Vec<Obstacle>,
-    /// Why it takes force, where it does.
+    /// Why it needs force, if it does.
     #[serde(skip)]
     pub only_by_force: Option<&'static str>,
-    /// What is not known of the lock and could make it wrong: a person is asked, a script has to say that it is right.
+    /// What is unknown about the lock and could make the plan wrong: a person is asked, a script needs an option.
     pub doubt: Option<String>,
-    /// When its key runs out, as it was shown; `None` where that is not known.
+    /// When its key expires, as it was shown; `None` if unknown.
     pub end: Option<End>,
-    /// The data that it is meant for, whatever the address leads to by then; `None`: whatever is there.
+    /// The identity of the data that it is meant for; `None`: any data at the address.
     pub keyspace: Option<Keyspace>,
     /// Whether it can be undone, or why not; `None` where that was not asked.
     pub undo: Option<Result<(), String>>,
+    /// Waiters that leave the queue; of an undo, those that left it and are not put back.
+    #[serde(default)]
+    pub dropped: Vec<Token>,
+    /// Of an undo: how many left the queue then since their deadline had passed.
+    #[serde(default)]
+    pub overdue: u64,
 }
 
 impl Plan {
-    /// The same plan, which a new lease does not stop.
+    /// The same plan, without the comparison of the lease.
     pub fn even_if_renewed(mut self) -> Plan {
         let members = |check| match check {
             Check::Score { key, member, .. } => Check::Member { key, member },
+            Check::FieldEnd { key, field, .. } => Check::Field { key, field },
             other => other,
         };
         self.checks.retain(|check| !matches!(check, Check::Lease(_)));
@@ -105,7 +113,7 @@ impl Plan {
         Plan { doubt, ..self }
     }
 
-    /// The same plan, by somebody who knows that it is right.
+    /// The same plan, for a user who has settled the doubt.
     pub fn beyond_doubt(mut self) -> Plan {
         if let Some(doubt) = self.doubt.take() {
             self.hazards.retain(|hazard| *hazard != doubt);
@@ -113,12 +121,12 @@ impl Plan {
         self
     }
 
-    /// Whether the next hold by the same token may look the same on the server: then only whoever watches tells them apart.
+    /// Whether the next hold by the same token may look the same on the server; then only watching shows the change.
     pub fn is_repeatable(&self) -> bool {
         self.checks.iter().any(|check| matches!(check, Check::Lease(_)))
     }
 
-    /// What it does to the lock, as the model is told of it.
+    /// What it does to the lock, as reported to the model.
     pub fn act(&self) -> Act {
         let own = |key: &Vec<u8>| *key == self.key.as_bytes();
         match self.action {
@@ -132,7 +140,7 @@ impl Plan {
         }
     }
 
-    /// How many permits it gives back to a counter, where that is all it does.
+    /// How many permits it gives back to a counter, if that is all it does.
     pub fn permits(&self) -> Option<u64> {
         match self.writes.as_slice() {
             [Write::Step(Step::ReturnPermits { permits, .. })] => Some(*permits),
@@ -140,12 +148,26 @@ impl Plan {
         }
     }
 
+    /// What an undo would come to, or why there is none, in a clause; `None` where that was not asked.
+    pub fn undoing(&self) -> Option<Result<String, &str>> {
+        let may = |()| {
+            let dropped = if self.dropped.is_empty() { "" } else { "; the dropped waiters are not put back" };
+            format!("possible, while nobody takes the lock and its lease would run{dropped}")
+        };
+        Some(self.undo.as_ref()?.as_ref().copied().map(may).map_err(String::as_str))
+    }
+
+    /// What an undo does not put back, as a clause. `named`: by ids, else by numbers.
+    pub fn not_put_back(&self, named: bool) -> Option<String> {
+        matches!(self.action, Action::Undo(_)).then(|| queue::not_put_back(&self.dropped, self.overdue, named))?
+    }
+
     /// What runs, one line each: the comparisons, then the commands.
     pub fn commands(&self) -> Vec<String> {
         self.writes.iter().map(Write::describe).collect()
     }
 
-    /// What must be so for anything to be written, as one line.
+    /// The conditions for writing, as one line.
     pub fn conditions(&self) -> String {
         let clauses: Vec<String> = self.checks.iter().map(Check::describe).collect();
         clauses.join(" and ")
@@ -162,41 +184,95 @@ fn known_dialect<'de, D: serde::Deserializer<'de>>(from: D) -> Result<&'static s
 /// What somebody asks for when they free a lock.
 #[derive(Clone, Copy, Default)]
 pub struct Freeing<'a> {
-    /// Only this holder's share; all that were seen without it.
+    /// Only this holder's share; `None`: all holders that were seen.
     pub holder: Option<&'a [u8]>,
-    /// Waiters whom nobody hears any more: they leave the queue, so that the first living one is woken.
+    /// Waiters that no longer listen: they are removed from the queue, so that the first living one is woken.
     pub dead_waiters: &'a [Vec<u8>],
     pub force: bool,
 }
 
 /// Frees a lock as it was seen.
 pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refusal> {
+    let release = release(lock, asked, now)?;
+    let holders = holders(lock, asked.holder)?;
+    let mut checks = compared(lock, &release)?;
+    let writes = writes(lock, &release);
+    // Nobody waited: whoever came since would sleep on.
+    if deletes(lock, &release) && lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
+        checks.push(Check::NobodyBlocked);
+    }
+    checks.extend(semaphore::unheard(lock));
+    let (hazards, dropped) = (hazards(lock, &release), queue::dropped_by(&release));
+    let only_by_force = release.only_by_force.filter(|_| !asked.force);
+    let plan = Plan {
+        action: Action::Free,
+        writes,
+        obstacles: release.obstacles,
+        only_by_force,
+        dropped,
+        ..about(lock, holders, checks, hazards)
+    }
+    .doubting(semaphore::doubt(lock));
+    Ok(if asked.force { plan.beyond_doubt() } else { plan })
+}
+
+/// What freeing a lock would run, and what to know before.
+pub struct Preview {
+    pub commands: Vec<String>,
+    pub hazards: Vec<String>,
+}
+
+/// What [`free`] would do, for whoever only looks: nothing of the lock has to be comparable yet. Its one holder loses it,
+/// or all of them.
+pub fn preview(lock: &LockView, dead_waiters: &[Vec<u8>], now: Time) -> Result<Preview, Refusal> {
+    let holder = match lock.holders.as_slice() {
+        [one] => Some(one.token.as_bytes()),
+        _ => None,
+    };
+    let release = release(lock, Freeing { holder, dead_waiters, force: false }, now)?;
+    let mut hazards = hazards(lock, &release);
+    hazards.splice(0..0, semaphore::doubt(lock));
+    Ok(Preview { commands: writes(lock, &release).iter().map(Write::describe).collect(), hazards })
+}
+
+/// What the library's release takes, with the waiters that are dropped.
+fn release(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Release, Refusal> {
     let (dialect, sight) = read(lock, now)?;
     semaphore::refuse(lock)?;
-    let holders = holders(lock, asked.holder)?;
     let release = match asked.holder {
         Some(token) => dialect.release_holder(&sight, token),
         None => dialect.release(&sight),
     };
-    let release = release.dropping(asked.dead_waiters);
-    let only_by_force = release.only_by_force.filter(|_| !asked.force);
-    let mut checks = compared(lock, &release)?;
-    let Release { steps, hazards, obstacles, .. } = release;
-    let mut hazards: Vec<String> = hazards.into_iter().map(String::from).collect();
-    hazards.splice(0..0, signs_of_life(lock));
-    let guessed = lock.dialect_confidence < Claim::SURE;
-    let mut writes: Vec<Write> =
-        steps.into_iter().map(|step| if guessed { by_guess(step) } else { Write::Step(step) }).collect();
-    if writes.contains(&Write::Step(Step::Delete(lock.key.as_bytes().to_vec()))) {
-        wake_by_guess(lock, &mut writes, &mut checks);
-    }
-    checks.extend(semaphore::unheard(lock));
-    let plan = Plan { action: Action::Free, writes, obstacles, only_by_force, ..about(lock, holders, checks, hazards) }
-        .doubting(semaphore::doubt(lock));
-    Ok(if asked.force { plan.beyond_doubt() } else { plan })
+    Ok(release.dropping(asked.dead_waiters))
 }
 
-/// Gives a lock more time, or one without a TTL a time at all.
+fn hazards(lock: &LockView, release: &Release) -> Vec<String> {
+    let dropped = queue::warning(&queue::dropped_by(release));
+    let own = release.hazards.iter().copied().map(String::from);
+    signs_of_life(lock).into_iter().chain(dropped).chain(own).collect()
+}
+
+/// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
+fn writes(lock: &LockView, release: &Release) -> Vec<Write> {
+    let guessed = lock.dialect_confidence < Claim::SURE;
+    let steps = release.steps.iter().cloned();
+    let mut writes: Vec<Write> = steps.map(|step| if guessed { by_guess(step) } else { Write::Step(step) }).collect();
+    if deletes(lock, release) {
+        for write in guesses::wakes(lock).into_iter().map(by_guess) {
+            if !writes.contains(&write) {
+                writes.push(write);
+            }
+        }
+    }
+    writes
+}
+
+/// The lock goes as a whole.
+fn deletes(lock: &LockView, release: &Release) -> bool {
+    release.steps.contains(&Step::Delete(lock.key.as_bytes().to_vec()))
+}
+
+/// Extends a lock's TTL, or gives one to a lock without a TTL.
 pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
     may_extend_by(by)?;
     let (dialect, sight) = read(lock, now)?;
@@ -227,7 +303,6 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     if checks.is_empty() {
         return Err(nothing_to_compare(lock));
     }
-    let seen_lease = lease::of(lock);
     checks.push(match lock.ttl {
         Ttl::Never => Check::NoTtl(key()),
         Ttl::In(left) if left.as_millis() as u64 > ms => {
@@ -240,7 +315,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         }
         Ttl::In(_) => Check::TtlAtMost { key: key(), ms },
     });
-    checks.extend(seen_lease);
+    checks.extend(lease::of(lock, &holders));
     let leases = holders.iter().flat_map(|token| dialect.leases(&sight, token.as_bytes()));
     let keys: Vec<Vec<u8>> = [key()].into_iter().chain(leases).collect();
     let mut hazards = vec!["A holder that renews sets the TTL back to its own lease.".to_string()];
@@ -256,25 +331,11 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
     .doubting(semaphore::doubt(lock)))
 }
 
-/// A step that only the library needs which the lock may be of: whoever may not send its message frees it all the same.
+/// A step of a library that the lock may belong to. A user without the right to send its message can still free it.
 fn by_guess(step: Step) -> Write {
     match step {
         Step::Publish { channel, message } => Write::Tell { channel, message },
         step => Write::Step(step),
-    }
-}
-
-/// Where the library is a guess, does what the others that it may be of need too, if that does no harm to anybody.
-fn wake_by_guess(lock: &LockView, writes: &mut Vec<Write>, checks: &mut Vec<Check>) {
-    for step in guesses::wakes(lock) {
-        let write = by_guess(step);
-        if !writes.contains(&write) {
-            writes.push(write);
-        }
-    }
-    // Nobody waited: whoever came since would sleep on.
-    if lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
-        checks.push(Check::NobodyBlocked);
     }
 }
 
@@ -288,7 +349,7 @@ pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refus
     Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) }.doubting(semaphore::token_doubt(lock)))
 }
 
-/// One permit given back, where the lock is known to be a counter of them.
+/// Gives one permit back, if the lock is known to be a counter of permits.
 pub fn returned(lock: &LockView, now: Time) -> Option<Plan> {
     semaphore::counts(lock)?;
     give_back(lock, 1, now).ok()
@@ -311,6 +372,8 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         end: lock.proof.end,
         keyspace: None,
         undo: None,
+        dropped: Vec::new(),
+        overdue: 0,
     }
 }
 
@@ -331,7 +394,7 @@ fn holders(lock: &LockView, named: Option<&[u8]>) -> Result<Vec<Token>, Refusal>
     Ok(its)
 }
 
-/// What speaks against a dead holder.
+/// Evidence that the holder is alive.
 fn signs_of_life(lock: &LockView) -> Vec<String> {
     let mut signs = Vec::new();
     let renewed = lock.renewals.as_ref().and_then(|renewals| renewals.last_ms.zip(renewals.missed.or(Some(0))));

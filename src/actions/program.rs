@@ -1,4 +1,4 @@
-//! From a plan to the script that performs it: plain Lua, the comparisons straight down, then the commands.
+//! Turns a plan into the script that performs it: plain Lua, first the comparisons, then the commands.
 //!
 //! Why each plan gets a text of its own, instead of one script that interprets instructions: what the preview shows is
 //! what runs, line by line; an operator can read it, and run it by hand (`release --dry-run --eval`); and a write is
@@ -7,7 +7,7 @@
 //! shape of the plan: keys and values are operands, never part of it, and any number of equal steps is one loop. What
 //! is left are a few texts for each library.
 //!
-//! Values never become Lua: whatever is in a key or a token, it can't be run.
+//! Values never become Lua, so nothing in a key or a token can be run.
 
 use super::check::{Check, Comparison};
 use super::comparisons;
@@ -25,7 +25,7 @@ pub(super) struct Program {
     pub text: String,
     pub keys: Vec<Vec<u8>>,
     pub args: Vec<Vec<u8>>,
-    /// What is compared, as the script counts it: which line, and which time it runs.
+    /// The comparisons as the script numbers them: by line, and by the repetition of that line.
     compared: Vec<Vec<Check>>,
 }
 
@@ -52,7 +52,7 @@ impl Program {
         main.push("if stop then return stop end".into());
         main.push("local fine, why = pcall(function()".into());
         main.extend(indented(writing));
-        // Only where nothing could be asked before, as on Redis 6, can this still fail.
+        // This can fail only where the rights could not be checked before, as on Redis 6.
         main.extend(
             [
                 "end)",
@@ -60,7 +60,7 @@ impl Program {
                 "  if type(why) == \"table\" then why = why.err end",
                 "  return changed and { 2, tostring(why) } or redis.error_reply(tostring(why))",
                 "end",
-                "return { 1, woken, emptied, silent, ended }",
+                "return { 1, woken, emptied, silent, ended, dropped, stayed, overdue, deaf }",
             ]
             .map(String::from),
         );
@@ -77,6 +77,11 @@ impl Program {
 }
 
 impl Plan {
+    /// What the script compares, as its answer counts it: which comparison, and which of several alike.
+    pub fn compared(&self) -> impl Iterator<Item = Vec<String>> {
+        by_comparison(&self.checks).into_iter().map(|group| group.iter().map(Check::describe).collect())
+    }
+
     /// The words of the EVAL that does what the plan does: for a runbook.
     pub fn eval(&self) -> Vec<Vec<u8>> {
         let Program { text, keys, args, .. } = Program::new(self.key.as_bytes(), &self.checks, &self.writes);
@@ -85,8 +90,8 @@ impl Plan {
     }
 }
 
-/// Equal comparisons side by side, in the order of the first of each. All must hold, so that the order is free. One that a
-/// test has switched off is left out.
+/// Groups comparisons of the same kind, in the order of the first of each. All must hold, so their order does not
+/// matter. One that a test has switched off is left out.
 fn by_comparison(checks: &[Check]) -> Vec<Vec<Check>> {
     let mut groups: Vec<(&'static str, Vec<Check>)> = Vec::new();
     for check in checks {
@@ -105,7 +110,7 @@ fn by_comparison(checks: &[Check]) -> Vec<Vec<Check>> {
 /// Lines of Lua with blanks where keys and values go, and what goes there.
 #[derive(Default)]
 struct Form {
-    /// What must be so for the lines to run to their end.
+    /// The conditions under which the lines run without an error.
     asks: Vec<String>,
     lines: Vec<String>,
     keys: Vec<Vec<u8>>,
@@ -130,7 +135,7 @@ impl Form {
         form
     }
 
-    /// The same lines, whatever goes into their blanks.
+    /// Whether the lines are the same, apart from their blanks.
     fn is_alike(&self, other: &Form) -> bool {
         self.asks == other.asks && self.lines == other.lines
     }
@@ -152,7 +157,7 @@ impl Form {
         self.asks.push(format!("stop = stop or {question}"));
     }
 
-    /// Asks whether the command would run, and gives it as operands of a call.
+    /// Adds the check that the command would run, and returns it as operands of a call.
     fn command(&mut self, command: &Command) -> String {
         let mut words = vec![format!("\"{}\"", command.name)];
         for operand in &command.operands {
@@ -221,6 +226,20 @@ impl Form {
                 }
                 self.lines.push(format!("tell_head({queue}, {deadlines}, {prefix})"));
             }
+            Statement::DropWaiter { queue, deadlines, channel, waiter } => {
+                let (queue, deadlines) = (self.key(queue), self.key(deadlines));
+                let (channel, waiter) = (self.value(channel), self.value(waiter));
+                for (kind, key) in [("list", &queue), ("zset", &deadlines)] {
+                    self.ask(format!("is_a(\"{kind}\", {key})"));
+                }
+                self.ask(format!("may(\"LREM\", {queue}, \"0\", {waiter})"));
+                self.ask(format!("may(\"ZREM\", {deadlines}, {waiter})"));
+                self.ask(format!("may_count({channel})"));
+                self.lines.push(match comparisons::is_made("unheard") {
+                    true => format!("drop_waiter({queue}, {deadlines}, {channel}, {waiter})"),
+                    false => format!("take_out({queue}, {deadlines}, {waiter})"),
+                });
+            }
             Statement::WhenEmptied { key, besides, then } => {
                 let key = self.key(key);
                 let besides = self.value(besides.as_deref().unwrap_or_default());
@@ -250,8 +269,8 @@ fn kind_of(command: &str) -> Option<&'static str> {
     }
 }
 
-/// Where keys and values go. Those of a line that runs once have places of their own; those of lines that run several
-/// times come after them, one time after the other.
+/// The places of keys and values. Those of lines that run once come first; those of loops come after them, repetition
+/// by repetition.
 #[derive(Default)]
 struct Layout {
     keys: Vec<Vec<u8>>,
@@ -260,11 +279,11 @@ struct Layout {
 }
 
 struct Repeated {
-    /// The place of the number of times.
+    /// The place of the number of repetitions.
     times: usize,
     keys: Vec<Vec<u8>>,
     values: Vec<Vec<u8>>,
-    /// How many keys and values each time takes.
+    /// How many keys and values each repetition takes.
     each: (usize, usize),
 }
 
@@ -353,7 +372,7 @@ fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
     lines.into_iter().map(|line| format!("  {line}"))
 }
 
-/// The lines after the functions that they use, and no others.
+/// Puts the functions that the lines use, and no others, in front of them.
 fn with_functions(main: &str) -> String {
     let mut text = format!("{main}\n");
     for block in FUNCTIONS.trim_end().rsplit("\n\n") {

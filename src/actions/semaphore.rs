@@ -1,7 +1,7 @@
-//! Counters of permits: they are not locks to delete, and permits go back by their number. Pure.
+//! Counters of permits: they are never deleted like a lock; permits are given back by number. Pure.
 //!
-//! A small number is a counter where its library is known, where somebody listens for its permits, or where it was seen
-//! going up and down. Where nothing tells, it is in doubt: a person is asked, and a script has to say so.
+//! A small number is a counter if its library is known, if a client listens for its permits, or if it was seen to go up
+//! and down. Otherwise it is in doubt: a person is asked, and a script needs an option.
 
 use super::check::Check;
 use super::gate::Refusal;
@@ -12,7 +12,7 @@ use crate::model::LockView;
 
 const SEMAPHORE: &str = "redisson-semaphore";
 
-/// Never deletes a counter, nor lets it run out.
+/// Refuses to delete a counter, or to let it expire.
 pub(super) fn refuse(lock: &LockView) -> Result<(), Refusal> {
     match counts(lock) {
         Some(why) => Err(Refusal::NotSo(format!(
@@ -25,8 +25,8 @@ pub(super) fn refuse(lock: &LockView) -> Result<(), Refusal> {
     }
 }
 
-/// How it is known that the number counts permits. What the user says of it is no discovery: a release of such a
-/// semaphore gives one permit back.
+/// How it is known that the number counts permits. `None` if only the user says so: a release of such a semaphore
+/// gives one permit back.
 pub(super) fn counts(lock: &LockView) -> Option<String> {
     counter::number(&lock.value)?;
     let listeners = lock.proof.counted_on;
@@ -43,7 +43,7 @@ pub(super) fn counts(lock: &LockView) -> Option<String> {
     (listeners > 0).then(|| format!("{who} on {channel}"))
 }
 
-/// What is to be asked about a number of which nothing tells whether it counts.
+/// The question about a number that may or may not count permits.
 pub(super) fn doubt(lock: &LockView) -> Option<String> {
     counter::number(&lock.value)?;
     (lock.dialect_confidence < Claim::SURE && lock.dialect != SEMAPHORE).then(|| {
@@ -53,12 +53,12 @@ pub(super) fn doubt(lock: &LockView) -> Option<String> {
     })
 }
 
-/// That a number in doubt is still one that nobody is heard to count on.
+/// Checks that still nobody listens for permits of a number in doubt.
 pub(super) fn unheard(lock: &LockView) -> Option<Check> {
     doubt(lock).map(|_| Check::NobodyListens(counter::channel(lock.key.as_bytes())))
 }
 
-/// What is to be asked before permits go to a number of which nothing tells that it counts them.
+/// The question before permits are added to a number that is not known to count them.
 pub(super) fn token_doubt(lock: &LockView) -> Option<String> {
     (lock.dialect != SEMAPHORE && counts(lock).is_none()).then(|| {
         "Nothing on the server shows that this number counts permits: if it is the token of a lock, its holder loses it."
@@ -81,7 +81,7 @@ pub(super) fn give_back(lock: &LockView, permits: u64) -> Result<Release, Refusa
         .warn("The semaphore does not store who has its permits: returning one that is in use lets one too many in."))
 }
 
-/// That the counter is what was seen.
+/// Checks that the counter has the value that was seen.
 pub(super) fn count(lock: &LockView) -> Option<Check> {
     match &lock.value {
         RawValue::Str { head, .. } if lock.value.is_whole() => {

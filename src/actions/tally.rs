@@ -1,4 +1,4 @@
-//! What came of several actions, counted: told at the end, and to whoever stopped them half-way. Pure.
+//! Counts the outcomes of several actions: reported at the end, or when they are stopped half-way. Pure.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ pub struct Tally {
     pub done: usize,
     pub refused: usize,
     pub unknown: usize,
-    /// What was done to those that it was done to.
+    /// The verb for those that were done.
     verb: &'static str,
 }
 
 impl Tally {
-    /// Nothing of so many yet.
+    /// None of `asked` is done yet.
     pub fn of(asked: usize, action: &Action) -> Tally {
         let verb = match action {
             Action::Free => "freed",
@@ -35,7 +35,7 @@ impl Tally {
         }
     }
 
-    /// Those that were not begun.
+    /// How many were not begun.
     pub fn untouched(&self) -> usize {
         self.asked.saturating_sub(self.done + self.refused + self.unknown)
     }

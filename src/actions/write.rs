@@ -10,7 +10,7 @@ use crate::dialects::statement::{self, Command, Operand, Statement};
 pub enum Write {
     /// One that a library's release is made of.
     Step(Step),
-    /// A message to the waiters of a library that the lock may be of. Where it can't be sent, that is told.
+    /// A message to the waiters of a library that the lock may belong to. If it can't be sent, that is reported.
     Tell {
         channel: Vec<u8>,
         message: Vec<u8>,
@@ -19,7 +19,7 @@ pub enum Write {
         key: Vec<u8>,
         ms: u64,
     },
-    /// A key as it was kept. `until`: in milliseconds of Unix time, `None` where it has no TTL.
+    /// Restores a key from its dump. `until`: in milliseconds of Unix time; `None`: no TTL.
     Restore {
         key: Vec<u8>,
         dump: Vec<u8>,
@@ -53,7 +53,7 @@ pub enum Write {
 }
 
 impl Write {
-    /// What it comes down to. The script, the preview and the questions about rights are all made of this.
+    /// Its statements. The script, the preview and the checks of rights are all generated from them.
     pub fn statements(&self) -> Vec<Statement> {
         let put = |name, key: &[u8], values: &[&[u8]], until: &Option<i64>| {
             vec![Statement::Put { command: Command::on(name, key, values), until: *until }]

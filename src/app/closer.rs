@@ -1,4 +1,4 @@
-//! The closer looks at the opened lock: asked for when it is opened, and then every now and then.
+//! The inspections of the opened lock: one when it is opened, then one every [`LOOK_CLOSER`].
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use super::{App, Effect, LockId};
 use crate::base::time::Time;
 use crate::sources::inspect::Inspection;
 
-/// Between two closer looks.
+/// Time between two inspections.
 const LOOK_CLOSER: Duration = Duration::from_secs(2);
 
-/// The closer looks at the opened lock.
+/// The inspections of the opened lock.
 #[derive(Debug, Default)]
 pub struct Closer {
     of: Option<LockId>,
     asked: Option<Time>,
-    /// What the last one found; `None` until then.
+    /// What the last one found; `None` before the first.
     pub found: Option<Box<Inspection>>,
 }
 
 impl Closer {
-    /// An answer that comes late is about a lock that was closed since. A paused screen keeps what it has.
+    /// Ignores a late answer about a lock that is no longer open. A paused screen keeps what it has.
     pub(super) fn take(&mut self, id: &LockId, found: Box<Inspection>, paused: bool) {
         if self.of.as_ref() == Some(id) && !(paused && self.found.is_some()) {
             self.found = Some(found);
@@ -28,7 +28,7 @@ impl Closer {
 }
 
 impl App {
-    /// Asks for a closer look at the opened lock: at once when it is opened, then every now and then.
+    /// Asks for an inspection of the opened lock: at once when it is opened, then periodically.
     pub(super) fn look_closer(&mut self, now: Time) -> Option<Effect> {
         if self.page.closer.of != self.page.opened {
             self.page.closer = Closer { of: self.page.opened.clone(), ..Closer::default() };

@@ -1,4 +1,4 @@
-//! What is typed after `:`, read: it is refused with the reason, or becomes a deed to be done on the app.
+//! Parses what is typed after `:`. It is refused with the reason, or becomes a [`Deed`] that runs on the app.
 
 use super::{App, Effect, Order, Wish};
 use crate::actions::plan;

@@ -1,4 +1,4 @@
-//! What each command does to the app, and where it means anything.
+//! What each command does to the app, and on which screens it works.
 
 use crossterm::event::KeyEvent;
 
@@ -9,7 +9,7 @@ use crate::model::Column;
 use crate::settings::keys::{self, Command};
 
 impl App {
-    /// Does what the command says, or says why it does nothing.
+    /// Runs the command, or says why it does nothing here.
     pub(super) fn obey(&mut self, command: Command, now: Time) -> Vec<Effect> {
         if !self.can(command) {
             let why = self.works_elsewhere(command);
@@ -41,6 +41,7 @@ impl App {
                 self.say("walking the keyspace again".into(), now);
                 return vec![Effect::Rescan];
             }
+            Command::LookAgain => return self.look_again(now),
             Command::Free => return self.wish(Wish::Free, now),
             Command::Extend => return self.wish(Wish::Extend(None), now),
             Command::Undo => return self.wish_undo(now),
@@ -80,12 +81,16 @@ impl App {
         Vec::new()
     }
 
-    /// What the keys are pressed on.
+    /// The place that the keys act on.
     pub fn place(&self) -> Place {
-        if self.page.opened.is_some() { Place::Opened } else { Place::On(self.page.screen) }
+        match self.overlay {
+            Overlay::Dialog(_) | Overlay::Results { .. } => Place::Asked,
+            _ if self.page.opened.is_some() => Place::Opened,
+            _ => Place::On(self.page.screen),
+        }
     }
 
-    /// Whether the command means anything on the screen as it is.
+    /// Whether the command works on the current screen.
     pub fn can(&self, command: Command) -> bool {
         keys::binding(command).is_some_and(|binding| binding.at.includes(self.place()))
     }
@@ -95,6 +100,7 @@ impl App {
         let place = keys::binding(command).map(|binding| binding.at.first());
         let tab = Screen::TABS.into_iter().find(|(screen, ..)| Some(Place::On(*screen)) == place);
         match tab {
+            None if place == Some(Place::Asked) => format!("{name} works on a question, and on what came of it"),
             None => format!("{name} works on an opened lock"),
             Some((Screen::Locks, shows, _)) => {
                 format!("{name} works in the list of locks; {} shows it", self.key_of(shows))
@@ -105,12 +111,12 @@ impl App {
         }
     }
 
-    /// Whether the list of locks is what the keys move in.
+    /// Whether the keys move in the list of locks.
     pub fn in_list(&self) -> bool {
         matches!(self.page.screen, Screen::Locks | Screen::Contention) && self.page.opened.is_none()
     }
 
-    /// Whether the key is meant for what is in the rows of the list.
+    /// Whether the key acts on rows of the list.
     pub fn acts_on_rows(&self, key: KeyEvent) -> bool {
         use Command::{Copy, Extend, Free, Mark, MarkAll, Open};
         let acts =
@@ -120,13 +126,13 @@ impl App {
             && self.keys.command(key, self.place()).is_some_and(acts)
     }
 
-    /// The first key of a command, as it is told to people.
+    /// The first key of a command, as shown to people.
     pub fn key_of(&self, command: Command) -> String {
         let key = self.keys.presses(command, self.place()).next();
         key.map_or(format!(":{}", keys::name_of(command)), |press| press.to_string())
     }
 
-    /// Moves the selection in the list, and scrolls whatever else is looked at.
+    /// Moves the selection in a list, and scrolls any other screen.
     pub(super) fn step(&mut self, by: isize) {
         let (in_list, in_lab) = (self.in_list(), self.in_lab());
         match &mut self.overlay {
@@ -140,7 +146,7 @@ impl App {
     }
 
     fn show(&mut self, screen: Screen) {
-        // The two lists have other rows.
+        // The two lists have different rows.
         self.scene.outdated |= screen != self.page.screen && matches!(screen, Screen::Locks | Screen::Contention);
         self.page.screen = screen;
         self.page.opened = None;
@@ -154,7 +160,7 @@ impl App {
         }
     }
 
-    /// One thing less: the opened lock, the other screen, the marks, the filter.
+    /// Takes one step back: closes the opened lock, then leaves the screen, then clears the marks, then the filter.
     fn back(&mut self, now: Time) -> Vec<Effect> {
         self.page.scroll = 0;
         if self.writing.running.is_some() {

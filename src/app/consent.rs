@@ -1,4 +1,4 @@
-//! Consent to MONITOR: asked for once, shown all the while, taken back with the same key.
+//! Consent to MONITOR: asked for once, shown as long as it holds, withdrawn with the same key.
 
 use super::{App, Effect, NOTICE};
 use crate::base::time::Time;
@@ -9,7 +9,7 @@ use crate::settings::keys::Command;
 pub enum Consent {
     #[default]
     None,
-    /// Its price was told; the same key again, before then, begins.
+    /// The cost was shown; pressing the same key again before this time starts it.
     Asked {
         until: Time,
     },

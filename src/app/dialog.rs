@@ -1,19 +1,23 @@
-//! The question before anything is written: what will be done, and the word that has to be typed for it.
+//! The question before anything is written: what will be done, and the word that confirms it.
 
 use crossterm::event::{KeyCode, KeyEvent};
 
 use crate::actions::Plan;
 use crate::app::prompt::Prompt;
+use crate::app::{Effect, LockId, Wish};
 use crate::base::text;
 use crate::lock::Key;
 use crate::model::{Change, Transition};
+
+/// So many lines are shown again when the text is read on.
+const AGAIN: usize = 2;
 
 /// One way to go on.
 #[derive(Debug)]
 pub struct Choice {
     pub label: String,
     pub plans: Vec<Plan>,
-    /// Locks that are not part of it, and why.
+    /// Locks that it leaves out, and why.
     pub left_out: Vec<String>,
 }
 
@@ -25,6 +29,8 @@ impl Choice {
 
 #[derive(Debug)]
 pub struct Dialog {
+    /// What was asked for; `None`: to undo what was done last.
+    wish: Option<Wish>,
     choices: Vec<Choice>,
     at: usize,
     /// Who waits for the lock, in a sentence.
@@ -32,8 +38,22 @@ pub struct Dialog {
     production: bool,
     pub prompt: Prompt,
     pub scroll: usize,
+    /// So many of its lines were shown, from the first on.
+    read: usize,
+    /// What of it was drawn last, since its text is what it is.
+    shown: Option<Sight>,
     /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
     ended: Vec<Key>,
+}
+
+/// What of the question is in sight: its lines from `first` to before `end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sight {
+    pub first: usize,
+    pub end: usize,
+    /// So many of its lines come before the commands: all that has to be read first.
+    pub warnings: usize,
+    pub width: u16,
 }
 
 /// What a key came to.
@@ -42,6 +62,8 @@ pub enum Decision {
     /// Nothing yet.
     Open,
     Leave,
+    /// The hold that was shown was seen to end: there is nothing left to confirm.
+    Over(Key),
     Do {
         plans: Vec<Plan>,
         reason: Option<String>,
@@ -50,15 +72,34 @@ pub enum Decision {
 
 impl Dialog {
     /// There is one choice at least.
-    pub fn new(choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
-        Dialog { choices, at: 0, waiters, production, prompt: Prompt::new(""), scroll: 0, ended: Vec::new() }
+    pub fn new(wish: Option<Wish>, choices: Vec<Choice>, waiters: Option<String>, production: bool) -> Dialog {
+        Dialog {
+            wish,
+            choices,
+            at: 0,
+            waiters,
+            production,
+            prompt: Prompt::new(""),
+            scroll: 0,
+            read: 0,
+            shown: None,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Asks for the same once more, of the locks as they are by then.
+    pub fn again(&self) -> Effect {
+        match self.wish {
+            None => Effect::Recall,
+            Some(wish) => Effect::See(wish, self.choice().plans.iter().map(LockId::of_plan).collect()),
+        }
     }
 
     pub fn choice(&self) -> &Choice {
         &self.choices[self.at]
     }
 
-    /// Takes in which of its plans could be undone.
+    /// Notes which of its plans could be undone.
     pub fn foresee(&mut self, foreseen: &[Plan]) {
         for plan in self.choices.iter_mut().flat_map(|choice| &mut choice.plans) {
             let same = |one: &&Plan| (&one.key, one.space, &one.holders) == (&plan.key, plan.space, &plan.holders);
@@ -66,14 +107,44 @@ impl Dialog {
                 plan.undo.clone_from(&told.undo);
             }
         }
+        self.read_anew();
     }
 
-    /// Which one it is, and of how many.
+    /// Takes in what was drawn. Lines count as read only where none was skipped.
+    pub fn was_shown(&mut self, sight: Sight) {
+        if self.shown.is_some_and(|before| before.width != sight.width) {
+            // Its lines are broken elsewhere.
+            self.read_anew();
+        }
+        self.scroll = self.scroll.min(sight.first);
+        if sight.first <= self.read {
+            self.read = self.read.max(sight.end);
+        }
+        self.shown = Some(sight);
+    }
+
+    /// Its text is another one.
+    fn read_anew(&mut self) {
+        (self.scroll, self.read, self.shown) = (0, 0, None);
+    }
+
+    /// Whether all warnings were shown.
+    fn is_read(&self) -> bool {
+        self.shown.is_some_and(|shown| self.read >= shown.warnings)
+    }
+
+    /// Shows what comes after the lines that were shown, and the last of those again, if there is room.
+    fn read_on(&mut self) {
+        let room = self.shown.map_or(0, |shown| shown.end - shown.first);
+        self.scroll = self.read.saturating_sub(AGAIN.min(room.saturating_sub(1)));
+    }
+
+    /// The number of the current choice, and how many there are.
     pub fn place(&self) -> (usize, usize) {
         (self.at + 1, self.choices.len())
     }
 
-    /// What has to be typed: on production the lock's name, or how many locks there are.
+    /// The word that must be typed: on production the lock's name, or the number of locks.
     pub fn word(&self) -> String {
         match (self.production, self.choice().plans.as_slice()) {
             (false, _) => "y".into(),
@@ -97,9 +168,9 @@ impl Dialog {
         Decision::Open
     }
 
-    /// Takes in what happens to the locks while the question stands: a hold that was seen to end is not the one that the
-    /// operator saw, even if the next one looks the same on the server (the same thread of Redisson, a lock without TTL).
-    /// Another holder is refused by the server itself.
+    /// Notes holds that end while the question is open. The next hold is not the one that the operator saw, even if it
+    /// looks the same on the server (the same thread of Redisson, a lock without TTL). If the holder changed, the
+    /// script on the server refuses.
     pub fn watch(&mut self, changes: &[Transition]) {
         let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_repeatable());
         let ends = |change: &&Transition| {
@@ -116,19 +187,24 @@ impl Dialog {
 
     fn turn(&mut self, by: usize) {
         self.at = (self.at + by) % self.choices.len();
-        (self.scroll, self.prompt) = (0, Prompt::new(""));
+        self.prompt = Prompt::new("");
+        self.read_anew();
     }
 
-    /// The word, and after it the reason, if there is one.
+    /// Expects the word, then optionally the reason.
     fn enter(&mut self) -> Decision {
         let (word, typed) = (self.word(), self.prompt.text().trim().to_string());
         let rest = typed.strip_prefix(&word).filter(|rest| rest.is_empty() || rest.starts_with(' '));
         let over = self.choice().plans.iter().find(|plan| self.ended.contains(&plan.key));
         if let (Some(_), Some(plan)) = (rest, over) {
-            self.prompt.refuse(format!("{} was freed since you were asked: esc, and look again", plan.key), 1);
-            return Decision::Open;
+            return Decision::Over(plan.key.clone());
         }
         match rest.map(|rest| rest.trim().to_string()) {
+            Some(_) if !self.is_read() => {
+                self.read_on();
+                self.prompt.refuse("There is more to know before: read on, then press enter again".into(), usize::MAX);
+                Decision::Open
+            }
             Some(reason) => {
                 let plans = self.choice().plans.clone();
                 Decision::Do { plans, reason: (!reason.is_empty()).then_some(reason) }

@@ -1,4 +1,4 @@
-//! The feed of what happened to locks: the newest, up to a number; a paused screen gets them when it goes on.
+//! The feed of lock changes: the newest [`FEED`]. A paused screen receives them when the pause ends.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use super::{App, Screen};
 use crate::filter::Subject;
 use crate::model::Transition;
 
-/// As many changes as are kept.
+/// At most this many changes are kept.
 pub(super) const FEED: usize = 2_000;
 
-/// What happened, the newest last.
+/// Lock changes, the newest last.
 #[derive(Debug, Default)]
 pub struct Feed {
     pub changes: VecDeque<Transition>,
-    /// Changes that came while the screen was paused.
+    /// Changes received while the screen was paused.
     unseen: VecDeque<Transition>,
-    /// Changes that came too fast to be kept.
+    /// Changes that were dropped because they came too fast.
     pub dropped: u64,
 }
 
@@ -29,14 +29,14 @@ impl App {
         }
     }
 
-    /// The pause is over.
+    /// Shows what was received during the pause.
     pub(super) fn catch_up(&mut self) {
         let unseen = std::mem::take(&mut self.feed.unseen);
         self.feed_on(unseen.into());
     }
 
     fn feed_on(&mut self, changes: Vec<Transition>) {
-        // What somebody has scrolled to stays in sight.
+        // Keeps the lines that the user scrolled to in sight.
         if self.page.scroll > 0 && self.page.screen == Screen::Events && self.page.opened.is_none() {
             self.page.scroll += changes.iter().filter(|change| self.tells(change)).count();
         }

@@ -1,4 +1,4 @@
-//! Where a key goes: to what lies over the screen if anything does, else to the command that it means here.
+//! Where a key goes: to the overlay if there is one, else to the command bound to it on this screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -15,6 +15,7 @@ impl App {
             return vec![Effect::Quit];
         }
         let here = self.place();
+        let again = self.key_of(Command::LookAgain);
         match &mut self.overlay {
             Overlay::None => {}
             Overlay::Leave => {
@@ -22,8 +23,19 @@ impl App {
                 return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
             }
             Overlay::Dialog(dialog) => {
+                // A letter is part of the answer, whatever it is bound to.
+                let is_letter =
+                    matches!(key.code, KeyCode::Char(_)) && (key.modifiers - KeyModifiers::SHIFT).is_empty();
+                if !is_letter && self.keys.command(key, here) == Some(Command::LookAgain) {
+                    return self.obey(Command::LookAgain, now);
+                }
                 return match dialog.press(key) {
                     Decision::Open => Vec::new(),
+                    Decision::Over(key) => {
+                        let why = format!("{key} was freed since you were asked: {again} looks again, esc leaves it");
+                        dialog.prompt.refuse(why, 1);
+                        Vec::new()
+                    }
                     Decision::Leave => {
                         self.overlay = Overlay::None;
                         Vec::new()
@@ -31,12 +43,25 @@ impl App {
                     Decision::Do { plans, reason } => self.confirmed(plans, reason),
                 };
             }
-            Overlay::Help { .. } | Overlay::Results { .. } => {
+            Overlay::Help { .. } => {
                 match self.keys.command(key, here) {
                     Some(command) if command.moves() => return self.obey(command, now),
                     _ => self.overlay = Overlay::None,
                 }
                 return Vec::new();
+            }
+            Overlay::Results { .. } => {
+                if let Some(command) = self.keys.command(key, here)
+                    && (command.moves() || command == Command::LookAgain)
+                {
+                    return self.obey(command, now);
+                }
+                // It is read: the key is meant for what lies under it, unless it closes something.
+                self.overlay = Overlay::None;
+                return match self.keys.command(key, self.place()) {
+                    None | Some(Command::Back | Command::Open | Command::Quit) => Vec::new(),
+                    Some(command) => self.obey(command, now),
+                };
             }
             Overlay::Filter(prompt) | Overlay::Command(prompt) | Overlay::Acquire(prompt) => {
                 return match key.code {
@@ -62,13 +87,13 @@ impl App {
         }
     }
 
-    /// What was typed into a prompt is done, or refused with the place of the mistake.
+    /// Carries out what was typed into a prompt, or refuses it and marks the mistake.
     fn enter(&mut self, now: Time) -> Vec<Effect> {
         match std::mem::replace(&mut self.overlay, Overlay::None) {
             Overlay::Filter(mut prompt) => match prompt.text().parse::<Filter>() {
                 Ok(filter) => self.filter_by(prompt.text(), filter),
                 Err(bad) => {
-                    // The old filter stays, and the prompt too, with what is wrong.
+                    // The old filter stays in force, and the prompt stays open with the error.
                     prompt.refuse(bad.to_string(), bad.column);
                     self.overlay = Overlay::Filter(prompt);
                 }

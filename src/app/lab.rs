@@ -1,4 +1,4 @@
-//! The lab as the console knows it: the test locks that it took, and what the keys do to them. Pure; the hands are in
+//! The lab's state in the console: the test locks that it took, and what the keys do to them. Pure; the I/O is in
 //! [`lab`](crate::lab).
 
 use super::{App, Effect, LabOrder, Overlay, Screen};
@@ -8,23 +8,23 @@ use crate::lab::{MOST_CONTENDERS, Phase, Report, TestId, USUAL, Wanted};
 use crate::model::{Change, Transition};
 use crate::settings::keys::Command;
 
-/// As many test locks as are kept at once.
+/// At most this many test locks at once.
 pub const MOST: usize = 16;
-/// As many rows as there are, with those that are over.
+/// At most this many rows, including finished test locks.
 const ROWS: usize = 2 * MOST;
 
 /// A test lock in its row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     pub report: Report,
-    /// Until when it is surely ours, or may be there.
+    /// When our lease ends, or until when the key may still exist.
     pub ends: Option<Time>,
-    /// How many contenders were asked for: the report may be older than the key.
+    /// How many contenders were requested; the report may be older than the key press.
     contenders: usize,
 }
 
 impl Row {
-    /// Nothing of it is left to be given back or stopped.
+    /// Nothing is left to give back or stop.
     fn is_over(&self) -> bool {
         self.report.phase.is_over() && self.contenders == 0
     }
@@ -34,21 +34,21 @@ impl Row {
 pub struct Workbench {
     /// The newest last.
     rows: Vec<Row>,
-    /// What a paused screen goes on showing.
+    /// What a paused screen keeps showing.
     frozen: Option<Vec<Row>>,
     selected: Option<TestId>,
     numbered: u64,
-    /// What was last asked for.
+    /// The last line typed.
     line: Option<String>,
 }
 
 impl Workbench {
-    /// The rows as they are to be shown.
+    /// The rows to show.
     pub fn rows(&self) -> &[Row] {
         self.frozen.as_deref().unwrap_or(&self.rows)
     }
 
-    /// The selected one; where it is gone, the newest.
+    /// The selected row; if it is gone, the newest.
     pub fn cursor(&self) -> Option<usize> {
         let rows = self.rows();
         rows.iter().position(|row| Some(row.report.id) == self.selected).or(rows.len().checked_sub(1))
@@ -119,7 +119,7 @@ impl App {
         effects
     }
 
-    /// Gives the selected one back; what is over already goes out of the list, and its contenders before it.
+    /// Gives the selected lock back. If it is already over, stops its contenders, or else removes its row.
     pub(super) fn give_back(&mut self, now: Time) -> Vec<Effect> {
         let Some(row) = self.lab.current() else { return self.no_test(now) };
         let id = row.report.id;
@@ -139,7 +139,7 @@ impl App {
     }
 
     pub(super) fn turn_watchdog(&mut self, now: Time) -> Vec<Effect> {
-        // The report of it follows; a second press before that means the other way.
+        // Changed here before the report arrives, so that a second press toggles it back.
         self.order_held(now, |row| {
             row.report.watchdog = !row.report.watchdog;
             Ok(LabOrder::Watchdog(row.report.watchdog))
@@ -167,7 +167,7 @@ impl App {
         vec![Effect::Lab(row.report.id, LabOrder::Contend(row.contenders))]
     }
 
-    /// Orders something that only makes sense while the lock is held and writing is on.
+    /// Gives an order that needs a held lock and writing turned on.
     fn order_held(&mut self, now: Time, order: impl FnOnce(&mut Row) -> Result<LabOrder, String>) -> Vec<Effect> {
         if self.lab.current().is_none() {
             return self.no_test(now);
@@ -195,7 +195,7 @@ impl App {
         Vec::new()
     }
 
-    /// Nothing is taken while lockscope is read-only, by contenders neither. What is held stays so.
+    /// While lockscope is read-only nothing is taken, so contenders stop. Held test locks are kept.
     pub(super) fn dismiss_contenders(&mut self) -> Vec<Effect> {
         if self.writes() {
             return Vec::new();
@@ -208,7 +208,7 @@ impl App {
         dismissed.collect()
     }
 
-    /// What becomes of test locks when writing goes off, as the end of a sentence.
+    /// What happens to test locks when writing is turned off, as the end of a sentence.
     pub(super) fn kept_tests(&self) -> &'static str {
         match (self.lab.is_holding(), self.lab.contenders() > 0) {
             (true, true) => "; test locks are kept, contenders go",
@@ -218,7 +218,7 @@ impl App {
         }
     }
 
-    /// A test lock that seems to be gone or in other hands is looked after, whether it has a watchdog or not.
+    /// Checks each test lock that seems to have ended or changed hands, with or without a watchdog.
     pub(super) fn check_tests(&self, changes: &[Transition]) -> Vec<Effect> {
         let held = || self.lab.rows.iter().filter(|row| row.report.phase == Phase::Held);
         let hit = |row: &Row, change: &Transition| {
@@ -245,7 +245,7 @@ impl App {
 /// What is new, in a line.
 fn told(report: &Report, private: bool) -> Option<String> {
     let key = &report.key;
-    // Whose it is may be in it.
+    // The reason may name the holder.
     let shown = |why: &String| if private { "(hidden)".to_string() } else { why.clone() };
     Some(match &report.phase {
         Phase::Taking => return None,

@@ -13,11 +13,11 @@ pub struct Prompt {
     pub refused: Option<(String, usize)>,
 }
 
-/// What of a prompt is in sight.
+/// The visible part of a prompt.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
     pub right: String,
-    /// From where it is wrong on.
+    /// The rest, from the mistake on.
     pub wrong: String,
     /// The column of the cursor, in cells.
     pub cursor: usize,
@@ -35,7 +35,7 @@ impl Prompt {
         self.input.value()
     }
 
-    /// The part around the cursor that fits into `room` cells, whatever was typed.
+    /// The part around the cursor that fits into `room` cells.
     pub fn shown(&self, room: usize, ascii: bool) -> Shown {
         let text = self.text();
         let cells: Vec<String> = text.chars().map(|c| Self::cell(c, ascii)).collect();
@@ -59,7 +59,7 @@ impl Prompt {
         shown
     }
 
-    /// One typed character, safe to look at. A backslash is typed as itself and so it stays one.
+    /// One typed character, made safe to print. A backslash is shown as typed, not escaped.
     fn cell(c: char, ascii: bool) -> String {
         let mut bytes = [0; 4];
         let shown = match c {

@@ -1,5 +1,5 @@
-//! What became of a lock between its release and now, as far as it was watched: a lock that others held since is not
-//! free of history, and is not put back. Pure: the loop hands in the table.
+//! What happened to a lock between its release and now, as far as it was watched. A lock that others have held since
+//! then is not put back. Pure: the loop passes in the table.
 
 use crate::actions::{Kept, comparisons};
 use crate::base::text::short_duration;
@@ -7,23 +7,23 @@ use crate::base::time::Time;
 use crate::lock::KeyspaceId;
 use crate::model::{Hold, Table};
 
-/// What is known of it.
+/// What is known about the time since the release.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Since {
-    /// Watched all the while: nobody had it.
+    /// Watched the whole time: nobody held it.
     Nobody,
-    /// Somebody had it, in a sentence.
+    /// Somebody held it, in a sentence.
     Held(String),
-    /// It can't be known, in a sentence.
+    /// Unknown, and why, in a sentence.
     Unwatched(String),
 }
 
 impl Since {
-    /// Looks back to the moment when it was freed. `watched_since`: from when on each change of it was told.
+    /// Checks the time since the release. `watched_since`: since when every change of the lock was observed.
     pub fn of(kept: &Kept, table: &Table, watched_since: Option<Time>, now: Time) -> Since {
         let freed = Time(kept.about.at);
         let lock = table.lock_named(KeyspaceId::FIRST, &kept.key.0);
-        // Of a lock that several hold at once, the script counts the places that are taken.
+        // For a lock with several holders, the script itself checks whether a place is free.
         if let Some(lock) = lock.filter(|_| kept.is_whole() && comparisons::is_made("held_since")) {
             let latest = lock.past().rev().find(|hold| hold.since >= freed);
             if let Some(hold) = latest {

@@ -1,9 +1,8 @@
-//! What there is to see, composed from the table for the screen as it is: pure.
+//! What the current screen shows, composed from the table: pure.
 //!
-//! The order of all locks is worked out anew about once a second, and not while a finger is on the keys. In a small table
-//! that is done within a frame; otherwise it is work under way ([`App::is_ordering`]) that the loop goes on with between
-//! frames, a slice at a time. Only the rows in sight are decoded. So a frame costs the same for a hundred locks and for a
-//! hundred thousand.
+//! All locks are sorted again about once a second, but not shortly after a key press. A small table is sorted within a
+//! frame; for a large one ([`App::is_ordering`]) the loop sorts a slice at a time between frames. Only the rows in
+//! sight are decoded. So a frame costs the same for a hundred locks and for a hundred thousand.
 
 mod contended;
 mod node;
@@ -24,25 +23,25 @@ pub use node::NodeScene;
 use rank::Rank;
 use sorting::{Portion, Sorted, Sorting};
 
-/// How often the order is worked out anew, less often where there are very many locks, and how long it stays after a key.
+/// Time between two sorts (longer with very many locks), and how long rows stay in place after a key.
 const REORDER: Duration = Duration::from_millis(1_000);
 const REORDER_PER_LOCK: Duration = Duration::from_micros(5);
 const STAND_STILL: Duration = Duration::from_millis(1_500);
-/// As many locks as are marked at once.
+/// At most this many locks are marked at once.
 const MARKED: usize = 10_000;
-/// As many locks as a paused screen keeps.
+/// A paused screen keeps at most this many locks.
 const FROZEN: usize = 5_000;
 
 #[derive(Default)]
 pub struct Scene {
     pub at: Time,
-    /// Rows in sight, from [`Scene::first`] on.
+    /// Rows in sight, starting at [`Scene::first`].
     pub rows: Vec<LockView>,
     /// How many rows of the list are above those in sight.
     pub first: usize,
     /// Rows of the list in all.
     pub listed: usize,
-    /// Locks and markers there are, whatever the filter.
+    /// Number of locks and markers, regardless of the filter.
     pub total: usize,
     /// The selected row, counted from the top of the list.
     pub cursor: Option<usize>,
@@ -51,18 +50,18 @@ pub struct Scene {
     pub counts: Vec<(State, usize)>,
     pub nodes: Vec<NodeScene>,
     pub complete: bool,
-    /// Rows of a page, by the last size of the list.
+    /// Rows per page, from the last size of the list.
     pub page: usize,
-    /// How far the other screens and the help can be scrolled; whoever lays them out says so.
+    /// How far the other screens and the help can be scrolled; set by the code that lays them out.
     pub scroll_most: usize,
     pub help_most: usize,
-    /// The order must be worked out at once: something about it was changed.
+    /// Sort at once: the order or the filter changed.
     pub outdated: bool,
     /// The locks that are wanted, while the contention screen shows them.
     pub contended: Contended,
     order: Vec<LockRef>,
     ordered_at: Time,
-    /// The next order, while it is being worked out.
+    /// The next order, while it is being sorted.
     next: Option<NextOrder>,
     portion: Portion,
     frozen: Option<Frozen>,
@@ -70,19 +69,19 @@ pub struct Scene {
 
 struct NextOrder {
     sorting: Sorting,
-    /// Somebody asked for it and waits, whatever they press meanwhile.
+    /// The user asked for it, so key presses do not cancel it.
     by_hand: bool,
 }
 
-/// What a paused screen goes on showing.
+/// What a paused screen keeps showing.
 struct Frozen {
     locks: Vec<LockView>,
-    /// The rows of the list, as places in `locks`.
+    /// The rows of the list, as indices into `locks`.
     order: Vec<usize>,
 }
 
 impl App {
-    /// Composes the scene for the screen as it is now. `list_rows`: how many locks the list has room for.
+    /// Composes the scene for the current screen. `list_rows`: how many locks fit into the list.
     pub fn compose<'a>(
         &mut self,
         table: &Table,
@@ -97,12 +96,12 @@ impl App {
             self.scene.frozen = None;
             self.scene.at = now;
             self.scene.see_nodes(nodes.clone(), now);
-            let short = |node: &NodeStatus| node.shortfall().is_some();
+            let short = |node: &NodeStatus| node.shortfall().is_some() || node.facts.part().is_some();
             self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
             self.reorder(table, now);
         }
         self.select();
-        // Others come into sight for those that leave, and may be forgotten too.
+        // Rows that move up into sight may be forgotten too.
         while self.scene.leave_forgotten(table) {
             self.select();
         }
@@ -110,7 +109,7 @@ impl App {
         self.see_rows(table);
     }
 
-    /// Marks what is listed, if somebody asked for it.
+    /// Marks all listed locks, if the user asked for it.
     fn mark_all(&mut self, table: &Table) {
         if !std::mem::take(&mut self.list.marks_all) {
             return;
@@ -125,7 +124,7 @@ impl App {
         };
     }
 
-    /// How far the screen and the help can be scrolled, as they are laid out now.
+    /// Limits scrolling to the current layout of the screen and the help.
     pub fn bound_scrolling(&mut self, scroll_most: usize, help_most: usize) {
         (self.scene.scroll_most, self.scene.help_most) = (scroll_most, help_most);
         self.page.scroll = self.page.scroll.min(scroll_most);
@@ -134,16 +133,16 @@ impl App {
         }
     }
 
-    /// A paused screen keeps the locks it had; they can still be filtered and ordered.
+    /// A paused screen keeps the locks it had; they can still be filtered and sorted.
     fn freeze(&mut self, table: &Table, now: Time) {
         let scene = &mut self.scene;
-        // What somebody asked for before the pause, they get.
+        // An order that the user asked for before the pause is still made.
         scene.outdated |= scene.next.take().is_some_and(|next| next.by_hand);
         let frozen = scene.frozen.get_or_insert_with(|| {
             let view = |place: &LockRef| table.view(table.lock_at(*place)?, now);
             let mut locks: Vec<LockView> = scene.order.iter().filter_map(view).take(FROZEN).collect();
             let order = (0..locks.len()).collect();
-            // Those that the filter hides may be wanted later.
+            // The user may clear the filter later, so hidden locks are kept too.
             let listed: BTreeSet<&LockRef> = scene.order.iter().collect();
             let hidden = table.places().filter(|(place, _)| !listed.contains(place));
             locks.extend(hidden.filter_map(|(place, _)| view(&place)).take(FROZEN - locks.len()));
@@ -164,7 +163,7 @@ impl App {
         scene.cursor = found.or(scene.cursor);
     }
 
-    /// Begins to work out the order anew when it is time to.
+    /// Starts sorting again when it is due.
     fn reorder(&mut self, table: &Table, now: Time) {
         let still = self.stands_still(now);
         let scene = &mut self.scene;
@@ -184,26 +183,26 @@ impl App {
         }
     }
 
-    /// Whether the order has to stay as it is, since a finger may be about to press.
+    /// Whether rows must stay in place, because the user may be about to press a key.
     fn stands_still(&self, now: Time) -> bool {
         now.since(self.touched) < STAND_STILL
     }
 
-    /// Whether an order is being worked out: the loop is to call [`App::order_on`] until it is there.
+    /// Whether sorting is under way: the loop must call [`App::order_on`] until it is done.
     pub fn is_ordering(&self) -> bool {
         self.scene.next.is_some()
     }
 
-    /// Whether somebody asked for an order that is not there yet. What they do next to a row is meant for the new ones.
+    /// Whether the user asked for an order that is not ready. Their next key on a row is meant for the new order.
     pub fn awaits_order(&self) -> bool {
         self.scene.next.as_ref().is_some_and(|next| next.by_hand)
     }
 
-    /// Works on the order for a moment. Says whether there is a new one to be shown.
+    /// Continues sorting for one slice. Returns whether a new order is ready to be shown.
     pub fn order_on(&mut self, table: &Table, now: Time) -> bool {
         let still = self.stands_still(now);
         let scene = &mut self.scene;
-        // An order that is due is not worth a row that moves under a finger; there will be another.
+        // A periodic sort must not move a row that the user is about to act on; another sort follows.
         let Some(mut next) = scene.next.take().filter(|next| next.by_hand || !still || scene.total == 0) else {
             return false;
         };
@@ -236,8 +235,8 @@ impl App {
             let wanted = self.page.screen != Screen::Contention || view.demand.is_any();
             wanted && passes(self.list.filter.as_ref(), view, &scene.nodes)
         };
-        // The lock that somebody selected stays in the list after it was freed, until they move on or filter it out; and
-        // when it was free only while the order was worked out.
+        // The selected lock stays in the list after it was freed, until the user moves on or filters it out. It also
+        // stays if it was free only during the sorting.
         if let Some(id) = self.list.selected.as_ref().filter(|_| self.touched > Time(0))
             && let Some(place) = table.place_named(id.space, id.key.as_bytes())
             && let Some(lock) = table.lock_at(place)
@@ -252,10 +251,10 @@ impl App {
         self.place_cursor(table);
     }
 
-    /// Finds the selected lock in the new order; where it is not, its neighbour takes its place.
+    /// Finds the selected lock in the new order; if it is gone, selects its neighbour.
     fn place_cursor(&mut self, table: &Table) {
         let scene = &mut self.scene;
-        // Until somebody takes the keys, the worst is what they see first.
+        // Until the first key press the cursor stays on the worst lock.
         if self.touched == Time(0) {
             scene.cursor = scene.order.len().checked_sub(1).map(|_| 0);
             return;
@@ -269,7 +268,7 @@ impl App {
         };
     }
 
-    /// Moves the cursor by what the keys asked for, and keeps it in sight.
+    /// Moves the cursor as the keys asked, and keeps it in sight.
     fn select(&mut self) {
         let scene = &mut self.scene;
         scene.listed = scene.frozen.as_ref().map_or(scene.order.len(), |frozen| frozen.order.len());
@@ -320,8 +319,8 @@ impl Scene {
         self.nodes = nodes.map(|node| NodeScene::of(node, known(node), now)).collect();
     }
 
-    /// Locks in sight that the table has forgotten leave at once, and the others keep their places. Says whether any
-    /// did.
+    /// Removes locks in sight that the table has forgotten; the others keep their order. Returns whether any was
+    /// removed.
     fn leave_forgotten(&mut self, table: &Table) -> bool {
         let known = |place: &LockRef| table.lock_at(*place).is_some_and(|lock| lock.reading().is_some());
         let rest = self.order.get(self.first..).unwrap_or_default();

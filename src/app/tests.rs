@@ -9,7 +9,7 @@ use super::*;
 use crate::settings::keys;
 use crate::testkit::stage::Stage;
 
-/// Twelve locks, `lock:00` to `lock:11`, that are in this order: the oldest first.
+/// Twelve locks, `lock:00` to `lock:11`, the oldest first.
 fn twelve() -> Stage {
     let mut stage = Stage::new();
     for n in 0..12 {
@@ -91,7 +91,7 @@ fn a_wrong_filter_keeps_the_old_one_and_says_where_it_is_wrong() {
     assert_eq!(*column, 20);
     assert!(why.contains("column 20"), "{why}");
     assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("lock:1", 2));
-    // It is mended where it stands.
+    // The refused text can be corrected in place.
     stage.press("backspace backspace backspace backspace");
     stage.write("90s");
     stage.press("enter");

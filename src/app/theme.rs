@@ -1,5 +1,5 @@
-//! Colours by meaning, from the sixteen that every terminal has, so that its own scheme keeps them readable on light
-//! and dark. Meaning never hangs on colour alone: without colours, bold, dim and reverse remain.
+//! Colours by meaning, from the sixteen of every terminal, so that the terminal's own scheme keeps them readable on
+//! light and dark. No meaning depends on colour alone: without colours, bold, dim and reverse remain.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -64,7 +64,7 @@ impl Theme {
         self.paint(Color::Cyan)
     }
 
-    /// Production stands out whatever the scheme.
+    /// Production stands out in every colour scheme.
     pub fn environment(self, environment: Environment) -> Style {
         match environment {
             Environment::Prod => self.paint(Color::Red).add_modifier(Modifier::BOLD | Modifier::REVERSED),

@@ -1,11 +1,11 @@
-//! Whether anything may be written, and what the keys for it do: read-only until somebody says `:write`, and again after
-//! a while without a key.
+//! Whether the console may write, and what the writing keys do. It is read-only until `:write`, and again after some
+//! time without a key.
 
 use std::time::Duration;
 
-use super::dialog::{Choice, Dialog};
+use super::dialog::{Choice, Dialog, Sight};
 use super::{App, Effect, LockId, Overlay, Since};
-use crate::actions::{Action, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
+use crate::actions::{Action, Cleared, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::lock::Token;
@@ -13,21 +13,21 @@ use crate::model::LockView;
 use crate::settings::cli::Environment;
 use crate::sources::inspect::Inspection;
 
-/// Writing is off again after so long without a key.
+/// Writing turns off after this long without a key.
 pub const IDLE: Duration = Duration::from_secs(300);
 /// The TTLs to choose from.
 const TTLS: [Duration; 4] =
     [Duration::from_secs(60), Duration::from_secs(300), Duration::from_secs(1_800), Duration::from_secs(7_200)];
-/// What a lock without a TTL is offered first.
+/// The first TTL offered for a lock without one.
 const FIRST_TTL: Duration = Duration::from_secs(300);
-/// As many holders as are offered one by one.
+/// At most this many holders are offered one by one.
 const HOLDERS: usize = 8;
-/// As many of many as are asked about before, whether they could be undone.
+/// For at most this many plans the dialog asks ahead whether they could be undone.
 const FORESEEN: usize = 500;
-/// As many locks as are freed at once.
+/// At most this many locks are freed at once.
 pub const MOST: usize = 10_000;
 
-/// What somebody wants to do to locks.
+/// What the user wants to do to locks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wish {
     Free,
@@ -35,11 +35,13 @@ pub enum Wish {
     Extend(Option<Duration>),
 }
 
-/// What came of one write, in a line.
+/// The result of one write, in a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Came {
     pub line: String,
     pub ended: Ended,
+    /// More came of it than a line at the bottom tells.
+    pub to_be_read: bool,
 }
 
 /// How a write ended.
@@ -57,13 +59,15 @@ pub struct Writing {
     /// The target may never be written.
     pub never: bool,
     until: Option<Time>,
-    /// A lock that is looked at more closely before the dialog opens.
+    /// The lock that is being inspected before the dialog opens.
     pending: Option<(Wish, Box<LockView>)>,
-    /// What came of each, while many are performed.
+    /// The results so far, while several plans are performed.
     pub results: Vec<Came>,
+    /// What was refused of it, since the lock was not what was shown: it can be looked at again.
+    moved: Vec<(Action, LockId)>,
     /// How many are being performed.
     pub running: Option<usize>,
-    /// What the question about an undo is about.
+    /// The record that the undo question is about.
     pub recalled: Option<Box<Kept>>,
 }
 
@@ -75,15 +79,30 @@ impl Writing {
     pub fn is_on(&self, now: Time) -> bool {
         self.until.is_some_and(|until| until > now)
     }
+
+    /// Whether something was refused that can be looked at again.
+    pub fn can_look_again(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    fn again(&self) -> Option<Effect> {
+        let (action, _) = self.moved.first()?;
+        let wish = match action {
+            Action::Free => Wish::Free,
+            Action::Extend(by) => Wish::Extend(Some(*by)),
+            Action::Undo(_) => return Some(Effect::Recall),
+        };
+        Some(Effect::See(wish, self.moved.iter().map(|(_, id)| id.clone()).collect()))
+    }
 }
 
 impl App {
-    /// Whether writing is on at the moment that is shown.
+    /// Whether writing is on.
     pub fn writes(&self) -> bool {
         self.writing.until.is_some()
     }
 
-    /// A key keeps it on; without one it goes off by itself.
+    /// A key keeps writing on; without one it turns off by itself.
     pub(super) fn keep_writing(&mut self, pressed: bool, now: Time) {
         match self.writing.until {
             Some(until) if until <= now => {
@@ -132,6 +151,20 @@ impl App {
         vec![Effect::See(wish, ids)]
     }
 
+    /// Asks once more, by what is there now: from a question, or from what was refused after one.
+    pub(super) fn look_again(&mut self, now: Time) -> Vec<Effect> {
+        if !self.may_write(now) {
+            return Vec::new();
+        }
+        let again = match &self.overlay {
+            Overlay::Dialog(dialog) => Some(dialog.again()),
+            Overlay::Results { .. } => self.writing.again(),
+            _ => None,
+        };
+        self.overlay = Overlay::None;
+        again.into_iter().collect()
+    }
+
     pub(super) fn wish_undo(&mut self, now: Time) -> Vec<Effect> {
         if self.may_write(now) { vec![Effect::Recall] } else { Vec::new() }
     }
@@ -152,7 +185,7 @@ impl App {
         false
     }
 
-    /// The locks as the table has them. One is looked at more closely first: who waits for it is part of the preview.
+    /// Takes the locks from the table. A single lock is inspected first: its preview names who waits.
     pub(super) fn take_seen(&mut self, wish: Wish, mut locks: Vec<LockView>, now: Time) -> Vec<Effect> {
         match locks.len() {
             0 => self.say("the lock is gone".into(), now),
@@ -162,12 +195,12 @@ impl App {
                 self.writing.pending = Some((wish, Box::new(lock)));
                 return vec![Effect::Inspect(id)];
             }
-            _ => return self.open_dialog(free_many(&locks, now), None, now),
+            _ => return self.open_dialog(Some(wish), free_many(&locks, now), None, now),
         }
         Vec::new()
     }
 
-    /// The closer look that the dialog waited for.
+    /// Opens the dialog after the inspection that it waited for.
     pub(super) fn take_closer_look(&mut self, id: &LockId, found: &Inspection, now: Time) -> Vec<Effect> {
         let Some((wish, lock)) = self.writing.pending.take_if(|(_, lock)| id.is(lock)) else { return Vec::new() };
         if !self.writes() {
@@ -177,7 +210,7 @@ impl App {
             Wish::Free => free_choices(&lock, found, now),
             Wish::Extend(ttl) => extend_choices(&lock, ttl, now),
         };
-        self.open_dialog(choices, Some(found.waiters.describe()), now)
+        self.open_dialog(Some(wish), choices, Some(found.waiters.describe()), now)
     }
 
     pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) -> Vec<Effect> {
@@ -189,7 +222,7 @@ impl App {
         Vec::new()
     }
 
-    /// What others held since is not put back. What nobody watched is said, and asked about with the rest.
+    /// A lock that others have held since is not put back. If it was not watched, the question says so.
     pub(super) fn take_retraced(&mut self, kept: Box<Kept>, since: Since, now: Time) {
         let doubt = match since {
             Since::Held(why) => return self.say(format!("not put back: {why}"), now),
@@ -201,7 +234,14 @@ impl App {
             vec![Choice::of("put it back", plan)]
         });
         self.writing.recalled = Some(kept);
-        self.open_dialog(plan, None, now);
+        self.open_dialog(None, plan, None, now);
+    }
+
+    /// What was drawn of the question.
+    pub fn was_shown(&mut self, sight: Option<Sight>) {
+        if let (Overlay::Dialog(dialog), Some(sight)) = (&mut self.overlay, sight) {
+            dialog.was_shown(sight);
+        }
     }
 
     pub(super) fn take_foreseen(&mut self, plans: &[Plan]) {
@@ -210,9 +250,10 @@ impl App {
         }
     }
 
-    /// Whether each of its releases could be undone is asked beside the question.
+    /// Opens the question, and asks meanwhile whether each release could be undone.
     fn open_dialog(
         &mut self,
+        wish: Option<Wish>,
         choices: Result<Vec<Choice>, Refusal>,
         waiters: Option<String>,
         now: Time,
@@ -223,7 +264,7 @@ impl App {
                 let frees: Vec<Plan> =
                     plans.filter(|plan| plan.action == Action::Free).take(FORESEEN).cloned().collect();
                 let production = self.title.environment == Some(Environment::Prod);
-                self.overlay = Overlay::Dialog(Box::new(Dialog::new(choices, waiters, production)));
+                self.overlay = Overlay::Dialog(Box::new(Dialog::new(wish, choices, waiters, production)));
                 if frees.is_empty() { Vec::new() } else { vec![Effect::Foresee(frees)] }
             }
             Err(why) => {
@@ -233,10 +274,11 @@ impl App {
         }
     }
 
-    /// What was confirmed is done.
+    /// Performs the confirmed plans.
     pub(super) fn confirmed(&mut self, plans: Vec<Plan>, reason: Option<String>) -> Vec<Effect> {
         self.overlay = Overlay::None;
         self.writing.results.clear();
+        self.writing.moved.clear();
         self.writing.running = Some(plans.len());
         vec![Effect::Perform(plans, reason)]
     }
@@ -247,34 +289,39 @@ impl App {
             Outcome::Unknown(_) => Ended::Unknown,
             Outcome::Refused(_) => Ended::NotDone,
         };
-        let line = told(plan, performed);
+        if let Outcome::Refused(Refusal::Moved(_) | Refusal::AnotherLease(_)) = performed.outcome {
+            self.writing.moved.push((plan.action.clone(), LockId::of_plan(plan)));
+        }
+        let line = told(plan, performed, !self.display.private);
         self.say(line.clone(), now);
-        self.writing.results.push(Came { line, ended });
+        let to_be_read =
+            ended != Ended::Done || performed.queue != Cleared::default() || plan.not_put_back(false).is_some();
+        self.writing.results.push(Came { line, ended, to_be_read });
         // What was freed needs no mark any more.
         if ended == Ended::Done {
             self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
         }
     }
 
-    /// How many are not done yet, and of how many, while something is being done.
+    /// How many plans are still to do, and of how many, while they are performed.
     pub fn undone(&self) -> Option<(usize, usize)> {
         self.writing.running.map(|asked| (asked.saturating_sub(self.writing.results.len()), asked))
     }
 
-    /// One result is a line at the bottom, unless it has to be read; several are a list.
+    /// Shows one result as a line at the bottom, unless it must be read; several as a list.
     pub(super) fn all_performed(&mut self) {
         let asked = self.writing.running.take().unwrap_or(0);
         if matches!(self.overlay, Overlay::Leave) {
-            // Nothing is left to wait for, and nothing to ask.
+            // Nothing is running any more, so there is nothing to ask.
             self.overlay = Overlay::None;
         }
         let results = &mut self.writing.results;
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
             let line = format!("stopped: {untouched} of {asked} were not touched");
-            results.push(Came { line, ended: Ended::NotDone });
+            results.push(Came { line, ended: Ended::NotDone, to_be_read: true });
         }
-        let to_be_read = results.len() > 1 || results.iter().any(|came| came.ended != Ended::Done);
+        let to_be_read = results.len() > 1 || results.iter().any(|came| came.to_be_read);
         if to_be_read && matches!(self.overlay, Overlay::None) {
             self.overlay = Overlay::Results { scroll: 0 };
             self.notice = None;
@@ -283,7 +330,7 @@ impl App {
 }
 
 /// What came of it, in a line.
-fn told(plan: &Plan, performed: &Performed) -> String {
+fn told(plan: &Plan, performed: &Performed, named: bool) -> String {
     let key = &plan.key;
     match &performed.outcome {
         Outcome::Refused(why) => format!("refused: {key}: {why}"),
@@ -296,8 +343,10 @@ fn told(plan: &Plan, performed: &Performed) -> String {
                 (1, None) => line.push_str("; told 1 waiter"),
                 (woken, None) => line.push_str(&format!("; told {woken} waiters")),
             }
+            line.push_str(&performed.queue.describe(named));
+            line.extend(plan.not_put_back(named).map(|what| format!("; {what}")));
             match (&plan.action, &performed.undo) {
-                (Action::Free, Ok(())) => line.push_str("; undo puts it back"),
+                (Action::Free, Ok(())) => line.push_str(&format!("; undo puts it back{}", performed.queue.undone())),
                 (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
                 _ => {}
             }
@@ -307,7 +356,7 @@ fn told(plan: &Plan, performed: &Performed) -> String {
     }
 }
 
-/// The gentler choice first: a lock that never ends gets an end.
+/// Offers the gentler choice first: a TTL for a lock that never expires.
 fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Choice>, Refusal> {
     let mut choices = Vec::new();
     if lock.ttl == Ttl::Never {
@@ -356,7 +405,7 @@ fn extend_choices(lock: &LockView, typed: Option<Duration>, now: Time) -> Result
     }
 }
 
-/// All of them at once. What can't be freed is left out, and named.
+/// Frees all at once. Locks that can't be freed are left out and named.
 fn free_many(locks: &[LockView], now: Time) -> Result<Vec<Choice>, Refusal> {
     let (mut plans, mut left_out) = (Vec::new(), Vec::new());
     for lock in locks.iter().take(MOST) {

@@ -1,5 +1,5 @@
-//! How long to wait before the next attempt: longer each time, up to a limit, and never the same for two that wait
-//! together. Pure: chance is handed in.
+//! How long to wait before the next attempt: longer each time, up to a limit, with jitter so that clients do not retry
+//! together. Pure: the random number is an argument.
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ impl Backoff {
         Backoff { first, longest, pause: first }
     }
 
-    /// The pause before the next attempt, from half of it to nearly all. `chance` is any number.
+    /// The pause before the next attempt: a random part of it, from half to nearly all. `chance` is the random number.
     pub fn next(&mut self, chance: u8) -> Duration {
         let pause = self.pause.mul_f64(0.5 + f64::from(chance) / 512.0);
         self.pause = (self.pause * 2).min(self.longest);
         pause
     }
 
-    /// An attempt succeeded: the next failure begins anew.
+    /// An attempt succeeded: the next failure starts with the first pause.
     pub fn reset(&mut self) {
         self.pause = self.first;
     }
 }
 
-/// Any number. Without random bytes from the system two that wait together meet again, which is no harm.
+/// A random number. If the system has none, clients may retry together, which does no harm.
 pub fn chance() -> u8 {
     let mut byte = [0];
     let _ = getrandom::fill(&mut byte);

@@ -23,7 +23,7 @@ impl<const FINE: u64, const ROOM: usize> Histogram<FINE, ROOM> {
         self.count
     }
 
-    /// The exact maximum; `None` of an empty histogram.
+    /// The exact maximum; `None` if the histogram is empty.
     pub fn most(&self) -> Option<u64> {
         (self.count > 0).then_some(self.most)
     }

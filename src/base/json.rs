@@ -26,7 +26,7 @@ pub fn write_pretty(out: &mut impl Write, value: &impl Serialize) -> io::Result<
     Ok(())
 }
 
-/// A key, token or channel as it is typed on the command line. With its base64 where the typed text is not its bytes.
+/// A key, token or channel as it is typed on the command line, with its base64 if the typed text is not its bytes.
 pub fn typed(bytes: &[u8]) -> (Cow<'_, str>, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) if text::visible(bytes) == text => (text.into(), None),

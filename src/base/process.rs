@@ -13,7 +13,7 @@ pub enum Recipient {
 }
 
 impl Recipient {
-    /// Whoever is gone by now needs none.
+    /// A process that is gone needs no signal; ignore the error.
     pub fn send(self, signal: Signal) {
         let _ = match self {
             Recipient::Process(id) => pid(id).and_then(|pid| Ok(kill_process(pid, signal)?)),
@@ -29,12 +29,12 @@ impl Recipient {
     }
 }
 
-/// Nought and what is below it mean several processes to the kernel, never one.
+/// To the kernel, zero and negative ids mean several processes.
 fn pid(id: i32) -> io::Result<Pid> {
     Pid::from_raw(id).filter(|_| id > 0).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-/// Has the kernel send the signal to the child when the thread that starts it ends, in whatever way, SIGKILL included.
+/// Makes the kernel signal the child when the thread that started it ends for any reason, SIGKILL included.
 #[cfg(target_os = "linux")]
 pub fn end_with_us(command: &mut Command, signal: Signal) {
     use std::os::unix::process::CommandExt;
@@ -51,6 +51,6 @@ pub fn end_with_us(command: &mut Command, signal: Signal) {
     unsafe { command.pre_exec(tie) };
 }
 
-/// Elsewhere a child ends with the value that owns it, or goes on.
+/// Other systems can't do that: the child ends with the value that owns it, or keeps running.
 #[cfg(not(target_os = "linux"))]
 pub fn end_with_us(_command: &mut Command, _signal: Signal) {}

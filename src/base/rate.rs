@@ -1,11 +1,11 @@
-//! How much counts that only grow have grown over the last few seconds. Pure.
+//! How much monotonic counters grew over the last few seconds. Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::base::time::Time;
 
-/// Looks at counts, oldest first.
+/// Readings of the counters, oldest first.
 #[derive(Clone, Debug)]
 pub struct Growth<const COUNTS: usize> {
     window: Duration,
@@ -17,25 +17,25 @@ impl<const COUNTS: usize> Growth<COUNTS> {
         Growth { window, looks: VecDeque::new() }
     }
 
-    /// When the counts were last looked at.
+    /// When the counters were last read.
     pub fn last(&self) -> Option<Time> {
         self.looks.back().map(|(at, _)| *at)
     }
 
     pub fn note(&mut self, at: Time, counts: [u64; COUNTS]) {
         let before = self.looks.back().map_or(counts, |(_, before)| *before);
-        // Counts that went down were begun anew.
+        // A counter that went down was reset.
         if counts.iter().zip(before).any(|(now, before)| *now < before) {
             self.looks.clear();
         }
         self.looks.push_back((at, counts));
-        // The oldest that stays is the last one before the window: what follows it covers the whole.
+        // Keep one reading from before the window, so that the readings cover all of it.
         while self.looks.get(1).is_some_and(|(second, _)| at.since(*second) >= self.window) {
             self.looks.pop_front();
         }
     }
 
-    /// What was added since the oldest look that counts, and how long ago that was.
+    /// The growth since the oldest reading kept, and the time since then.
     pub fn added(&self) -> Option<(Duration, [u64; COUNTS])> {
         let ((began, first), (now, last)) = (self.looks.front()?, self.looks.back()?);
         Some((now.since(*began), std::array::from_fn(|index| last[index] - first[index])))

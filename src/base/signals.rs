@@ -1,11 +1,11 @@
-//! Signals that ask us to end: caught, so that what was taken is given back first, or handed on to who runs under it.
+//! Signals that ask us to end. Callers catch them to give back what they took, or to pass them on to a child.
 
 use std::io;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// Those that ask a process to end.
+/// The signals that ask a process to end.
 pub struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,

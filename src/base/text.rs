@@ -121,7 +121,7 @@ fn push_visible(out: &mut String, c: char) {
 }
 
 /// Characters that a terminal obeys or hides, or by which it reorders text.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Time(pub i64);
 
 impl Time {
-    /// How long ago `earlier` was, zero when it lies ahead.
+    /// The time since `earlier`; zero if it lies ahead.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0) as u64)
     }
@@ -53,7 +53,7 @@ pub enum Ttl {
 }
 
 impl Ttl {
-    /// From the reply to PTTL, in milliseconds, capped so that sums can't overflow. `None` where there is no key.
+    /// From the reply to PTTL, in milliseconds, capped so that sums can't overflow. `None` if there is no key.
     pub fn of_pttl(ms: i64) -> Option<Ttl> {
         const LONGEST: i64 = i64::MAX / 4;
         match ms {

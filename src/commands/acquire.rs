@@ -1,7 +1,7 @@
 //! `lockscope acquire KEY`: takes a test lock and leaves it, holds it for a while, or runs a command under it.
 //!
-//! What it is kept by is [`test_lock`](crate::test_lock); here is what surrounds it: the gate, the audit file, signals,
-//! the command, and what is said at the end. On every way out the lock is given back, unless it is to be left.
+//! [`test_lock`](crate::test_lock) holds the lock; this file has the rest: the gate, the audit file, signals, the
+//! command, and the report at the end. On every way out the lock is given back, unless the user wants it left.
 
 mod child;
 mod record;
@@ -27,7 +27,7 @@ use crate::test_lock::{Form, Held, Loss, Released, Request, Taken, Turn, take};
 use child::Child;
 use record::Record;
 
-/// The longest lease: what is longer is a slip.
+/// The longest lease: a longer one is surely a typing mistake.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
@@ -110,7 +110,7 @@ fn waited(options: &Acquire) -> String {
 struct Ended {
     code: u8,
     lost: Option<Loss>,
-    /// What to say of it, where there is something.
+    /// The error to report, if there is one.
     fault: Option<Fault>,
 }
 
@@ -124,7 +124,7 @@ async fn keep(
     let leaves = options.command.is_empty() && options.hold.is_none() && !options.watchdog;
     let told = record.taken(&held).and_then(|()| if leaves { record.left(&held) } else { record.announce(&held) });
     if let Err(fault) = told {
-        // What can't be recorded does not happen, and nobody keeps a lock that he was not told of.
+        // A lock that can't be recorded or reported is not kept.
         held.release().await;
         return Err(fault);
     }
@@ -137,7 +137,7 @@ async fn keep(
     } else {
         run_under(session, options, &mut held, &mut signals).await
     };
-    // Where the lease ran out unconfirmed, the lock may still be there.
+    // After an unconfirmed lease ran out, the lock may still exist.
     let released = match &ended.lost {
         None | Some(Loss::Unconfirmed { .. }) => Some(held.release().await),
         Some(_) => None,
@@ -145,7 +145,7 @@ async fn keep(
     finish(session, options, &held, record, ended, released, began.elapsed())
 }
 
-/// Holds the lock for the time asked for, or until a signal; renews it if asked to.
+/// Holds the lock for the requested time, or until a signal; renews it if requested.
 async fn hold(session: &Session, options: &Acquire, held: &mut Held, signals: &mut Signals) -> Ended {
     let key = held.request().key().clone();
     let end = async {
@@ -205,7 +205,7 @@ async fn run_under(session: &Session, options: &Acquire, held: &mut Held, signal
     }
 }
 
-/// The watchdog; comes back when the lock is lost.
+/// The watchdog; returns when the lock is lost.
 async fn watch(session: &Session, held: &mut Held, renews: bool) -> Loss {
     if !renews {
         return held.run_out().await;
@@ -227,7 +227,7 @@ async fn watch(session: &Session, held: &mut Held, renews: bool) -> Loss {
     }
 }
 
-/// Records and tells how it ended.
+/// Records and reports how it ended.
 fn finish(
     session: &Session,
     options: &Acquire,
@@ -249,7 +249,7 @@ fn finish(
         _ => "released",
     };
     if let (Some(loss), None) = (&lost, &fault) {
-        // Noticed at the end only, or told before by a warning.
+        // With `--on-lost warn` the command's own exit code stands.
         if options.on_lost == OnLost::Kill || options.command.is_empty() {
             code = 1;
             fault = Some(Fault::finding(format!("lost {key} before it was given back: {loss}")));

@@ -1,5 +1,7 @@
 //! What the writing commands share: the gate, the records, the question before, and the result after.
 
+mod eval;
+
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -7,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::session::Session;
-use super::shell;
 use crate::actions::{
-    Action, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run, perform,
+    Action, Cleared, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run,
+    perform,
 };
 use crate::base::clock::Clock;
 use crate::base::fault::{Exit, Fault};
@@ -24,22 +26,22 @@ use crate::output;
 use crate::settings::cli::Environment;
 use crate::test_lock::joined;
 
-/// Between two of many.
+/// Pause between two of many writes.
 const BREATHER: Duration = Duration::from_millis(20);
 
-/// Somebody who is about to write.
+/// Performs the writes of a command.
 pub struct Actor<'a> {
     session: &'a Session,
     gate: Gate,
     journal: Journal,
     context: Context,
     json: bool,
-    /// From the first write on, whoever tells us to end is heard, and what is under way is finished.
+    /// Listened to from the first write on, so that a signal does not interrupt the write under way.
     signals: Option<Signals>,
 }
 
 impl<'a> Actor<'a> {
-    /// Refuses at once where nothing may be written, or nothing could be recorded.
+    /// Refuses at once if nothing may be written, or nothing can be recorded.
     pub fn new(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Actor<'a>, Fault> {
         match session.settings.gate().closed() {
             Some(why) => Err(Fault::finding(why.to_string())),
@@ -47,7 +49,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// For a dry run, which says of each lock whether it may be written. The gate stays as closed as it is.
+    /// For a dry run, which says for each lock whether it may be written. It does not open the gate.
     pub fn who_looks(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Actor<'a>, Fault> {
         let gate = session.settings.gate();
         let journal = Journal::open().map_err(|why| Fault::finding(Refusal::Audit(why.to_string()).to_string()))?;
@@ -62,9 +64,9 @@ impl<'a> Actor<'a> {
         Ok(Actor { session, gate, journal, context, json, signals: None })
     }
 
-    /// Keeps what a dry run is about to show, as far as it may be done; the id to perform it by.
+    /// Stores the admitted plans of a dry run; returns the id with which they can be performed.
     pub async fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
-        // Meant for the data that is here, whatever the address leads to by then.
+        // The plans hold for this data only; the address may lead to another server later.
         let keyspace = self.keyspace().await?;
         let mut plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
         plans.iter_mut().for_each(|plan| plan.keyspace = keyspace.clone());
@@ -80,7 +82,7 @@ impl<'a> Actor<'a> {
         kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
     }
 
-    /// Refuses plans that were made for other data, before anything of them is used up.
+    /// Refuses plans that were made for other data, before the stored dry run is used up.
     pub async fn is_in_data_of(&self, plans: &[Plan]) -> Result<(), Fault> {
         let here = self.keyspace().await?;
         let moved = plans.iter().filter_map(|plan| plan.keyspace.as_ref()).find_map(|then| match &here {
@@ -90,7 +92,7 @@ impl<'a> Actor<'a> {
         moved.map_or(Ok(()), |why| Err(Fault::finding(format!("{why}; nothing was changed, and the plan is kept"))))
     }
 
-    /// Which data is here; `None` where the server does not tell.
+    /// The identity of the server's data; `None` if the server does not report it.
     async fn keyspace(&self) -> Result<Option<Keyspace>, Fault> {
         let asking = async {
             let mut conn = self.session.topology.main().connect().await?;
@@ -103,8 +105,8 @@ impl<'a> Actor<'a> {
         &self.journal
     }
 
-    /// Does them one after the other. A signal, or an answer that does not come, ends it after the one under way; what
-    /// became of all is told then, and is on record.
+    /// Performs the plans one after the other. Stops after the current one on a signal, a missing answer or a failure
+    /// to print; then reports and records how many were not touched.
     pub async fn perform_all(&mut self, plans: &[&Plan]) -> Result<u8, Fault> {
         let Some(first) = plans.first() else { return Ok(0) };
         let (mut tally, mut code, mut stopped) = (Tally::of(plans.len(), &first.action), 0, None);
@@ -127,7 +129,7 @@ impl<'a> Actor<'a> {
         }
         if tally.untouched() > 0 {
             let why = stopped.unwrap_or_default();
-            // Whoever reads our output, or the terminal, may be gone: that is no reason to stop here.
+            // The terminal may be gone; the record below must still be written.
             let _ = writeln!(io::stderr(), "stopped by {why}: {tally}");
             let now = Clock::start().now();
             let noted = self.journal.write_stopped(now, &self.context, &tally, &format!("stopped by {why}"));
@@ -137,7 +139,7 @@ impl<'a> Actor<'a> {
         Ok(code)
     }
 
-    /// Waits for a moment; the name of a signal that came by then.
+    /// Waits for the pause; returns the name of a signal that came meanwhile.
     async fn told_to_end(&mut self, pause: Duration) -> Option<String> {
         let signals = self.signals.as_mut()?;
         tokio::select! {
@@ -147,7 +149,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Does it and says what came of it.
+    /// Performs the plan and reports the result.
     pub async fn perform(&mut self, plan: &Plan) -> Result<Outcome, Fault> {
         let performed = self.attempt(plan).await?;
         self.tell(plan, &performed)?;
@@ -167,6 +169,9 @@ impl<'a> Actor<'a> {
         let refusal = self.refusal(plan);
         if self.json {
             let mut shown = self.result(plan, None, None, None, None);
+            if let Value::Object(shown) = &mut shown {
+                put_all(shown, "dropped", plan.dropped.iter().map(Token::as_bytes));
+            }
             shown["dry_run"] = json!(true);
             shown["plan"] = json!(kept.filter(|_| refusal.is_none()));
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
@@ -176,25 +181,6 @@ impl<'a> Actor<'a> {
             return print_json(&shown);
         }
         super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
-    }
-
-    /// Prints the command by which a person does the same, with the same comparisons.
-    pub fn print_eval(&self, plan: &Plan) -> Result<(), Fault> {
-        if let Some(why) = self.refusal(plan) {
-            return Err(Fault::finding(why.to_string()));
-        }
-        if let Some(why) = in_doubt(plan) {
-            return Err(Fault::finding(why));
-        }
-        let words: Option<Vec<String>> = plan.eval().iter().map(|word| shell::word(word)).collect();
-        let Some(words) = words else {
-            let why = format!("{} or its holder has a zero byte, which no command line can carry", plan.key);
-            return Err(Fault::finding(why));
-        };
-        super::print(|out| writeln!(out, "redis-cli -n {} {}", self.context.db, words.join(" ")))?;
-        self.session.say("add how you connect (-h, -p, --user, --tls); an answer that begins with 1 means that all of it was done, 2 \
-                          half of it, anything else nothing; it is not on record here, and has no undo");
-        Ok(())
     }
 
     /// Says what would be done to many: a table, and each hazard once.
@@ -220,12 +206,12 @@ impl<'a> Actor<'a> {
         .map(drop)
     }
 
-    /// Why it would not be done, as far as that is known without the server.
+    /// Why it would be refused, as far as known without the server.
     pub fn refusal(&self, plan: &Plan) -> Option<Refusal> {
         self.gate.admit_plan(plan).err()
     }
 
-    /// Asks for leave, after the preview: on production by the lock's name. Without a terminal there is nobody to ask.
+    /// Asks for confirmation after the preview: on production, the lock's name. Without a terminal it can't ask.
     pub fn asks(&self, plan: &Plan, yes: bool) -> Result<bool, Fault> {
         if let Some(why) = self.refusal(plan) {
             return Err(Fault::finding(why.to_string()));
@@ -254,19 +240,25 @@ impl<'a> Actor<'a> {
         Ok(matches!(answer()?.to_lowercase().as_str(), "y" | "yes"))
     }
 
-    /// Says what came of it. Where stdout can't be written, stderr is told, since what was done is done.
+    /// Reports the result. If stdout can't be written it goes to stderr, because the write has already happened.
     fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
         self.print_outcome(plan, performed).inspect_err(|_| talk::say(&outcome_line(plan, performed)))
     }
 
     fn print_outcome(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo, renewed } = performed;
+        let Performed { id, outcome, undo, renewed, queue } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
                 _ => None,
             };
-            let mut result = self.result(plan, Some(id), Some(outcome.name()), outcome.why().as_deref(), woke);
+            let mut result = self.result(plan, Some(id), Some(outcome.name()), why_not(outcome).as_deref(), woke);
+            if let Value::Object(result) = &mut result {
+                // An undo drops nobody: it tells whom it does not put back.
+                let undone = Cleared { dropped: plan.dropped.clone(), overdue: plan.overdue, ..Cleared::default() };
+                let undoes = matches!((&plan.action, outcome), (Action::Undo(_), Outcome::Done { .. }));
+                if undoes { &undone } else { queue }.put_into(result);
+            }
             result["renewed"] = json!(renewed.is_some());
             if plan.action == Action::Free {
                 result["undo"] = undo_json(undo);
@@ -300,7 +292,7 @@ impl<'a> Actor<'a> {
     }
 }
 
-/// How a command on one lock ends. What is refused before anything runs is a result too, and told like one with --json.
+/// How a command on one lock ends. With --json, an early refusal is printed as a result too.
 pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: bool) -> Result<u8, Fault> {
     match result {
         Err(fault) if json && fault.exit == Exit::Finding => {
@@ -326,7 +318,7 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
     }
 }
 
-/// Why nobody but a person can say yes to it, and what a script has to say.
+/// Why only a person can confirm it, and which option a script needs.
 pub fn in_doubt(plan: &Plan) -> Option<String> {
     let doubt = plan.doubt.as_ref()?;
     let known = if plan.permits().is_some() { "counts permits" } else { "is a lock" };
@@ -337,7 +329,7 @@ fn undo_json(undo: &Result<(), String>) -> Value {
     json!({ "possible": undo.is_ok(), "why": undo.as_ref().err() })
 }
 
-/// The exit code that goes with it.
+/// The exit code for an outcome.
 pub fn exit_code(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Done { .. } => 0,
@@ -346,19 +338,29 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
     }
 }
 
+/// Why it was not done, and what whoever typed the command can do about it.
+fn why_not(outcome: &Outcome) -> Option<String> {
+    let why = outcome.why()?;
+    Some(match outcome {
+        Outcome::Refused(Refusal::AnotherLease(_)) => format!("{why}; look again and confirm, or pass --if-renewed"),
+        _ => why,
+    })
+}
+
 /// What came of it, for a person.
 fn outcome_line(plan: &Plan, performed: &Performed) -> String {
-    let Performed { id, outcome, undo, renewed } = performed;
+    let Performed { id, outcome, undo, renewed, queue } = performed;
     let mut line = match outcome {
-        Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo),
-        Outcome::Refused(why) => format!("refused: {}: {why}", plan.key),
-        Outcome::Unknown(why) => format!("unknown: {}: {why}", plan.key),
+        Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo, queue),
+        Outcome::Refused(_) | Outcome::Unknown(_) => {
+            format!("{}: {}: {}", outcome.name(), plan.key, why_not(outcome).unwrap_or_default())
+        }
     };
     line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
     line
 }
 
-fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>) -> String {
+fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>, queue: &Cleared) -> String {
     let mut line = match &plan.action {
         Action::Free => match plan.permits() {
             Some(1) => format!("gave 1 permit back to {}", plan.key),
@@ -374,8 +376,10 @@ fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(
     if let Some(why) = silent {
         line.push_str(&format!("; waiters were not told: {why}"));
     }
+    line.push_str(&queue.describe(true));
+    line.extend(plan.not_put_back(true).map(|what| format!("; {what}")));
     match (&plan.action, undo) {
-        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back")),
+        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back{}", queue.undone())),
         (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
         _ => {}
     }
@@ -399,8 +403,8 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
     for hazard in &plan.hazards {
         writeln!(out, "  beware    {hazard}")?;
     }
-    match &plan.undo {
-        Some(Ok(())) => writeln!(out, "  undo      possible, while nobody takes the lock and its lease would run")?,
+    match plan.undoing() {
+        Some(Ok(may)) => writeln!(out, "  undo      {may}")?,
         Some(Err(why)) => writeln!(out, "  undo      not possible: {why}")?,
         None => {}
     }

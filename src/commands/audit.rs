@@ -41,7 +41,7 @@ pub fn run(options: &Audit) -> Result<u8, Fault> {
 }
 
 fn line(entry: &Value) -> String {
-    // What is in the file was escaped when it was written; whatever else it says is made harmless.
+    // Our entries were escaped when written; anything else in the file is made harmless here.
     let word = |name: &str| text::harmless(entry[name].as_str().unwrap_or_default());
     let outcome = match word("phase").as_str() {
         "intent" => "begun".to_string(),

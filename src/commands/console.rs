@@ -29,7 +29,7 @@ use crate::engine::Duty;
 use crate::settings::keys::Keys;
 use crate::sources::pace::Pace;
 
-/// Refuses what is no terminal, before anything is started.
+/// Refuses anything but a terminal before starting.
 pub fn needs_a_terminal() -> Result<(), Fault> {
     if io::stdout().is_terminal() && io::stdin().is_terminal() {
         return Ok(());
@@ -37,7 +37,7 @@ pub fn needs_a_terminal() -> Result<(), Fault> {
     Err(Fault::usage("the console needs a terminal; 'lockscope ls' prints the locks to a file or a pipe"))
 }
 
-/// Opens the console until somebody quits, or for as long as was asked for.
+/// Runs the console until the user quits, or for the requested time.
 pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<Duty>) -> Result<u8, Fault> {
     needs_a_terminal()?;
     let settings = &session.settings;
@@ -66,14 +66,14 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         let _ = writeln!(io::stderr(), "lockscope: left while writing: {tally}");
     }
     for left in operator.close().await {
-        // A terminal that has gone away is no reason to fail.
+        // The terminal may be gone; that is not a failure.
         let _ = writeln!(io::stderr(), "lockscope: {left}");
     }
     ended?;
     Ok(u8::from(unfinished.is_some()))
 }
 
-/// The terminal while it is ours: given back on every way out, a panic included.
+/// The terminal while it is ours. It is given back on every way out, including a panic.
 struct RealTty {
     signals: [Signal; 3],
 }
@@ -93,8 +93,8 @@ impl RealTty {
     }
 }
 
-/// Whether the terminal is ours now. A panic gives it back and then everything is dropped: what is told in between must
-/// not be touched by giving it back once more.
+/// Whether the terminal is ours now. A panic gives it back, prints its message and drops everything; giving it back a
+/// second time would damage the message.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn take() -> io::Result<()> {
@@ -103,7 +103,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
 }
 
-/// Undoes all that was turned on. Whatever fails, the rest is tried.
+/// Undoes everything that was turned on. If one step fails, the rest is still tried.
 fn give_back() {
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
@@ -145,7 +145,7 @@ impl Tty for RealTty {
 
     fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        // Stops us until SIGCONT.
+        // Stops this process until SIGCONT.
         kill_process(getpid(), rustix::process::Signal::TSTP)?;
         take()
     }

@@ -1,7 +1,7 @@
-//! `lockscope contention`: how hard each lock is wanted, the hardest first.
+//! `lockscope contention`: the demand for each lock, the highest first.
 //!
-//! Waiters are counted where the server shows them. Attempts and failures take `--monitor`: bursts of MONITOR, which cost
-//! a busy server some of its throughput, and so are few, short, and only by consent.
+//! Waiters are counted where the server shows them. Attempts and failures need `--monitor`: bursts of MONITOR cost a
+//! busy server some of its throughput, so they are few, short, and only with consent.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::settings::cli::Contention;
 use crate::sources::pace::Pace;
 use crate::sources::sampling::burst::Bounds;
 
-/// Half of the time, and never more than this of MONITOR in all.
+/// MONITOR runs for half of the time, and never longer than this in total.
 const MOST: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the first burst may take beyond the time that was asked for.
+/// How long the first burst may exceed the requested time.
 const FIRST_BURST: Duration = Duration::from_secs(5);
 const RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(86_400));
 
@@ -56,7 +56,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     if options.json {
         super::print(|out| output::json::write_list(out, &snapshot, &locks, &place, &server))?;
     } else {
-        // People look for those that are wanted; programs take them all.
+        // The table for people has only locks in demand; JSON has all.
         let all = locks.len();
         locks.retain(|lock| lock.demand.is_any());
         super::print(|out| wanted::write(out, &locks, &session.style()))?;
@@ -67,13 +67,13 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         }
     }
     if let Some(why) = &snapshot.incomplete {
-        session.say(&format!("the list is incomplete: {why}"));
+        session.say_incomplete(why);
     }
     tell_sampling(session, &engine);
     session.still_there(&engine)
 }
 
-/// Takes in what happens for that long, or until somebody ends it. The first burst is waited for.
+/// Runs the engine for that long, or until a signal. Waits for the first burst.
 async fn follow(engine: &mut Engine, how_long: Duration) -> Result<(), Fault> {
     let mut signals = Signals::listen()?;
     let began = Instant::now();
@@ -94,7 +94,7 @@ async fn follow(engine: &mut Engine, how_long: Duration) -> Result<(), Fault> {
     }
 }
 
-/// All locks, and those that somebody tried to take though they are free at this moment.
+/// All locks, and those that clients tried to take but are free now.
 fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
     let mut locks = std::mem::take(&mut snapshot.locks);
     locks.retain(|lock| lock.kind == Kind::Lock);
@@ -110,7 +110,7 @@ fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
     locks
 }
 
-/// What was looked at, as a sentence for each node that was sampled.
+/// Reports what was sampled, in a sentence per node.
 fn tell_sampling(session: &Session, engine: &Engine) {
     for node in engine.nodes() {
         match &node.sampling {

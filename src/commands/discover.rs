@@ -1,7 +1,7 @@
 //! `lockscope discover`: finds keyspaces that look like locks, and the patterns to list them with.
 //!
-//! Names are sampled by SCAN, whose order is as good as chance, and gathered by shape; a few keys of each shape are
-//! looked at and judged. This file asks the server; `groups`, `evidence` and `judge` are pure.
+//! Names are sampled by SCAN, whose order is nearly random, and grouped by shape; a few keys of each shape are read and
+//! judged. This file asks the server; `groups`, `evidence` and `judge` are pure.
 
 mod evidence;
 mod groups;
@@ -35,12 +35,13 @@ use groups::{Group, Groups};
 use render::{Found, Keyspace};
 use shape::Shape;
 
-/// Keys looked at, of large groups and of small ones, as far as each group gets at least a few.
+/// At most this many keys of large groups are read, and of small ones; but at least a few of each group.
 const LOOKS: usize = 20_000;
 const LOOKS_LEAST: usize = 3;
 const EXAMPLES: usize = 3;
 
 pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
+    session.holds_locks()?;
     let mut survey = Survey::new(session)?;
     for node in session.topology.nodes() {
         survey.sample(node, options.sample).await.map_err(|error| session.fault(&error))?;
@@ -75,7 +76,7 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     Ok(0)
 }
 
-/// How many keys of a group are looked at: keyspaces come before the strays.
+/// How many keys of a group are read. Large and small groups do not share, so that strays do not crowd out keyspaces.
 struct Looks {
     large: usize,
     small: usize,
@@ -97,11 +98,11 @@ impl Looks {
     }
 }
 
-/// What is learnt of a target, node by node.
+/// What is learnt about a target, node by node.
 struct Survey {
     /// Reads as `ls` does by itself.
     known: Recogniser,
-    /// Reads as if the user had named the keyspace; its patterns are those that are walked.
+    /// Reads as if the user had named the keyspace; its patterns are the scanned ones.
     asked: Recogniser,
     pace: Pace,
     clock: Clock,
@@ -109,13 +110,13 @@ struct Survey {
     sampled: u64,
     of: Option<u64>,
     complete: bool,
-    /// Why not every name was seen, or not every key looked at, that should have been.
+    /// Why some names were not seen, or some keys not read.
     shortfall: Option<Shortfall>,
     looked: HashMap<(NodeId, Key), Looked>,
     /// Keys under lock-like names that only belong to locks, by their names.
     helpers: u64,
     unread: usize,
-    /// Why the first key that could not be read could not.
+    /// Why the first unreadable key could not be read.
     refused: Option<String>,
 }
 
@@ -147,7 +148,7 @@ impl Survey {
     async fn sample(&mut self, node: &Node, most: u64) -> RedisResult<()> {
         let keys = match redis::cmd("DBSIZE").query_async::<u64>(&mut node.connect().await?).await {
             Ok(keys) => Some(keys),
-            // Not permitted: the share that was seen is not known then.
+            // Not permitted: the share of keys that was seen is unknown.
             Err(error) if error.code().is_some() => None,
             Err(error) => return Err(error),
         };
@@ -163,7 +164,7 @@ impl Survey {
                 return ControlFlow::Break(());
             }
             sampled += 1;
-            // What belongs to a lock but is none is known by its name.
+            // Helpers are recognised by name, counted and left out.
             if known.is_helper(&name) {
                 *helpers += u64::from(known.patterns().matches(&name));
             } else if !name.is_empty() {
@@ -179,7 +180,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Looks at keys of a node.
+    /// Reads keys of a node.
     async fn look(&mut self, node: &Node, keys: &[Key]) -> RedisResult<()> {
         let (out, mut observed) = mpsc::channel::<Vec<Observation>>(4);
         let budget = Budget::new(self.pace);
@@ -214,7 +215,7 @@ impl Survey {
         }
     }
 
-    /// Names alone say too little: where no value may be read, there is nothing to find.
+    /// Refuses if no value may be read: names alone prove too little.
     fn refuse_if_blind(&self, session: &Session) -> Result<(), Fault> {
         match &self.refused {
             Some(why) if self.looked.is_empty() => Err(Fault::server(format!(
@@ -233,7 +234,7 @@ impl Survey {
             let keys: Vec<Looked> =
                 group.samples.iter().filter_map(|sample| self.looked.get(sample)).cloned().collect();
             let evidence = Evidence::of(&keys, &self.known, &self.asked, now);
-            // A pattern of stars alone would list everything.
+            // A pattern of only stars would match everything.
             let named = shape.texts().any(|text| text.chars().any(char::is_alphanumeric));
             match judge::judge(&shape.pattern(), &evidence).filter(|_| named) {
                 Some(verdict) => locks.push((shape, group, evidence, verdict)),
@@ -265,7 +266,7 @@ impl Survey {
             left_out,
             keyspaces: merged(keyspaces.collect()),
         };
-        // What is new first, the surest and then the largest first.
+        // New keyspaces first, then the surest, then the largest.
         found.keyspaces.sort_by(|a, b| {
             let sure = |keyspace: &Keyspace| (keyspace.verdict.confidence * 10.0) as u32;
             let order = a.verdict.covered.cmp(&b.verdict.covered).then(sure(b).cmp(&sure(a)));
@@ -285,7 +286,7 @@ impl Survey {
     }
 }
 
-/// The pattern that matches a keyspace and as few others as can be, and those others.
+/// The pattern that matches a keyspace and as few others as possible, and those others.
 fn apart(shape: &Shape, others: &[(Shape, Group)]) -> (String, Vec<String>) {
     let matched = |pattern: &str| -> Vec<String> {
         let Ok(glob) = Glob::new(pattern) else { return Vec::new() };
@@ -302,9 +303,9 @@ fn apart(shape: &Shape, others: &[(Shape, Group)]) -> (String, Vec<String>) {
     if left.len() < too_many.len() { (narrow, left) } else { (wide, too_many) }
 }
 
-/// Keyspaces that another one's pattern matches, and that read the same, are part of it.
+/// Merges a keyspace into another one with the same reading whose pattern matches it.
 fn merged(mut keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
-    // The wider patterns first.
+    // Wider patterns first.
     keyspaces.sort_by_key(|keyspace| keyspace.pattern.len());
     let mut kept: Vec<(Option<Glob>, Keyspace)> = Vec::new();
     for part in keyspaces {

@@ -1,4 +1,4 @@
-//! `lockscope doctor`: looks at a server's settings, our permissions and what can hurt locks, with the fix for each.
+//! `lockscope doctor`: checks a server's settings, our permissions and what can harm locks, with the fix for each.
 //!
 //! It only reads. The checks are in [`health`](crate::server::health).
 

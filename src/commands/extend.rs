@@ -33,7 +33,7 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     if options.eval {
-        return actor.print_eval(&plan).map(|()| 0);
+        return actor.print_evals([&plan]).map(|()| 0);
     }
     if options.dry_run {
         return actor.show(&plan, None).map(|()| 0);

@@ -1,18 +1,19 @@
-//! Fencing tokens: a counter beside the lock, in libraries that have one.
+//! Fencing tokens: a counter in a key beside the lock, in libraries that have one.
 
 use crate::base::fault::Fault;
+use crate::commands::one_lock;
 use crate::commands::session::Session;
 use crate::dialects::{by_name, dialect};
 use crate::engine::Engine;
 use crate::model::{LockView, Observation};
 
-/// Counters asked for in one pipeline.
+/// Counters read in one pipeline.
 const BATCH: usize = 512;
 /// A counter is never longer than this.
 const DIGITS: usize = 31;
 
-/// Reads the counters of those locks whose library keeps one, and takes their views anew. A counter that is not there,
-/// or may not be read, stays unknown.
+/// Reads the counters of locks whose library keeps one, and takes their views again. A counter that is missing or may
+/// not be read stays unknown.
 pub async fn read(session: &Session, engine: &mut Engine, locks: &mut [LockView]) -> Result<(), Fault> {
     let counter = |lock: &LockView| by_name(lock.dialect).and_then(|id| dialect(id).fencing_key(lock.key.as_bytes()));
     for node in session.topology.nodes() {
@@ -35,10 +36,7 @@ pub async fn read(session: &Session, engine: &mut Engine, locks: &mut [LockView]
                 if let Some(token) = number(&answer) {
                     let lock = &mut locks[*index];
                     engine.observe(Observation::Fenced { node: node.id, key: lock.key.clone(), token });
-                    let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
-                    if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
-                        *lock = view;
-                    }
+                    one_lock::look_again(engine, lock);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! `lockscope info`: what is in force, without asking any server.
+//! `lockscope info`: the settings in force, without asking a server.
 
 use std::io::Write;
 

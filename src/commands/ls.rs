@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::session::Session;
-use super::{fencing, waiters};
+use super::{fencing, roster, waiters};
 use crate::base::fault::Fault;
 use crate::base::talk;
 use crate::dialects::LeftOut;
@@ -23,6 +23,9 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     take_inventory(session, &mut engine, options.observe).await?;
     waiters::count(session, &mut engine).await?;
+    if options.observe.is_none() {
+        roster::read(session, &mut engine).await;
+    }
     let mut snapshot = engine.snapshot();
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
@@ -46,7 +49,7 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     }
     tell_gaps(session, &engine, &snapshot);
     let code = session.still_there(&engine);
-    // The process ends here: to free a million locks one by one would only take time.
+    // The process ends here, so freeing the memory of a million locks would only take time.
     std::mem::forget((engine, locks));
     code
 }
@@ -76,7 +79,7 @@ pub fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: 
     }
 }
 
-/// Runs the engine until every lock was met, and for as long as was asked for.
+/// Runs the engine until every lock was read, and for the requested time.
 pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Option<Duration>) -> Result<(), Fault> {
     let mut progress = ProgressLine::new(session);
     let until = tokio::time::Instant::now() + observe.unwrap_or_default();
@@ -86,7 +89,7 @@ pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Opt
             if engine.has_inventory() {
                 break;
             }
-            // Without a server there will be none.
+            // If the server is lost, the inventory will never complete.
             session.still_there(engine)?;
         }
         let _ = tokio::time::timeout(if left.is_zero() { Duration::MAX } else { left }, engine.next()).await;
@@ -123,10 +126,10 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
     text
 }
 
-/// What was left out, and why.
+/// Reports what was left out, and why.
 fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     if let Some(why) = &snapshot.incomplete {
-        session.say(&format!("the list is incomplete: {why}"));
+        session.say_incomplete(why);
     }
     if session.settings.talk > Talk::Normal {
         let helpers = engine.nodes().filter_map(|node| node.scan.as_ref()).map(|scan| scan.helpers).sum();
@@ -146,7 +149,7 @@ fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     }
 }
 
-/// A line on stderr that is written over, only where a person sees it, and only when it takes long.
+/// A progress line on stderr, only on a terminal and only if the scan takes long.
 struct ProgressLine {
     enabled: bool,
     began: tokio::time::Instant,

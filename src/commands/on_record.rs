@@ -1,4 +1,4 @@
-//! What every command leaves behind that takes a test lock: entries in the audit file, and its result on stdout.
+//! What a command that takes a test lock leaves behind: entries in the audit file, and its result on stdout.
 
 use std::io::{self, Write};
 
@@ -20,12 +20,12 @@ pub struct OnRecord {
     clock: Clock,
     /// The server, without its password.
     target: String,
-    /// What every entry and the result begin with.
+    /// The first fields of every entry and of the result.
     about: Map<String, Value>,
 }
 
 impl OnRecord {
-    /// Writes down what is about to be tried, with `more` about it.
+    /// Records what is about to be tried, with the fields of `more`.
     pub fn open(session: &Session, action: &str, request: &Request, more: &Value) -> Result<OnRecord, Refusal> {
         let about = about(action, request).map_err(|why| Refusal::Audit(why.to_string()))?;
         let audit = Audit::open().map_err(|why| Refusal::Audit(why.to_string()))?;
@@ -53,7 +53,7 @@ impl OnRecord {
     }
 }
 
-/// The gate or the audit file said no: the result, and the fault that ends the command.
+/// After a refusal by the gate or the audit file: prints the result, and returns the fault that ends the command.
 pub fn turned_away(action: &str, key: &Key, refusal: &Refusal, json: bool) -> Result<Fault, Fault> {
     if json {
         let mut result = Map::new();

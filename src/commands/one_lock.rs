@@ -1,6 +1,8 @@
-//! One lock by its name, for the commands that are about one.
+//! Finds one lock by its name, for the commands on one lock.
 
 use std::time::Duration;
+
+use redis::RedisResult;
 
 use super::session::Session;
 use crate::base::fault::Fault;
@@ -9,7 +11,7 @@ use crate::engine::Engine;
 use crate::lock::{Key, KeyspaceId};
 use crate::model::{LockView, Whole};
 use crate::server::ServerFacts;
-use crate::sources::inspect::{Inspection, Subject, inspect, prove as prove_locks};
+use crate::sources::inspect::{self, Inspection, Subject, inspect, prove as prove_locks};
 
 /// A key as it was typed.
 pub fn key(typed: &str) -> Result<Key, Fault> {
@@ -17,7 +19,7 @@ pub fn key(typed: &str) -> Result<Key, Fault> {
     Ok(Key::from(bytes))
 }
 
-/// The lock, after it was watched for a while.
+/// The lock, after watching it for the time given.
 pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Engine), Fault> {
     let mut engine = session.engine_key(key, observe.is_some()).await?;
     engine.run_until_inventory().await;
@@ -31,6 +33,14 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
     match lock {
         Some(lock) => Ok((lock, engine)),
         None => Err(missing(session, key).await),
+    }
+}
+
+/// Takes the view anew, with what was learnt since.
+pub fn look_again(engine: &Engine, lock: &mut LockView) {
+    let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
+    if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
+        *lock = view;
     }
 }
 
@@ -48,9 +58,15 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
     found.unwrap_or_else(|error| Inspection::failed(&subject, now, session.fault(&error).to_string()))
 }
 
-/// Reads what a write to them is compared with.
+/// Reads what a write to these locks is compared with.
 pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Fault> {
     prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
+}
+
+/// Reads the part of it that tells who would have to be woken.
+pub async fn prove_waits(session: &Session, lock: &mut LockView) -> RedisResult<()> {
+    let mut conn = session.topology.place(lock.space, &lock.key).connect().await?;
+    inspect::prove_waits(&mut conn, std::slice::from_mut(lock)).await
 }
 
 /// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for
@@ -74,7 +90,7 @@ pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<V
     Ok(None)
 }
 
-/// A token that ls shortened is no other holder.
+/// Whether it is a token that ls shortened; such a token is not another holder's.
 pub fn is_shortened(typed: &str) -> bool {
     typed.contains('…')
 }
@@ -86,7 +102,7 @@ async fn missing(session: &Session, key: &Key) -> Fault {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),
     };
-    // A module may name its types as it likes.
+    // A module may give its types any name, so it is escaped.
     match kind.map(|kind| text::visible(kind.as_bytes())) {
         Err(error) => session.fault(&error),
         Ok(kind) if kind == "none" => Fault::finding(format!(

@@ -1,7 +1,7 @@
-//! `lockscope probe`: a canary lock on the server, and what it went through.
+//! `lockscope probe`: runs a canary lock on the server, and reports what happened to it.
 //!
-//! What it does is [`canary`](crate::watchdog_probe::canary); here is what surrounds it: the gate, the audit file (an entry
-//! before and one after, not one for each cycle), signals, and the report.
+//! [`canary`](crate::watchdog_probe::canary) runs the lock; this file has the rest: the gate, the audit file (one entry
+//! before and one after, not one per cycle), signals, and the report.
 
 mod render;
 
@@ -21,9 +21,9 @@ use crate::settings::cli::Probe;
 use crate::test_lock::{Form, Request};
 use crate::watchdog_probe::canary::{self, End, Report};
 
-/// Shorter, and the network alone makes renewals late; longer, and hardly any are seen.
+/// With a shorter lease the network alone makes renewals late; with a longer one there are hardly any.
 const LEASES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3600));
-/// What is longer is a slip.
+/// A longer time is surely a typing mistake.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
@@ -76,7 +76,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
     } else {
         super::print(|out| render::table(out, &key, options.ttl, &report))?;
     }
-    // One line in the audit file, whatever happened.
+    // One line in the audit file, without the list of events.
     result["events"].take();
     result["phase"] = "end".into();
     record.note(&result)?;
@@ -86,7 +86,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
     }
 }
 
-/// What is wrong, where something is, and the exit code that goes with it.
+/// What is wrong, if anything, with its exit code.
 fn finding(session: &Session, key: &Key, report: &Report) -> Option<Fault> {
     let tally = &report.tally;
     let times = |count: u64| if count == 1 { "once".to_string() } else { format!("{count} times") };

@@ -23,7 +23,7 @@ pub async fn run(session: &Session, options: &Release) -> Result<u8, Fault> {
     }
 }
 
-/// `looks`: nothing is to be written.
+/// `looks`: only a preview, nothing is written.
 fn actor<'a>(session: &'a Session, options: &Release, looks: bool) -> Result<Actor<'a>, Fault> {
     let who = if looks { Actor::who_looks } else { Actor::new };
     who(session, options.reason.as_deref(), options.json)
@@ -53,7 +53,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
     foresee(session.topology.node_of(&plan.key), [&mut plan]).await;
     if options.eval {
-        return actor.print_eval(&plan).map(|()| 0);
+        return actor.print_evals([&plan]).map(|()| 0);
     }
     if options.dry_run {
         let kept = actor.keep_plans(&[&plan]).await;
@@ -67,7 +67,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     Ok(exit_code(&actor.perform(&plan).await?))
 }
 
-/// A token as it was typed: as it is shown or, where no holder looks so, as it is. What is no holder's is refused later.
+/// The token that was typed: unescaped if a holder has that token, else literally. One of no holder is refused later.
 pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
     let is_one = |token: &[u8]| lock.holders.iter().any(|holder| holder.token.as_bytes() == token);
     match text::unescape(typed) {
@@ -82,7 +82,7 @@ pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// Nobody is freed who was not named.
+/// Asks the user to name a holder: nothing is freed for a holder that was not named.
 pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
     let each = lock.holders.iter().take(20).map(|holder| {
         let (key, holder) = (quoted(&lock.key.to_string()), quoted(&holder.token.to_string()));
@@ -109,7 +109,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
     }
     if options.eval {
-        return plans.iter().try_for_each(|(_, plan)| actor.print_eval(plan)).map(|()| 0);
+        return actor.print_evals(plans.iter().map(|(_, plan)| plan)).map(|()| 0);
     }
     if !options.yes {
         for node in session.topology.nodes() {
@@ -129,7 +129,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     perform_certain(session, &mut actor, plans, options).await
 }
 
-/// What a dry run showed, exactly.
+/// Performs exactly what a dry run showed.
 async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, Fault> {
     let mut actor = actor(session, options, !options.yes)?;
     let unreadable = |why: io::Error| Fault::finding(format!("the plan {id:?} can't be read: {why}"));
@@ -155,12 +155,12 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
         return Ok(0);
     }
     actor.is_in_data_of(&dry_run.plans).await?;
-    // First of all, so that nobody else performs it too.
+    // Spent before performing, so that no other process performs it too.
     runs.spend(&dry_run).map_err(unreadable)?;
     perform_certain(session, &mut actor, dry_run.plans, options).await
 }
 
-/// A number that may count permits is not freed by whoever did not say that it is a lock.
+/// A number that may count permits is freed only with --force, which says that it is a lock.
 async fn perform_certain(
     session: &Session,
     actor: &mut Actor<'_>,
@@ -181,7 +181,7 @@ fn how_to_perform(session: &Session, kept: &Result<String, Fault>, doubted: usiz
         0 => String::new(),
         _ => format!("; {} of it only with --force, since a number may count permits", count(doubted)),
     };
-    // A password is not repeated; the variables say it again.
+    // The password is not repeated; the environment provides it again.
     let at = match &session.settings.target {
         Some(target) => format!(" -t {}", quoted(target)),
         None => format!(" -u {}", quoted(&session.shown)),
@@ -199,7 +199,7 @@ fn count(locks: usize) -> String {
     if locks == 1 { "1 lock".into() } else { format!("{locks} locks") }
 }
 
-/// A lock that can't be freed is left out, and named.
+/// Plans a release. A lock that can't be freed is left out and named.
 fn plan_of(session: &Session, lock: &LockView, options: &Release, now: Time) -> Option<Plan> {
     match plan::free(lock, Freeing { force: options.force, ..Freeing::default() }, now) {
         Ok(plan) if options.if_renewed => Some(plan.even_if_renewed()),

@@ -20,7 +20,7 @@ pub fn run(options: &Scripts) -> Result<u8, Fault> {
                     write_value(out, &document(script, true))?;
                     return out.write_all(b"\n");
                 }
-                // Nothing but the text: what is redirected into a file has the SHA1 that is listed.
+                // Only the text: redirected into a file, it has the SHA1 that is listed.
                 out.write_all(script.text.as_bytes())
             })
         }
@@ -40,7 +40,7 @@ pub fn run(options: &Scripts) -> Result<u8, Fault> {
 }
 
 fn named(name: &str) -> Result<&'static Script, Fault> {
-    // A file's name is understood too.
+    // A file name is accepted too.
     let bare = name.strip_suffix(".lua").unwrap_or(name);
     ALL.into_iter().find(|script| script.name == bare).ok_or_else(|| {
         let near = nearest(bare, ALL.iter().map(|script| script.name));

@@ -1,4 +1,4 @@
-//! What every command that speaks to a server begins with: settings, nodes, and the engine on them.
+//! The start of every command that speaks to a server: settings, nodes, and the engine on them.
 
 use std::io::IsTerminal;
 
@@ -12,31 +12,37 @@ use crate::dialects::Recogniser;
 use crate::engine::{Engine, Inventory, Options, Sampling, Stream};
 use crate::lock::Key;
 use crate::output::{Place, TextStyle};
-use crate::server;
+use crate::server::{self, Part};
 use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
-use crate::settings::{Outside, Settings, Talk};
+use crate::settings::{Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
 use crate::topology::Topology;
 
-/// A target, ready to be asked.
+/// A connected target.
 pub struct Session {
     pub settings: Settings,
     pub topology: Topology,
     /// The address without its password.
     pub shown: String,
+    /// What the server shows only a part of.
+    part: Option<Part>,
 }
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        let session = Session::with(Settings::load(global)?).await?;
+        let mut session = Session::with(Settings::load(global)?).await?;
+        session.recognise().await;
+        if let Some(part) = session.part.as_ref().filter(|part| !matches!(part, Part::Sentinel { .. })) {
+            session.say(&part.sentence());
+        }
         if let Some(told) = &session.settings.protected_by {
             session.say(told);
         }
         Ok(session)
     }
 
-    /// A server of our own: nothing of the user's environment or config is meant for it.
+    /// For a server of our own: ignores the user's environment and config.
     pub async fn private(global: &Global, url: &str) -> Result<Session, Fault> {
         let ours = Global {
             urls: vec![url.to_string()],
@@ -60,7 +66,17 @@ impl Session {
         let endpoint = settings.endpoint()?;
         let shown = endpoint.shown.clone();
         let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;
-        Ok(Session { settings, topology, shown })
+        Ok(Session { settings, topology, shown, part: None })
+    }
+
+    /// Asks whether the server is a part of something larger. Whoever can't be reached, or does not say, is taken for
+    /// a server on its own: the command itself finds out.
+    async fn recognise(&mut self) {
+        let Ok(mut conn) = self.topology.main().connect().await else { return };
+        self.part = Part::ask(&mut conn).await;
+        if let Some(why) = self.part.as_ref().and_then(Part::refuses_writes) {
+            self.settings.read_only.get_or_insert(ReadOnly::Server(why));
+        }
     }
 
     pub fn recogniser(&self) -> Recogniser {
@@ -73,10 +89,10 @@ impl Session {
         self.start(Options { follow, ..Options::following(self.recogniser(), pace) }).await
     }
 
-    /// The engine on one key, which the user named and so is a lock if it can be one.
+    /// The engine on one key. The user named it, so it is read as a lock if it can be one.
     pub async fn engine_key(&self, key: &Key, follow: bool) -> Result<Engine, Fault> {
         let only = glob::escape(key.as_bytes());
-        // A key that is no text can't be written as a pattern; all of its kind are looked at, and only it is kept.
+        // A key that is not UTF-8 can't be written as a pattern, so the pattern matches all; only this key is read.
         let only =
             Glob::new(&String::from_utf8(only).unwrap_or("*".into())).map_err(|bad| Fault::usage(bad.to_string()))?;
         let recogniser = Recogniser::new(vec![only], Vec::new(), self.settings.mappings.clone());
@@ -86,9 +102,18 @@ impl Session {
     }
 
     async fn start(&self, options: Options) -> Result<Engine, Fault> {
+        self.holds_locks()?;
         let mut engine = Engine::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
         engine.tune(self.settings.tuning.clone());
         Ok(engine)
+    }
+
+    /// Refuses a server that has no keys at all.
+    pub fn holds_locks(&self) -> Result<(), Fault> {
+        match &self.part {
+            Some(part @ Part::Sentinel { .. }) => Err(Fault::server(format!("{}: {}", self.shown, part.sentence()))),
+            _ => Ok(()),
+        }
     }
 
     /// The pace that was asked for, or what the command thinks right.
@@ -105,7 +130,7 @@ impl Session {
         Fault::from_redis(error, &self.shown)
     }
 
-    /// The exit code of a command that followed the server to its end, unless the server is lost by then.
+    /// Exit code 0, or a fault if the server is lost by now.
     pub fn still_there(&self, engine: &Engine) -> Result<u8, Fault> {
         let lost = engine.nodes().find_map(|node| match &node.stream {
             Stream::Reconnecting { why, .. } => Some(why),
@@ -130,6 +155,13 @@ impl Session {
     pub fn say(&self, text: &str) {
         if self.settings.talk > Talk::Quiet {
             talk::say(text);
+        }
+    }
+
+    /// Says why locks may be missing, unless that was said at the start.
+    pub fn say_incomplete(&self, why: &str) {
+        if self.part.as_ref().is_none_or(|part| part.sentence() != why) {
+            self.say(&format!("the list is incomplete: {why}"));
         }
     }
 

@@ -1,5 +1,5 @@
-//! `lockscope undo`: puts back what was freed, if it was, if this is the data it was freed in, and if its place is still
-//! free. What can't be known is said, and needs a word of its own.
+//! `lockscope undo`: puts back a freed lock, if the release happened, in the same data, and the lock is still free.
+//! Each doubt is reported, and needs an option of its own.
 
 mod list;
 
@@ -25,7 +25,7 @@ pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
     ended(result, "undo", key.as_deref(), options.json)
 }
 
-/// `key` becomes that of the record, once it is known which one is meant.
+/// Sets `key` to the record's key once the record is known.
 async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Result<u8, Fault> {
     let mut actor = Actor::new(session, options.reason.as_deref(), options.json)?;
     let named = options.id.as_deref().map(|id| named(actor.journal(), id)).transpose()?;
@@ -63,7 +63,7 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     let kept = if doubts.len() > 1 { kept.insisted(here.ok()) } else { kept };
     let mut plan = kept.plan(now).map_err(|why| Fault::finding(why.to_string()))?;
     for (doubt, settled, option) in doubts {
-        // Whoever is asked reads it before the answer.
+        // A user who is asked sees the doubt before answering.
         if !settled && !asks && (options.yes || option == "--force") {
             return Err(Fault::finding(format!("{doubt}; {option} puts it back all the same")));
         }
@@ -90,7 +90,7 @@ fn named(journal: &Journal, id: &str) -> Result<Kept, Fault> {
     })
 }
 
-/// What this user did last in the data that is here.
+/// The user's last release in this server's data.
 fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time) -> Result<Kept, Fault> {
     let db = session.topology.main().db;
     let done = journal.done_here(here, &session.shown, db).map_err(unreadable)?;
@@ -105,7 +105,7 @@ fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time
     }
 }
 
-/// Whether this is the data that it was freed in; what is in doubt of that.
+/// Checks that this is the data that it was freed in; returns the doubt, if any.
 fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>) -> Result<Option<String>, Fault> {
     let about = &kept.about;
     let (same_db, same_address) = (about.db == session.topology.main().db, about.target == session.shown);
@@ -124,7 +124,7 @@ fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>)
     }
 }
 
-/// Whether it was freed at all; what is in doubt of that.
+/// Checks that it was freed at all; returns the doubt, if any.
 async fn freed(session: &Session, conn: &mut ServerConnection, kept: &Kept) -> Result<Option<String>, Fault> {
     if kept.deed != Deed::Freed {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Counts who waits for each lock, for the commands that look once. The table judges what it means.
+//! Counts who waits for each lock, for commands that read once. The table judges what it means.
 
 use super::session::Session;
 use crate::base::fault::Fault;
@@ -9,7 +9,7 @@ use crate::sources::inspect::is_scattered;
 use crate::sources::query::{BATCH, LockQuery};
 use crate::sources::waiters;
 
-/// Counts those who wait, where the server shows them and nobody has counted them yet.
+/// Counts waiters where the server shows them and the table has no count yet.
 pub async fn count(session: &Session, engine: &mut Engine) -> Result<(), Fault> {
     let fault = |error| session.fault(&error);
     for node in session.topology.nodes() {

@@ -91,7 +91,7 @@ impl Printer {
     }
 }
 
-/// Says on stderr how changes are learnt, whenever that changes.
+/// Reports on stderr how changes are observed, each time that changes.
 #[derive(Default)]
 struct Talker {
     said: BTreeMap<NodeId, String>,

@@ -1,8 +1,8 @@
-//! Between the app and the world: what happened goes in, what the app asks for goes out.
+//! Connects the app and the world: events go in, effects come out.
 //!
-//! The loop, the README's pictures and the stage of the unit tests all drive the app through here, so that what the
-//! tests see answered is what the console answers. What can be told from the table is told at once; the rest is the
-//! world's to do ([`World::carry_out`]).
+//! The loop, the README's pictures and the stage of the unit tests all drive the app through here, so that tests get
+//! the same answers as the console. Effects that the table can answer are answered at once; the world does the rest
+//! ([`World::carry_out`]).
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use crate::lock::KeyspaceId;
 use crate::model::{LockView, State, Table};
 use crate::views;
 
-/// What is known of the locks now.
+/// What is known about the locks now.
 #[derive(Clone)]
 pub struct Known<'a> {
     pub table: &'a Table,
@@ -39,7 +39,7 @@ impl Known<'_> {
         Since::of(kept, self.table, node.and_then(|node| node.watched_since), self.now)
     }
 
-    /// The first plan that puts back what somebody has held since: it may have been while the question stood.
+    /// The first undo whose lock was held by others since its release, perhaps while the question was open.
     fn spoiled(&self, plans: &[Plan], recalled: Option<&Kept>) -> Option<(Plan, String)> {
         plans.iter().find_map(|plan| {
             let kept = recalled.filter(|kept| plan.action == Action::Undo(kept.id().to_string()))?;
@@ -51,18 +51,18 @@ impl Known<'_> {
     }
 }
 
-/// Who does what the app asks for.
+/// Carries out what the app asks for.
 pub trait World {
     fn known(&self) -> Known<'_>;
 
-    /// Reads what a write to these locks will be compared with. What came of it, if it is known at once.
+    /// Reads what a write to these locks will be compared with. Returns the result if it is known at once.
     fn prove(&mut self, wish: Wish, locks: Vec<LockView>) -> Option<Event>;
 
-    /// Does it, and says what came of it if that is known at once; a break ends the console.
+    /// Carries out the effect, and returns the result if it is known at once; a break ends the console.
     fn carry_out(&mut self, effect: Effect, app: &App) -> io::Result<ControlFlow<(), Option<Event>>>;
 }
 
-/// Has it all done, and whatever the app asks for after that. A break ends the console.
+/// Carries out the effects, and all that the app asks for in response. A break ends the console.
 pub fn drive(app: &mut App, effects: Vec<Effect>, world: &mut impl World) -> io::Result<ControlFlow<()>> {
     let mut effects = VecDeque::from(effects);
     while let Some(effect) = effects.pop_front() {
@@ -99,7 +99,7 @@ pub fn drive(app: &mut App, effects: Vec<Effect>, world: &mut impl World) -> io:
     Ok(ControlFlow::Continue(()))
 }
 
-/// Tells the app what the engine has seen since.
+/// Gives the app what the engine has seen since the last call.
 pub fn take_news(app: &mut App, engine: &mut Engine, reader: &mut Reader) -> Vec<Effect> {
     let (changes, left_out) = reader.take();
     let mut effects = app.update(Event::Changes(changes, left_out), engine.clock.now());
@@ -109,7 +109,7 @@ pub fn take_news(app: &mut App, engine: &mut Engine, reader: &mut Reader) -> Vec
     effects
 }
 
-/// Lays out what there is to see, before it is drawn.
+/// Composes the scene before it is drawn.
 pub fn compose(app: &mut App, known: Known<'_>) {
     let rows = views::list_rows(app);
     app.compose(known.table, known.nodes.iter().copied(), known.now, rows);

@@ -1,4 +1,4 @@
-//! The console's hands: does beside the loop what the app asks for, and hands in what came of it.
+//! Does what the app asks for in tasks beside the loop, and sends the results back as events.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::settings::cli::Environment;
 use crate::sources::inspect::prove;
 use crate::topology::{Node, Topology};
 
-/// Between two releases of many.
+/// Pause between two of many releases.
 const BREATHER: Duration = Duration::from_millis(20);
-/// How long a closer look may take before the question is asked without it.
+/// How long reading the proofs may take before the locks are handed over without them.
 const PROVING: Duration = Duration::from_secs(5);
-/// Results that wait for the loop; whoever makes more waits.
+/// Results that may wait for the loop; a task that sends more has to wait.
 const WAITING: usize = 64;
 
 pub struct Operator {
@@ -38,11 +38,11 @@ pub struct Operator {
     observer: Observer,
     /// The server's address without a password.
     shown: String,
-    /// Where the records are, unless in the user's own place.
+    /// The folder of the records, if it is not the user's own.
     place: Option<PathBuf>,
     news: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
     stopped: Arc<AtomicBool>,
-    /// What is being performed.
+    /// The running task that performs plans.
     running: Option<JoinHandle<Tally>>,
     pub lab: Lab,
 }
@@ -69,7 +69,7 @@ impl Operator {
             environment: self.settings.environment.map(Environment::name),
             reason,
         };
-        // One flag for each task: an old stop must not stop a new one.
+        // One flag per task: an old stop must not stop a new task.
         self.stopped = Arc::default();
         let (gate, topology) = (self.settings.gate().for_console(write), self.topology.clone());
         let observer = self.observer.clone();
@@ -98,11 +98,11 @@ impl Operator {
                     Err(why) => refused(why),
                 };
                 tally.count(&performed.outcome);
-                // Nobody listens any more once the console is left; then the flag above says so too.
+                // After the console has quit nobody receives this; the flag above is set then too.
                 let _ = news.send(Event::Performed(Box::new(plan), Box::new(performed))).await;
             }
             if let (true, Ok(journal)) = (tally.untouched() > 0, &mut journal) {
-                // What was done is on record; that this line can't be written changes nothing of that.
+                // What was done is already on record, so a failure to write this line is ignored.
                 let _ = journal.write_stopped(Clock::start().now(), &context, &tally, "stopped");
             }
             let _ = news.send(Event::AllPerformed).await;
@@ -110,8 +110,8 @@ impl Operator {
         }));
     }
 
-    /// Reads what a write to these locks will be compared with, and hands them in. Without a server they have no proof,
-    /// and what takes one is refused.
+    /// Reads what a write to these locks will be compared with, then sends the locks to the app. If the server is lost
+    /// they have no proof, and writes that need one are refused.
     pub fn see(&self, wish: Wish, mut locks: Vec<LockView>) {
         let (topology, news) = (self.topology.clone(), self.news.0.clone());
         tokio::spawn(async move {
@@ -121,22 +121,22 @@ impl Operator {
         });
     }
 
-    /// Begins nothing more of what is being performed; what is under way is finished.
+    /// Starts no further plan; the one under way is finished.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Finishes what is under way, begins nothing more, and says what became of it where some was left undone.
+    /// Finishes the plan under way and starts no other; returns the tally if some plans were not performed.
     pub async fn finish(&mut self) -> Option<Tally> {
         self.stop();
         self.news.1.close();
         let running = self.running.take()?;
-        // Each question of an action has a time limit of its own.
+        // This wait is bounded: each request of an action has its own time limit.
         let tally = running.await.ok()?;
         (tally.untouched() > 0).then_some(tally)
     }
 
-    /// What was done last here, to be put back.
+    /// Looks up the last release here, to be undone.
     pub fn recall(&self) {
         let (journal, node, shown, news) =
             (self.journal(), self.topology.main().clone(), self.shown.clone(), self.news.0.clone());
@@ -169,7 +169,7 @@ impl Operator {
         journal.map_err(|why| why.to_string())
     }
 
-    /// What came of it, one by one, and how the test locks are.
+    /// The next result, or a change of the test locks.
     pub async fn next(&mut self) -> Event {
         tokio::select! {
             Some(event) = self.news.1.recv() => event,
@@ -177,13 +177,13 @@ impl Operator {
         }
     }
 
-    /// Removes all test locks, in a bounded time. What may still be there is named, in a sentence each.
+    /// Removes all test locks, in a bounded time. Returns a sentence for each that may still exist.
     pub async fn close(&mut self) -> Vec<String> {
         self.lab.close().await
     }
 }
 
-/// The last thing that was done in the data that is here, if it can be put back; else why not.
+/// The last release in this server's data, if it can be undone; else why not.
 async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<Kept>, String> {
     let asked = |error: redis::RedisError| format!("the server could not be asked: {}", text::said(&error));
     let mut conn = node.connect().await.map_err(asked)?;
@@ -202,7 +202,7 @@ async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<
     }
 }
 
-/// What the table is told of it: only what the server confirmed is claimed.
+/// The write as reported to the table: only what the server confirmed.
 fn written(plan: &Plan, outcome: &Outcome, context: &Context) -> Option<OwnWrite> {
     let Outcome::Done { .. } = outcome else { return None };
     let holders = plan.holders.clone();

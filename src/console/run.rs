@@ -26,16 +26,16 @@ use crate::lab::{Order, Wanted};
 use crate::model::LockView;
 use crate::views;
 
-/// Between two frames that only data asked for.
+/// Time between two frames when only data changed.
 const DATA_FRAME: Duration = Duration::from_millis(100);
-/// Between two frames of bars that count down.
+/// Time between two frames when only bars count down.
 const CLOCK_FRAME: Duration = Duration::from_millis(200);
-/// Between two frames in which only ages go on.
+/// Time between two frames when only ages change.
 const AGE_FRAME: Duration = Duration::from_millis(1_000);
 
-/// What the loop needs of a terminal beside drawing.
+/// What the loop needs of a terminal besides drawing.
 pub trait Tty {
-    /// Before and after a frame, so that it appears at once.
+    /// Called before and after a frame, so that the terminal shows it as a whole.
     fn begin_frame(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -48,15 +48,15 @@ pub trait Tty {
     fn mouse(&mut self, _on: bool) -> io::Result<()> {
         Ok(())
     }
-    /// Gives the terminal back to the shell and stops; returns when it is ours again.
+    /// Gives the terminal back to the shell and stops the process; returns when the terminal is ours again.
     fn suspend(&mut self) -> io::Result<()> {
         Ok(())
     }
-    /// Resolves when the process is told to end.
+    /// Resolves when a signal asks the process to end.
     fn told_to_end(&mut self) -> impl Future<Output = ()>;
 }
 
-/// Runs the console until somebody quits.
+/// Runs the console until the user quits.
 pub async fn run<B: Backend<Error = io::Error>>(
     app: &mut App,
     engine: &mut Engine,
@@ -83,14 +83,14 @@ pub async fn run<B: Backend<Error = io::Error>>(
             event = hand.next(app.awaits_order()) => {
                 let Some(event) = event else { return Ok(()) };
                 let mut effects = hand.take(event?, app, world.engine);
-                // Keys that wait already are taken before anything is drawn.
+                // Takes all queued keys before the next frame.
                 while let Some(event) = hand.next_at_once(app.awaits_order()).await {
                     effects.extend(hand.take(event?, app, world.engine));
                 }
                 effects
             }
             _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.display.paused => Vec::new(),
-            // Whoever waits for their turn gets it between two slices.
+            // Lets other tasks run between two slices.
             _ = tokio::task::yield_now(), if app.is_ordering() => {
                 if !order_on(app, world.engine) {
                     continue;
@@ -105,7 +105,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
                     return Ok(());
                 }
                 changed |= news || app.notice.is_some() != told;
-                // A flood keeps the engine ready all the time; the order and frames have their turn nevertheless.
+                // A flood of events keeps the engine always ready; sorting and frames must get their turn too.
                 let ordered = order_on(app, world.engine);
                 if !(ordered || changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
                     continue;
@@ -124,7 +124,7 @@ pub async fn run<B: Backend<Error = io::Error>>(
 /// What comes from the keyboard and the mouse.
 struct Hand<S> {
     input: S,
-    /// Meant for rows that are not there yet: it waits for them, and whatever comes after it too.
+    /// A key meant for rows that are not sorted yet. It waits for them, and so do all later keys.
     held: Option<Input>,
 }
 
@@ -139,7 +139,7 @@ impl<S: Stream<Item = io::Result<Input>> + Unpin> Hand<S> {
         self.held.take().map(Ok)
     }
 
-    /// What is there already. Asked for as the task that we are: crossterm wakes only whoever asked first.
+    /// Input that is already there. Polled with this task's own waker, because crossterm wakes only the first poller.
     async fn next_at_once(&mut self, awaits_order: bool) -> Option<io::Result<Input>> {
         let mut next = pin!(self.next(awaits_order));
         let asked = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await;
@@ -174,7 +174,7 @@ fn take_input(app: &mut App, engine: &Engine, input: Input) -> Vec<Effect> {
     effects
 }
 
-/// Works on the order of the locks for a moment, if it is being worked out. Says whether there is a new one.
+/// Continues sorting the locks for one slice, if a sort is under way. Returns whether a new order is ready.
 fn order_on(app: &mut App, engine: &Engine) -> bool {
     app.is_ordering() && app.order_on(engine.table(), engine.clock.now())
 }
@@ -238,7 +238,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> Real<'_, B, T> {
     }
 }
 
-/// What is on the terminal now: only what differs from it is worth a frame.
+/// What is on the terminal now: a frame is drawn only if it differs.
 struct Canvas {
     drawn: Instant,
     shown: Buffer,
@@ -246,10 +246,10 @@ struct Canvas {
 }
 
 impl Canvas {
-    /// Nothing that was drawn can be relied on.
+    /// Forgets what was drawn, because the terminal may have changed.
     fn clear<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
         self.shown = Buffer::default();
-        // `Terminal::clear` asks the terminal for its cursor, and the answer would go to whoever reads the keys.
+        // `Terminal::clear` asks the terminal for its cursor, and the reader of keys would take the answer.
         terminal.resize(Rect::from((Position::ORIGIN, terminal.size()?)))
     }
 
@@ -268,6 +268,7 @@ impl Canvas {
         }
         compose(app, Known::of(engine));
         let cursor = views::draw(&mut terminal.get_frame(), app);
+        app.was_shown(views::question(app));
         let frame = terminal.current_buffer_mut();
         if *frame == self.shown && cursor == self.cursor {
             frame.reset();

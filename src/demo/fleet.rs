@@ -1,7 +1,7 @@
 //! A simulated fleet: workers that take, renew, lose and leave locks in the wire formats of the real libraries.
 //!
-//! The same fleet is what a person sees in the demo, what the tests look at, and what benchmarks run on. What is planted
-//! in it is listed in [`SITUATIONS`]; who plays it is in `cast.rs`; one family of libraries per file says how.
+//! People watch this fleet in the demo, tests check it, and benchmarks run on it. [`SITUATIONS`] lists what is planted
+//! in it; `cast.rs` assigns the roles; each family of libraries has a file that plays them.
 
 mod cast;
 mod dice;
@@ -33,7 +33,7 @@ use crate::base::clock::Clock;
 use tally::Ledger;
 use worker::{Role, Site, Worker};
 
-/// From the shortest to the longest.
+/// The shortest and the longest.
 type Range = (Duration, Duration);
 
 const fn secs(seconds: u64) -> Duration {
@@ -44,10 +44,10 @@ const fn millis(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// One after the other, so that of those who want the same lock the same is first every time.
+/// Workers start one after the other, so that the same one always gets a lock first.
 const BETWEEN_ENTRANCES: Duration = Duration::from_millis(15);
 
-/// How long the workers may take to finish the command under way.
+/// How long the workers may take to finish their current command.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// All workers of a server. They end with this value.
@@ -59,8 +59,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Sends the fleet to the server behind `url`, where it writes keys of its own names. The same seed gives the same
-    /// workers, keys and tokens.
+    /// Starts the fleet on the server at `url`, where it writes its own keys. The same seed gives the same workers,
+    /// keys and tokens.
     pub async fn start(url: &str, seed: u64, tempo: Tempo) -> RedisResult<Fleet> {
         let info = url.into_connection_info()?;
         let mut conn = Client::open(info.clone())?.get_multiplexed_async_connection().await?;
@@ -73,12 +73,12 @@ impl Fleet {
         Ok(Fleet { workers: crew.workers, names: crew.names, ledger, stop })
     }
 
-    /// The names under which the workers' connections are known to the server.
+    /// The names of the workers' connections on the server.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// What the workers know of each lock.
+    /// The workers' own counts for each lock.
     pub fn tally(&self) -> BTreeMap<String, Tally> {
         self.ledger.tallies()
     }
@@ -88,8 +88,8 @@ impl Fleet {
         self.ledger.failures()
     }
 
-    /// Ends all workers and their connections, each after the command it is at, and gives the final tally. Locks stay as
-    /// they are.
+    /// Ends all workers and their connections, each after its current command, and returns the final counts. Locks stay
+    /// as they are.
     pub async fn stop(mut self) -> BTreeMap<String, Tally> {
         self.stop.send_replace(true);
         let all = async {
@@ -101,13 +101,13 @@ impl Fleet {
                 }
             }
         };
-        // Those that the server leaves without an answer end with the value.
+        // Workers that get no reply from the server end when this value is dropped.
         let _ = tokio::time::timeout(ENDING, all).await;
         self.ledger.tallies()
     }
 }
 
-/// The fleet while it is put together.
+/// The fleet while it is assembled.
 struct Crew {
     site: Site,
     workers: JoinSet<()>,

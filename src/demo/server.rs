@@ -1,8 +1,8 @@
-//! A real server of our own for the demo: on a loopback port, keeping nothing, gone when we are.
+//! A real private server for the demo: on a loopback port, without persistence, and it ends with us.
 //!
 //! It is killed when the value is dropped; on Linux the kernel also kills it when this process ends in any other way.
-//! Nothing is left on disk: its working directory is removed as soon as it stands in it. Its log goes to a file without
-//! a name.
+//! Nothing is left on disk: its working directory is removed as soon as the server runs in it, and its log is a file
+//! without a name.
 
 mod find;
 mod process;
@@ -22,9 +22,9 @@ use crate::topology::Endpoint;
 
 /// How long a server may take to answer. It is ready within 40 ms on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Free ports that may be taken by somebody else before our server has them.
+/// How many free ports to try: another process may take one before our server does.
 const ATTEMPTS: usize = 20;
-/// Each class by its letter: servers hide `n` (new keys) behind `A` when asked for the setting.
+/// List each class by its letter: with `A`, CONFIG GET does not show `n` (new keys).
 const EVENTS: &str = "Kg$lshzxen";
 /// For servers before 7.0, which do not know `n`.
 const EVENTS_BEFORE_NEW: &str = "Kg$lshzxe";
@@ -43,14 +43,14 @@ pub enum NoServer {
     Failed { program: PathBuf, why: String },
 }
 
-/// A server that belongs to us.
+/// A server that we own.
 pub struct PrivateServer {
     child: Child,
     port: u16,
     log: File,
 }
 
-/// Why one attempt came to nothing.
+/// Why one attempt failed.
 enum Miss {
     PortTaken,
     Failed(String),
@@ -85,17 +85,17 @@ impl PrivateServer {
         command.current_dir(directory.path()).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--daemonize", "no", "--loglevel", "notice"]);
         command.args(["--save", "", "--appendonly", "no"]);
-        // Nothing of the user's is meant for it.
+        // The user's settings are not meant for it.
         command.env_remove("LOCKSCOPE_PASSWORD").env_remove("LOCKSCOPE_URL").env_remove("REDIS_URL");
         let child = process::spawn(command)?;
         let mut server = PrivateServer { child, port, log };
-        // The server stands in it and needs no name for it: now nothing can be left behind, however we end.
+        // The server runs in it and does not need its name. Remove it now, so that nothing is left however we end.
         directory.close()?;
         server.ready().await?;
         Ok(server)
     }
 
-    /// Waits until the server answers, makes sure that it is ours, and turns the events on.
+    /// Waits until the server answers, checks that it is ours, and turns the events on.
     async fn ready(&mut self) -> Result<(), Miss> {
         let began = Instant::now();
         loop {
@@ -106,7 +106,7 @@ impl PrivateServer {
             }
             match self.greet().await {
                 Ok(pid) if pid == self.pid() => return Ok(()),
-                // Whoever took the port answers; ours is about to notice.
+                // Another process took the port and answers; ours will fail to bind.
                 Ok(_) => {}
                 Err(error) if began.elapsed() > PATIENCE => {
                     return Err(Miss::Failed(format!("no answer in {PATIENCE:?}: {}", text::said(&error))));
@@ -117,7 +117,7 @@ impl PrivateServer {
         }
     }
 
-    /// Turns the events on if the server is ours; whose it is comes back.
+    /// Turns the events on if the server is ours. Returns the server's process id.
     async fn greet(&self) -> RedisResult<u32> {
         let mut conn = self.connect().await?;
         let info: String = redis::cmd("INFO").arg("server").query_async(&mut conn).await?;
@@ -174,7 +174,7 @@ fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// What a server said at the end, in one line.
+/// The last lines of a server's log, in one line.
 fn last_lines(log: &str) -> String {
     let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(4)..].join(" / ");

@@ -1,5 +1,5 @@
-//! What a headless demo saw: the locks by state and library, and each planted situation as the engine knows it, with
-//! what was said of it: what should have been and was not, and what is not true of it.
+//! What a headless demo saw: the locks by state and library, and each planted situation with its verdicts: which were
+//! right, which are missing, and which are false.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -17,27 +17,27 @@ use crate::server::Product;
 #[derive(Clone, Debug)]
 pub struct Sighting {
     pub situation: &'static Situation,
-    /// The lock that shows it best, from the last look at which there was one.
+    /// The lock that shows it best, from the last snapshot that had one.
     pub lock: Option<LockView>,
-    /// How many locks of it there were at that look.
+    /// How many locks it had in that snapshot.
     pub keys: usize,
     pub changes: Changes,
-    /// What was said of its locks, by state word or name of the finding.
+    /// The verdicts on its locks, by state word or finding name.
     pub told: BTreeMap<&'static str, Told>,
-    /// What the last look said, and of which lock: as long as it is said again, it is one time.
+    /// The verdicts of the last snapshot, with their locks: a verdict that continues counts once.
     lately: BTreeSet<(&'static str, Key)>,
     glob: Glob,
 }
 
-/// One word that was said of the locks of a situation.
+/// One verdict on the locks of a situation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Told {
     pub times: u32,
-    /// The first time, with the lock's name.
+    /// The first one, with the lock's name.
     pub sentence: String,
 }
 
-/// As many wanted locks are looked at for deadlocks.
+/// Search at most this many wanted locks for deadlocks.
 const WANTED: usize = 200;
 
 /// Counts of what happened to the locks of a situation.
@@ -63,18 +63,18 @@ impl Changes {
     }
 }
 
-/// The whole of it.
+/// The whole summary.
 pub struct Summary {
     pub seed: u64,
     pub watched: Duration,
     pub workers: usize,
-    /// What the workers themselves know.
+    /// The workers' own counts.
     pub tally: BTreeMap<String, Tally>,
     pub sightings: Vec<Sighting>,
-    /// The last look.
+    /// The locks at the end.
     pub locks: Vec<LockView>,
     pub server: String,
-    /// How changes were learnt.
+    /// How we learnt of changes.
     pub source: &'static str,
     pub events: u64,
     pub lost_events: u64,
@@ -105,7 +105,7 @@ impl Summary {
         }
     }
 
-    /// Takes in what the engine knows now and what happened since the last look.
+    /// Takes in the engine's current state, and what happened since the last call.
     pub fn look(&mut self, engine: &Engine, reader: &mut Reader) {
         for transition in reader.take().0 {
             if let Some(sighting) = self.sighting_of(&transition.key) {
@@ -149,13 +149,13 @@ impl Summary {
         }
     }
 
-    /// The situations of which no lock was found.
+    /// The situations without any lock found.
     pub fn missing(&self) -> Vec<&'static str> {
         let unseen = self.sightings.iter().filter(|sighting| sighting.lock.is_none());
         unseen.map(|sighting| sighting.situation.name).collect()
     }
 
-    /// The situations of which not all was said that tells of them, with what was not.
+    /// The situations with missing verdicts, and which.
     pub fn untold(&self) -> Vec<String> {
         let untold = |sighting: &Sighting| {
             let words = sighting.untold();
@@ -164,7 +164,7 @@ impl Summary {
         self.sightings.iter().filter_map(untold).collect()
     }
 
-    /// What was said and is not true, by situation.
+    /// The false verdicts, by situation.
     pub fn invented(&self) -> Vec<String> {
         let of = |sighting: &Sighting| {
             let name = sighting.situation.name;
@@ -218,7 +218,7 @@ impl Summary {
     }
 }
 
-/// The locks whose holders wait for each other, with what says so.
+/// The locks whose holders wait for each other, each with a sentence.
 fn deadlocked(engine: &Engine) -> BTreeMap<Key, String> {
     let (table, now) = (engine.table(), engine.clock.now());
     let wanted = table.in_demand(WANTED, now);
@@ -232,7 +232,7 @@ fn deadlocked(engine: &Engine) -> BTreeMap<Key, String> {
     rings.iter().flat_map(words).collect()
 }
 
-/// Which of several locks shows a situation best: the worst state, then the most missed and the most seen renewals.
+/// Ranks locks by how well they show a situation: the worst state, then the most missed and the most seen renewals.
 fn telling(lock: &LockView) -> (std::cmp::Reverse<State>, u64, u64, usize) {
     let renewals = lock.renewals.as_ref();
     let missed = renewals.and_then(|renewals| renewals.missed).unwrap_or(0);
@@ -240,7 +240,7 @@ fn telling(lock: &LockView) -> (std::cmp::Reverse<State>, u64, u64, usize) {
     (std::cmp::Reverse(lock.verdict.state), missed, count, lock.holders.len())
 }
 
-/// All that is said of a lock beyond that it is held, each word with its sentence.
+/// All verdicts on a lock beyond that it is held, each word with its sentence.
 fn said(lock: &LockView) -> impl Iterator<Item = (&'static str, String)> {
     let state = lock.verdict.state;
     let verdict = (!is_usual(state)).then(|| (state.name(), lock.verdict.evidence.join("; ")));
@@ -248,7 +248,7 @@ fn said(lock: &LockView) -> impl Iterator<Item = (&'static str, String)> {
 }
 
 impl Sighting {
-    /// Takes in what is said of its locks at one moment.
+    /// Takes in the verdicts on its locks at one time.
     fn hear(&mut self, locks: &[LockView], deadlocked: &BTreeMap<Key, String>) {
         let mut now = BTreeSet::new();
         for lock in locks.iter().filter(|lock| self.glob.matches(lock.key.as_bytes())) {
@@ -263,12 +263,12 @@ impl Sighting {
         self.lately = now;
     }
 
-    /// What tells of it and was not said.
+    /// The verdicts that should have appeared and did not.
     pub fn untold(&self) -> Vec<&'static str> {
         self.situation.shows.iter().copied().filter(|word| !self.told.contains_key(word)).collect()
     }
 
-    /// What was said of it and is not true.
+    /// The verdicts that are false.
     pub fn invented(&self) -> impl Iterator<Item = (&'static str, &Told)> {
         let Situation { shows, may, .. } = self.situation;
         let known = |word: &&'static str| shows.contains(word) || may.contains(word);

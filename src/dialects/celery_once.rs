@@ -26,7 +26,7 @@ impl Dialect for CeleryOnce {
         Some(Claim::lock(strength, Mode::Exclusive, vec![redis_py::holder(token, sight.now)]))
     }
 
-    /// Whoever queues the task takes it; a worker frees it.
+    /// The process that queues the task takes it; a worker frees it.
     fn stays(&self, _key: &[u8]) -> bool {
         true
     }

@@ -31,7 +31,7 @@ impl Dialect for CelerySingleton {
         Some(Claim::exclusive(strength, token))
     }
 
-    /// Whoever queues the task takes it; a worker frees it.
+    /// The process that queues the task takes it; a worker frees it.
     fn stays(&self, _key: &[u8]) -> bool {
         true
     }

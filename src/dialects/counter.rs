@@ -1,7 +1,7 @@
 //! Numbers that may count the permits of a semaphore. Pure.
 //!
-//! Nothing in a small number tells a count from a token: Redisson keeps the permits that are left in a string, and some
-//! job queues store `1` for "taken". What tells them apart is around it: who listens, and how it changes.
+//! A small number alone may be a count or a token: Redisson keeps the permits that are left in a string, and some job
+//! queues store `1` for "taken". Only its surroundings decide: who listens, and how it changes.
 
 use super::{redisson, shape};
 use crate::lock::RawValue;
@@ -43,7 +43,7 @@ pub fn steps(before: &RawValue, after: &RawValue) -> bool {
     before != after && before.abs().max(after.abs()) <= MOST
 }
 
-/// The channel on which a semaphore of this name tells of returned permits.
+/// The channel on which a semaphore of this name announces returned permits.
 pub fn channel(key: &[u8]) -> Vec<u8> {
     redisson::permits_channel(key)
 }

@@ -33,10 +33,6 @@ impl Dialect for Hangfire {
         true
     }
 
-    fn watchdog_lease(&self) -> Option<std::time::Duration> {
-        Some(std::time::Duration::from_secs(30))
-    }
-
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.5 }
     }

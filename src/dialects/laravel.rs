@@ -47,7 +47,7 @@ fn is_time_of_day(text: &[u8]) -> bool {
     text.len() == 4 && shape::is_decimal(text) && text[..2] < b"24"[..] && text[2..] < b"60"[..]
 }
 
-/// A serializer or a compressor may have wrapped the owner, so any short value will do; but no document.
+/// A serializer or a compressor may have wrapped the owner, so any short value is accepted, but no document.
 fn could_be_wrapped_owner(value: &[u8]) -> bool {
     (1..=200).contains(&value.len())
         && !matches!(value[0], b'{' | b'[' | b'<')
@@ -111,6 +111,10 @@ impl Dialect for Laravel {
 
     /// A scheduled task may run on after the scheduler has ended, and a job is worked on by another process than the one
     /// that queued it.
+    fn is_left_by_processes(&self) -> bool {
+        true
+    }
+
     fn stays(&self, key: &[u8]) -> bool {
         family(key).is_some()
     }

@@ -10,7 +10,7 @@ pub struct Marker;
 
 const LONGEST: usize = 64;
 
-/// How sure the first part of a name makes it.
+/// The strength of the name's first part as evidence.
 fn weight(key: &[u8]) -> Option<Strength> {
     let end = key.iter().position(|byte| *byte == b':')?;
     if end + 1 == key.len() {
@@ -51,7 +51,7 @@ impl Dialect for Marker {
         Some(Claim { kind: Kind::Marker, mode: Mode::Exclusive, strength: strength?, holders: Vec::new() })
     }
 
-    /// That is what it is for.
+    /// Staying is its purpose.
     fn stays(&self, _key: &[u8]) -> bool {
         true
     }

@@ -38,7 +38,7 @@ fn holder(id: &[u8]) -> Holder {
     holder
 }
 
-/// An id weighs much even where the name does not speak of a lock.
+/// Such an id is strong evidence even if the name does not suggest a lock.
 fn weight(sight: &Sight<'_>) -> Strength {
     sight.weigh(Strength::Sure, Strength::Sure).unwrap_or(Strength::Possible)
 }
@@ -65,7 +65,7 @@ fn read_readers(sight: &Sight<'_>, members: &[Box<[u8]>]) -> Option<Claim> {
     Some(Claim::lock(strength, Mode::Read, members.iter().map(|id| holder(id)).collect()))
 }
 
-/// The permits that have not ended: those that have stay until somebody asks for one.
+/// The permits that have not expired; expired ones stay in the set until a client asks for a permit.
 fn live(members: &[(Box<[u8]>, f64)], now: Time) -> impl Iterator<Item = (&[u8], Time)> {
     let timed = members.iter().map(|(id, score)| (&**id, Time(*score as i64)));
     timed.filter(move |(_, until)| *until > now)
@@ -89,7 +89,7 @@ fn remove(sight: &Sight<'_>, id: &[u8]) -> Step {
     }
 }
 
-/// A permit is put back only while it lasts, and only in a place that is still free.
+/// A permit is put back only before it expires, and only if a place is still free.
 fn within_limit(sight: &Sight<'_>, release: Release) -> Release {
     let key = || sight.key.to_vec();
     release
@@ -146,7 +146,7 @@ impl Dialect for Medallion {
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         let release = match sight.value {
-            // Exactly the holders that were seen: one that came since keeps its share.
+            // Only the holders that were seen: one that came later keeps its share.
             RawValue::Set { members, .. } => {
                 members.iter().map(|id| remove(sight, id)).fold(Release::default(), Release::and).warn(ONE_TTL)
             }
@@ -170,7 +170,7 @@ impl Dialect for Medallion {
         self.shut_out_by_other_half(sight, release)
     }
 
-    /// Of a reader-writer lock, the other half.
+    /// The other half of a reader-writer lock.
     fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
         let half = |of: &[u8], other: &[u8]| Some([sight.key.strip_suffix(of)?, other].concat());
         half(READERS, WRITER).or_else(|| half(WRITER, READERS)).into_iter().collect()

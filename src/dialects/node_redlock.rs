@@ -31,7 +31,7 @@ impl Dialect for NodeRedlock {
     }
 
     fn renewal(&self) -> Renewal {
-        // `using()` extends shortly before the end, whatever the length.
+        // `using()` extends shortly before the end, for any lease.
         Renewal::Optional { share: 0.9 }
     }
 

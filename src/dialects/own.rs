@@ -1,7 +1,7 @@
 //! What lockscope itself leaves on a server: the tokens of its test locks, and the counts beside a lock.
 //!
-//! Names only, and pure. Whoever takes a test lock writes its token with [`test_token`], so that everybody can tell it
-//! from an application's.
+//! Names only, and pure. Test locks get their token from [`test_token`], so that everybody can distinguish them from an
+//! application's locks.
 
 use super::{shape, sight};
 use crate::base::server_text::ServerText;
@@ -12,7 +12,7 @@ const COUNTS: (&[u8], &[u8]) = (b"lockscope:", b":counts");
 
 /// The token of a test lock: `lockscope-test:<host>:<pid>:<random>`.
 pub fn test_token(host: &str, pid: u32, random: [u8; 16]) -> Vec<u8> {
-    // What is shown is what was written: nothing in a host's name may need an escape or end the part.
+    // The shown token must equal the stored one, so the host's name must not contain escapes or separators.
     let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_')).collect();
     let host = if host.is_empty() { "unknown".to_string() } else { host };
     let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -29,7 +29,7 @@ pub fn test_holder(token: &[u8]) -> Option<(ServerText, u64)> {
     Some((sight::name(host)?, sight::pid(pid)?))
 }
 
-/// Fills in what the token of a test lock tells of its holder.
+/// Fills in what the token of a test lock says about its holder.
 pub fn tell(holder: &mut Holder) {
     if let Some((host, pid)) = test_holder(holder.token.as_bytes()) {
         holder.host = Some(host);
@@ -37,22 +37,22 @@ pub fn tell(holder: &mut Holder) {
     }
 }
 
-/// Where the counting scripts count the attempts at a lock: a key in the same slot of a cluster.
+/// The key where the counting scripts count attempts at a lock, in the same slot of a cluster.
 ///
-/// A name with a brace that closes and no hash tag has no such neighbour; there the key is only good outside clusters.
+/// A name with a closing brace but no hash tag can't have such a key; its counts key works only outside clusters.
 pub fn counts_key(lock: &[u8]) -> Vec<u8> {
     let (before, after) = COUNTS;
     if has_tag(lock) { [before, lock, after].concat() } else { [before, b"{", lock, b"}", after].concat() }
 }
 
-/// Whether a key holds counts and is no lock.
+/// Whether a key holds counts and is not a lock.
 pub fn is_counts_key(key: &[u8]) -> bool {
     let (before, after) = COUNTS;
     let inner = key.strip_prefix(before).and_then(|key| key.strip_suffix(after));
     inner.is_some_and(has_tag)
 }
 
-/// Whether a cluster hashes only a part of the name: the first that stands between braces, if it is not empty.
+/// Whether a cluster hashes only a part of the name: the first part between braces, if it is not empty.
 fn has_tag(name: &[u8]) -> bool {
     let Some(open) = name.iter().position(|byte| *byte == b'{') else { return false };
     name[open + 1..].iter().position(|byte| *byte == b'}').is_some_and(|length| length > 0)

@@ -1,8 +1,8 @@
 //! A string that says "taken": `SET key token NX PX ttl`, the same in Lua, `SETNX` with or without `EXPIRE`.
 //!
-//! The dialect of everybody who wrote it by hand, and the last choice for strings no library is recognised in. Where
-//! the value is a Unix time, as the oldest recipes have it, it tells when the lock was taken, or, ahead of now, when it
-//! ends. An empty value says "taken" too, and a document that names an owner says by whom.
+//! The dialect of hand-written locks, and the last choice for strings that no library is recognised in. If the value is
+//! a Unix time, as in the oldest recipes, it is when the lock was taken or, if it is in the future, when it ends. An
+//! empty value says "taken" too, and a document that names an owner says by whom.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape, sight};
 use crate::base::server_text::ServerText;
@@ -80,7 +80,7 @@ impl Dialect for Plain {
         let strength = if whole && shape::names_a_lock(sight.key) && token() {
             Strength::Possible
         } else if sight.given || sight.dialect_given {
-            // Any string is a lock there; one too long to be fetched whole is known by its head.
+            // Any string is a lock there; one too long to be read whole is identified by its head.
             Strength::Faint
         } else {
             return None;

@@ -1,6 +1,6 @@
 //! pottery's `Redlock` (Python): string `redlock:KEY` with a UUIDv4, for 10 seconds unless told otherwise.
 //!
-//! RedLock.net writes the same. Up to 10 seconds this one is the likelier, and never more than a guess.
+//! RedLock.net writes the same. Up to 10 seconds pottery is more likely, but still a guess.
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ impl Dialect for PythonRedisLock {
             } else if shape::is_base64(token, 18) && shape::is_mixed_case(token) {
                 Some(Strength::Sure)
             } else {
-                // The caller may give an id of his own.
+                // The caller may choose the id.
                 shape::could_be_token(token).then_some(Strength::Remote)
             }
         })?;

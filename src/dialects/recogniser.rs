@@ -3,7 +3,7 @@
 use super::{Claim, Dialect, DialectId, Sight, Strength, all, counter};
 use crate::base::glob::{BadGlob, Glob, Globs};
 use crate::base::time::{Time, Ttl};
-use crate::lock::{Mode, RawValue};
+use crate::lock::{Mode, RawValue, Token};
 
 /// "Keys under this glob are locks of this dialect": from `--dialect NAME=GLOB` or the config.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Mapping {
     pub glob: Glob,
 }
 
-/// Which keys we look at, and why.
+/// Why a key is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// Under a pattern that the user gave: a string there is a lock even if no library is recognised.
@@ -45,8 +45,8 @@ impl Default for Recogniser {
 }
 
 impl Recogniser {
-    /// With the user's patterns, or, when there are none, with those of all known libraries. The globs of the mappings
-    /// are looked at in any case.
+    /// With the user's patterns or, if there are none, with those of all known libraries. The globs of the mappings are
+    /// always included.
     pub fn new(given: Vec<Glob>, extra: Vec<Glob>, mappings: Vec<Mapping>) -> Recogniser {
         let standing = if given.is_empty() { Standing::Default } else { Standing::Given };
         let mut globs = given;
@@ -58,7 +58,7 @@ impl Recogniser {
         Recogniser { patterns: Globs::new(globs).minimal(), standing, mappings }
     }
 
-    /// The patterns that are looked for, without those another one covers.
+    /// The patterns to scan, without those that another one covers.
     pub fn patterns(&self) -> &Globs {
         &self.patterns
     }
@@ -80,6 +80,11 @@ impl Recogniser {
     /// Whether the key is a queue, a latch or another companion of some lock.
     pub fn is_helper(&self, key: &[u8]) -> bool {
         self.mapping(key).is_none() && all().iter().any(|dialect| dialect.is_helper(key))
+    }
+
+    /// The lock and the holder whose own lease this key is.
+    pub fn lease_of(&self, key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        all().iter().find_map(|dialect| dialect.lease_of(key))
     }
 
     /// For a hash that holds other things too: which of its fields can be locks.
@@ -143,8 +148,8 @@ impl Recogniser {
         }
     }
 
-    /// Decodes once more a value that was read as a lock of this dialect before; what it was then, it is still, even if
-    /// the TTL that helped to tell has changed.
+    /// Decodes again a value that was read as a lock of this dialect before. It stays one, even if the TTL that helped
+    /// to recognise it has changed.
     pub fn claim_as(&self, id: DialectId, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Option<Claim> {
         dialect(id).read(&Sight { key, value, ttl, now, given: self.standing == Standing::Given, dialect_given: true })
     }

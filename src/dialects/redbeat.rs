@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_schedule_beside_it_is_no_lock() {
-        // As RedBeat stores it: the entries by when they are due, and each entry as a hash.
+        // As RedBeat stores it: a sorted set of entries by due time, and each entry as a hash.
         let schedule = RawValue::zset([(&b"redbeat:nightly"[..], 1_760_000_060.0)]);
         let entry = RawValue::hash([(&b"definition"[..], &br#"{"name": "nightly", "task": "shop.nightly"}"#[..])]);
         for (key, value) in [("redbeat::schedule", schedule), ("redbeat:nightly", entry)] {

@@ -10,17 +10,17 @@ use crate::lock::{Holder, Mode};
 
 pub struct RedisPy;
 
-/// 2010-01-01: older times are chance.
+/// 2010-01-01: an older time is a coincidence.
 const OLDEST: Time = Time(1_262_304_000_000);
 const CLOCK_SKEW_MS: i64 = 86_400_000;
 
-/// When the token was made. Of random hex, one in ten thousand has a time that could be true.
+/// When the token was made. Only one random hex token in ten thousand contains a plausible time.
 pub(super) fn token_time(token: &[u8], now: Time) -> Option<Time> {
     let at = shape::uuid1_hex_time(token)?;
     (at >= OLDEST && at.0 <= now.0.saturating_add(CLOCK_SKEW_MS)).then_some(at)
 }
 
-/// The network card in the token. A multicast address is no card but a random number in place of one.
+/// The MAC address in the token. A multicast address is not a card's but a random replacement.
 fn network_card(token: &[u8]) -> Option<String> {
     let node = std::str::from_utf8(token.get(20..32)?).ok()?;
     let octets: Vec<&str> = (0..6).map(|i| &node[2 * i..2 * i + 2]).collect();

@@ -18,7 +18,7 @@ const DAY_MS: i64 = 86_400_000;
 
 type Members = [(Box<[u8]>, f64)];
 
-/// The id of who has a permit: the member, or what is before its number.
+/// The id of a permit's holder: the member without its number.
 fn identity(member: &[u8]) -> Option<&[u8]> {
     let (uuid, number) = member.split_at_checked(UUID_LEN)?;
     let numbered = number.strip_prefix(b"_").is_some_and(shape::is_decimal);
@@ -37,7 +37,7 @@ fn lease_ms(members: &Members, sight: &Sight<'_>) -> Option<i64> {
     (1..DAY_MS).contains(&lease).then_some(lease)
 }
 
-/// The permits that have not ended: those that have stay until somebody asks for one.
+/// The permits that have not expired; expired ones stay in the set until a client asks for a permit.
 fn permits(members: &Members, sight: &Sight<'_>) -> Vec<Holder> {
     let lease = lease_ms(members, sight);
     let holder = |(member, score): &(Box<[u8]>, f64)| {
@@ -61,7 +61,7 @@ fn remove(sight: &Sight<'_>, member: &[u8]) -> Step {
     Step::RemoveScored { key: sight.key.to_vec(), member: member.to_vec() }
 }
 
-/// A permit is put back only while it lasts, and only in a place that is still free.
+/// A permit is put back only before it expires, and only if a place is still free.
 fn within_limit(sight: &Sight<'_>, members: &Members, release: Release) -> Release {
     let (key, lease_ms) = (sight.key.to_vec(), lease_ms(members, sight));
     let ended = lease_ms.map(|lease_ms| Obstacle::Ended { key: key.clone(), lease_ms });
@@ -101,7 +101,7 @@ impl Dialect for RedisSemaphoreNpm {
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         let release = match sight.value {
-            // Exactly the permits that were seen: one given out since is kept.
+            // Only the permits that were seen: one given out later is kept.
             RawValue::Zset { members, .. } => {
                 let seen = permits(members, sight).into_iter();
                 let all = seen.map(|holder| remove(sight, holder.token.as_bytes()));

@@ -38,7 +38,7 @@ impl<'a> Form<'a> {
         match read_write::mode(fields) {
             Some(mode) => Some(Form::ReadWrite(mode, fields)),
             None if multi::is_one(fields) => Some(Form::Multi(fields)),
-            // A lock has one holder: a hash too large to be read whole is none.
+            // A lock has one holder, so a hash too large to be read whole is not a lock.
             None => (!fields.is_empty() && value.is_whole()).then_some(Form::Lock(fields)),
         }
     }
@@ -63,6 +63,10 @@ impl Dialect for Redisson {
         names::is_helper(key)
     }
 
+    fn lease_of(&self, key: &[u8]) -> Option<(Vec<u8>, Token)> {
+        read_write::lease_of(key)
+    }
+
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         match Form::of(sight.value)? {
             Form::Lock(fields) => lock::read(fields, sight.dialect_given),
@@ -71,17 +75,13 @@ impl Dialect for Redisson {
         }
     }
 
-    /// The watchdog is there unless the application gave a lease of its own, which nothing on the server tells.
+    /// The watchdog runs unless the application gave its own lease, which nothing on the server shows.
     fn tokens_come_again(&self) -> bool {
         true
     }
 
     fn holder_of<'a>(&self, token: &'a [u8]) -> &'a [u8] {
         read_write::thread_of(token)
-    }
-
-    fn watchdog_lease(&self) -> Option<std::time::Duration> {
-        Some(std::time::Duration::from_secs(30))
     }
 
     fn renewal(&self) -> Renewal {
@@ -113,7 +113,7 @@ impl Dialect for Redisson {
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
         match Form::of(sight.value) {
-            // Even one that reads alone: another may have come since.
+            // Even for a single reader: another may have come since.
             Some(Form::ReadWrite(Mode::Read, fields)) => read_write::release_reader(sight.key, fields, token),
             Some(Form::Multi(_)) => multi::release(sight.key, [Token::from(token)]),
             _ => self.release(sight),

@@ -1,7 +1,7 @@
 //! RedLock.net: string `redlock:RESOURCE` with a GUID, kept alive at half of its lease.
 //!
-//! Its extend creates a missing key again: while the holder lives, deleting the key frees nothing for long. pottery
-//! writes the same keys with shorter leases, so this is a guess, told apart by the TTL.
+//! Its extend creates a missing key again: while the holder lives, a deleted lock soon comes back. pottery writes the
+//! same keys with shorter leases, so this is a guess by the TTL.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, pottery, shape};
 

@@ -1,12 +1,12 @@
 //! A hash with one field, the holder, whose value counts how often it entered.
 //!
-//! The dialect of everybody who wrote a reentrant lock by hand, and the last choice for hashes no library is recognised
-//! in. Hashes of counters look alike, so the name must speak of a lock and there must be one holder.
+//! The dialect of hand-written reentrant locks, and the last choice for hashes that no library is recognised in. Hashes
+//! of counters look alike, so the name must suggest a lock and there must be one holder.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::lock::{Holder, Mode};
 
-/// Nobody enters a lock more often without leaving it; counters of other things pass it soon.
+/// No lock is entered more often without leaving it; other counters soon exceed it.
 const MOST_ENTRIES: i64 = 1_000;
 
 pub struct Reentrant;

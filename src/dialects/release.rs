@@ -110,7 +110,7 @@ pub enum Step {
         key: Vec<u8>,
         member: Vec<u8>,
     },
-    /// Wake subscribers, by PUBLISH or SPUBLISH, wherever they are.
+    /// Wake subscribers, by PUBLISH or SPUBLISH.
     Publish {
         channel: Vec<u8>,
         message: Vec<u8>,
@@ -122,10 +122,11 @@ pub enum Step {
         deadlines: Vec<u8>,
         channel_prefix: Vec<u8>,
     },
-    /// Take one waiter that nobody hears any more out of a fair queue.
+    /// Take one waiter out of a fair queue, unless somebody listens on its channel by then.
     DropWaiter {
         queue: Vec<u8>,
         deadlines: Vec<u8>,
+        channel: Vec<u8>,
         waiter: Vec<u8>,
     },
     /// Wake one client blocked on a list: leave one item there for a while.
@@ -138,14 +139,13 @@ pub enum Step {
         list: Vec<u8>,
         token: Vec<u8>,
     },
-    /// Give permits back to a counter, and tell the waiters its new value. To be refused where there is no counter.
+    /// Give permits back to a counter, and send the waiters its new value. Must be refused if there is no counter.
     ReturnPermits {
         counter: Vec<u8>,
         channel: Vec<u8>,
         permits: u64,
     },
-    /// Steps for the case that the last holder has just been taken out: the hash is gone, or nothing but the field
-    /// `besides` is left of it.
+    /// Steps for the case that the last holder was just removed: the hash is gone, or only the field `besides` is left.
     WhenEmptied {
         key: Vec<u8>,
         besides: Option<Vec<u8>>,
@@ -154,7 +154,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// What it comes down to.
+    /// Its statements.
     pub fn statements(&self) -> Vec<Statement> {
         let run = Statement::run;
         match self {
@@ -170,9 +170,12 @@ impl Step {
                 deadlines: deadlines.clone(),
                 channel_prefix: channel_prefix.clone(),
             }],
-            Step::DropWaiter { queue, deadlines, waiter } => {
-                vec![run("LREM", queue, &[b"0", waiter]), run("ZREM", deadlines, &[waiter])]
-            }
+            Step::DropWaiter { queue, deadlines, channel, waiter } => vec![Statement::DropWaiter {
+                queue: queue.clone(),
+                deadlines: deadlines.clone(),
+                channel: channel.clone(),
+                waiter: waiter.clone(),
+            }],
             Step::Signal { list, expires } => vec![
                 run("DEL", list, &[]),
                 Statement::Run(Command::on("LPUSH", list, &[]).word("1")),
@@ -197,7 +200,7 @@ impl Step {
     }
 }
 
-/// Bytes as one word of a command line: quoted where they would fall apart otherwise.
+/// Bytes as one word of a command line, quoted if necessary.
 pub fn word(bytes: &[u8]) -> String {
     let visible = text::visible(bytes);
     if !visible.is_empty() && !visible.contains([' ', '"', '\'', '\\']) {
@@ -206,21 +209,25 @@ pub fn word(bytes: &[u8]) -> String {
     format!("\"{}\"", visible.replace('"', "\\\""))
 }
 
+/// Of a lock that may have a fair queue, as long as nobody knows who in it hears nothing.
+pub const DEAD_HEADS: &str = "If this is a fair lock, a dead waiter at the head of its queue holds up the others until its \
+    deadline, by default up to 5 minutes.";
+
 /// What freeing a lock takes.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Release {
     pub steps: Vec<Step>,
     /// Sentences an operator must read first.
     pub hazards: Vec<&'static str>,
-    /// Why nobody should do this who does not know the application well; a sentence.
+    /// Why only a person who knows the application well should do this; a sentence.
     pub only_by_force: Option<&'static str>,
-    /// What must be so beside the holders that lose it: the way in which the lock is held.
+    /// Conditions besides the holders: the way in which the lock is held.
     pub premises: Vec<Premise>,
-    /// What must not be so for the release to be taken back.
+    /// Conditions that prevent an undo of the release.
     pub obstacles: Vec<Obstacle>,
 }
 
-/// What tells in which way a lock is held, and must be as it was seen.
+/// A condition on the way in which a lock is held, which must be as it was seen.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Premise {
     /// A hash whose field is this.
@@ -229,7 +236,7 @@ pub enum Premise {
     Unmarked { key: Vec<u8>, mark: Vec<u8> },
 }
 
-/// What leaves no free place, by the library's own rule, for a hold that was freed.
+/// A reason, by the library's own rule, why a freed hold can't be put back.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Obstacle {
     /// A hold under this key shuts it out.
@@ -238,12 +245,12 @@ pub enum Obstacle {
     Scored { key: Vec<u8>, member: Vec<u8> },
     /// The hash is there, and this field says that it is held in another way.
     Mode { key: Vec<u8>, field: Vec<u8>, value: Vec<u8> },
-    /// The fields of the hash are holders, and there are as many as may be. Where the library stores no limit, it is
-    /// only known that as many as there were are allowed.
+    /// The fields of the hash are holders, and their number is at the limit. If the library stores no limit, only the
+    /// number at the time of the release is known to be allowed.
     Fields { key: Vec<u8>, limit: Option<u64> },
-    /// The same for the members of a sorted set. One counts until so long after its score, or for ever.
+    /// The same for the members of a sorted set. A member counts until `lease_ms` after its score, or for ever.
     Members { key: Vec<u8>, lease_ms: Option<i64> },
-    /// A member of the sorted set holds until so long after its score, and not longer.
+    /// A member of the sorted set holds until `lease_ms` after its score.
     Ended { key: Vec<u8>, lease_ms: i64 },
     /// This field says when the hold ends, in milliseconds of Unix time.
     EndField { key: Vec<u8>, field: Vec<u8> },
@@ -257,7 +264,7 @@ impl Release {
         Release::default().and(Step::Delete(key.to_vec()))
     }
 
-    /// For the libraries that lock by majority: nothing on one server tells whether there are others.
+    /// For libraries that lock by majority: one server does not show whether there are others.
     pub fn warn_of_copies(self) -> Release {
         self.warn("If the application locks on several independent servers, free the lock on each of them.")
     }
@@ -295,20 +302,24 @@ impl Release {
         self.warn("There are more holders than were read: all of them lose the lock.")
     }
 
-    /// The same release that also takes these waiters, whom nobody hears any more, out of the fair queue, so that the
-    /// first living one is woken.
+    /// The same release that also takes these waiters, for whom nobody listens, out of the fair queue, so that the first
+    /// living one is woken, and none of them holds up the others.
     pub fn dropping(mut self, dead: &[Vec<u8>]) -> Release {
         let head = self.steps.iter().enumerate().find_map(|(at, step)| match step {
-            Step::PublishToHead { queue, deadlines, .. } => Some((at, queue.clone(), deadlines.clone())),
+            Step::PublishToHead { queue, deadlines, channel_prefix } => {
+                Some((at, queue.clone(), deadlines.clone(), channel_prefix.clone()))
+            }
             _ => None,
         });
-        if let Some((at, queue, deadlines)) = head {
+        if let Some((at, queue, deadlines, prefix)) = head {
             let drops = dead.iter().map(|waiter| Step::DropWaiter {
                 queue: queue.clone(),
                 deadlines: deadlines.clone(),
+                channel: [&prefix[..], waiter].concat(),
                 waiter: waiter.clone(),
             });
             self.steps.splice(at..at, drops);
+            self.hazards.retain(|hazard| dead.is_empty() || *hazard != DEAD_HEADS);
         }
         self
     }
@@ -355,7 +366,8 @@ mod tests {
             .and(Step::PublishToHead { queue, deadlines, channel_prefix: b"c:".to_vec() })
             .dropping(&[b"w1".to_vec(), b"w2".to_vec()]);
         let lines = release.describe();
-        assert_eq!(lines[..3], ["DEL a", "LREM q 0 w1; ZREM t w1", "LREM q 0 w2; ZREM t w2"]);
+        let drop = |waiter: &str| format!("if nobody listens on c:{waiter}: LREM q 0 {waiter}; ZREM t {waiter}");
+        assert_eq!(lines[..3], ["DEL a".to_string(), drop("w1"), drop("w2")]);
         assert!(lines[3].ends_with("PUBLISH c:<first waiter> 0"));
         assert_eq!(
             Release::delete(b"a").dropping(&[b"w1".to_vec()]),

@@ -1,7 +1,7 @@
 //! The Lua scripts of `lua/`, each known by its name and its SHA1.
 //!
-//! Called by hash, and with the whole text only where the server does not know it (any more): a script is never half
-//! there, and SCRIPT LOAD is not needed. They write, so an [`Admission`](crate::actions::Admission) runs them.
+//! Called by hash, and with the whole text only if the server does not know it (any more), so SCRIPT LOAD is not
+//! needed. They write, so an [`Admission`](crate::actions::Admission) runs them.
 
 use redis::{Cmd, cmd};
 
@@ -32,8 +32,8 @@ pub static COUNTED_ACQUIRE: Script = script!("counted_acquire", "acquire that al
 pub static COUNTED_REENTRANT_ACQUIRE: Script =
     script!("counted_reentrant_acquire", "reentrant_acquire that also counts attempts and failures");
 
-/// The first value of every script that an operator's write is: who watches the server's commands knows it by this, since
-/// each plan has a text of its own.
+/// The first argument of every script of an operator's write. It identifies our writes in MONITOR, because each plan
+/// has its own text.
 pub const MARK: &[u8] = b"lockscope";
 
 /// How their texts begin.

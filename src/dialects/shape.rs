@@ -1,10 +1,10 @@
-//! Shapes of tokens and names that the dialects tell libraries apart by.
+//! Shapes of tokens and names by which the dialects distinguish libraries.
 
 use chrono::DateTime;
 
 use crate::base::time::Time;
 
-/// `8-4-4-4-12` hex digits; the version nibble comes back.
+/// `8-4-4-4-12` hex digits; returns the version nibble.
 pub fn uuid_version(bytes: &[u8]) -> Option<u8> {
     if bytes.len() != 36 {
         return None;
@@ -114,7 +114,7 @@ pub fn words(name: &[u8]) -> Vec<String> {
     each_word(name).collect()
 }
 
-/// One after the other: whoever finds the word it looks for needs no others.
+/// Lazily, so that a search stops at the first match.
 fn each_word(name: &[u8]) -> impl Iterator<Item = String> {
     let mut rest = name;
     std::iter::from_fn(move || {
@@ -129,8 +129,8 @@ fn each_word(name: &[u8]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether a name speaks of a lock: a word of it is lock, mutex, … or ends in "lock" as `redlock`, `joblock` do, but
-/// not `block`, `clock`, `unlock`.
+/// Whether a name suggests a lock: one of its words is lock, mutex, … or ends in "lock" as `redlock`, `joblock` do,
+/// but not `block`, `clock`, `unlock`.
 pub fn names_a_lock(key: &[u8]) -> bool {
     each_word(key).any(|word| match word.as_str() {
         "lock" | "locks" | "locked" | "mutex" | "mutexes" | "semaphore" | "lck" => true,
@@ -143,7 +143,7 @@ pub fn names_a_lock(key: &[u8]) -> bool {
     })
 }
 
-/// Whether a value can be somebody's token: short, in one line, and no document.
+/// Whether a value can be a token: short, on one line, and not a document.
 pub fn could_be_token(value: &[u8]) -> bool {
     if value.is_empty() || value.len() > 200 {
         return false;

@@ -36,7 +36,7 @@ impl Dialect for ShedLock {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let value = sight.token()?;
         let parsed = added(value);
-        // The value is so much its own that the prefix may be anything.
+        // The value is so characteristic that any prefix is accepted.
         let strength = sight.told_or(|| (parsed.is_some() && value.len() <= 400).then_some(Strength::Certain))?;
         let mut holder = Holder::new(value);
         if let Some((since, host)) = parsed {

@@ -1,8 +1,8 @@
 //! sidekiq-unique-jobs (Ruby): a hash `<digest>:LOCKED` of job ids, with the time each took the lock.
 //!
 //! Up to version 8 the value is that time and a string, two lists and an info document stand beside the hash; version 9
-//! keeps only the hash, with a JSON document per job. All digests are listed in global sorted sets too: a lock that is
-//! freed by half stays there as a ghost.
+//! keeps only the hash, with a JSON document per job. All digests are also listed in global sorted sets: a lock that is
+//! only partly freed stays there as a ghost.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Dialect for UniqueJobs {
         Some(Claim::lock(strength, mode, jobs.into_iter().map(|job| job.holder).collect()))
     }
 
-    /// Whoever pushes the job takes it; a worker frees it.
+    /// The process that pushes the job takes it; a worker frees it.
     fn stays(&self, _key: &[u8]) -> bool {
         true
     }
@@ -107,8 +107,8 @@ impl Dialect for UniqueJobs {
     }
 }
 
-/// What is left of a lock once its hash is gone. The lock of the run and that of the queue are two: one goes without
-/// the other.
+/// Removes what is left of a lock once its hash is gone. The locks of the run and of the queue are separate: one is
+/// freed without the other.
 fn cleanup(sight: &Sight<'_>) -> Vec<Step> {
     let digest = companion(sight.key, b"");
     let mut steps = Vec::new();
@@ -137,7 +137,7 @@ fn is_digest(text: &[u8]) -> bool {
     colon > 0 && (shape::is_hex(hash, 32) || shape::is_hex(hash, 64))
 }
 
-/// How many may hold it, where that is stored.
+/// How many may hold it, if stored.
 fn limit(value: &RawValue, token: &[u8]) -> Option<u64> {
     let RawValue::Hash { fields, .. } = value else { return None };
     let (jid, value) = fields.iter().find(|(jid, _)| **jid == *token)?;
@@ -150,7 +150,7 @@ fn is_version_9(value: &RawValue) -> bool {
 
 struct Job {
     holder: Holder,
-    /// How many jobs may have the lock at once, where it is stored.
+    /// How many jobs may have the lock at once, if stored.
     limit: Option<u64>,
 }
 

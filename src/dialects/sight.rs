@@ -1,7 +1,7 @@
-//! Questions that the dialects ask of a [`Sight`] in the same way.
+//! Questions about a [`Sight`] that several dialects share.
 //!
-//! The shape of a value alone never makes a lock of a cached token: it weighs only where the key's name speaks of a
-//! lock, or where the user pointed at the keyspace.
+//! The shape of a value alone is never enough, because cached tokens share it: it counts only if the key's name
+//! suggests a lock, or if the user named the keyspace.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::base::time::Ttl;
 use crate::lock::RawValue;
 
 impl<'a> Sight<'a> {
-    /// The string by which the holder is known. A value that was cut is no token, unless we were told so: then its head
-    /// must do.
+    /// The string that identifies the holder. A value that was cut is not a token, unless the user named the dialect:
+    /// then its head is used.
     pub(super) fn token(&self) -> Option<&'a [u8]> {
         match self.value {
             RawValue::Str { head, .. } if self.dialect_given => Some(head),
@@ -20,12 +20,12 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Certainty where the user named the dialect, else what `judge` says.
+    /// [`Strength::Told`] if the user named the dialect, else what `judge` says.
     pub(super) fn told_or(&self, judge: impl FnOnce() -> Option<Strength>) -> Option<Strength> {
         if self.dialect_given { Some(Strength::Told) } else { judge() }
     }
 
-    /// The weight of a value's shape: one for keys that are named like a lock, one for others that the user pointed at.
+    /// The strength of a value's shape: `named` for a key named like a lock, `given` for one that the user pointed at.
     pub(super) fn weigh(&self, named: Strength, given: Strength) -> Option<Strength> {
         if shape::names_a_lock(self.key) { Some(named) } else { self.given.then_some(given) }
     }
@@ -39,18 +39,18 @@ impl<'a> Sight<'a> {
         self.ttl != Ttl::Never
     }
 
-    /// There is a TTL, and no more than this is left of it.
+    /// Whether there is a TTL and at most this much of it is left.
     pub(super) fn ttl_within(&self, limit: Duration) -> bool {
         self.ttl.remaining().is_some_and(|left| left <= limit)
     }
 }
 
-/// A name out of a value; `None` where it is empty.
+/// A name from a value; `None` if it is empty.
 pub(super) fn name(bytes: &[u8]) -> Option<ServerText> {
     (!bytes.is_empty()).then(|| bytes.into())
 }
 
-/// A process id out of a value.
+/// A process id from a value.
 pub(super) fn pid(bytes: &[u8]) -> Option<u64> {
     if !shape::is_decimal(bytes) || bytes.len() > 10 {
         return None;

@@ -13,10 +13,10 @@ pub struct Spring;
 
 const LEASE: Duration = Duration::from_secs(60);
 
-/// More parts than this no registry key has.
+/// No registry key has more parts.
 const MOST_PARTS: usize = 4;
 
-/// Where the key may be split into registry and path: at any colon, since both may have some.
+/// The possible registries: the key may be split at any colon, because registry and path may both contain colons.
 fn registries(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     let splits = key.iter().enumerate().filter(|(i, byte)| **byte == b':' && *i > 0 && i + 1 < key.len());
     splits.map(|(i, _)| &key[..i]).take(MOST_PARTS)
@@ -81,7 +81,7 @@ impl Dialect for Spring {
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
-        // Nobody listens on the channel of a wrong split.
+        // Messages for a wrong split are harmless: nobody listens on its channel.
         let wake = |registry| Step::Publish { channel: channel(registry, sight.key), message: sight.key.to_vec() };
         registries(sight.key)
             .map(wake)

@@ -1,6 +1,6 @@
 //! StackExchange.Redis' `LockTake` (.NET): the caller's key and the caller's value, always a TTL.
 //!
-//! Most callers pass the machine's name. That is no proof of anything, so this is only ever a second choice.
+//! Most callers pass the machine's name. That proves nothing, so this is only ever a second choice.
 
 use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};

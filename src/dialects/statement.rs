@@ -1,7 +1,7 @@
-//! What a write does, said once: as data from which the script, the preview and the questions about rights are made.
+//! What a write does, described once, as data: the script, the preview and the checks of rights are generated from it.
 //!
-//! A [`Statement`] is one line of a script. The dialects make them of the steps of a release, the actions of all their
-//! writes; [`describe`](Statement::describe) is what an operator reads before anybody confirms.
+//! A [`Statement`] is one line of a script. The dialects make them from the steps of a release, the actions from all
+//! their writes; [`describe`](Statement::describe) is what an operator reads before confirming.
 
 use super::word;
 
@@ -10,9 +10,9 @@ use super::word;
 pub enum Operand {
     Key(Vec<u8>),
     Value(Vec<u8>),
-    /// Always the same.
+    /// A fixed word.
     Word(&'static str),
-    /// Shown in other words than its own; not at all where there are none.
+    /// Shown as this text instead; not shown at all if the text is empty.
     Shown(Vec<u8>, &'static str),
 }
 
@@ -27,18 +27,18 @@ pub struct Command {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Statement {
     Run(Command),
-    /// Puts something into a key. One that is made anew runs out at `until`, in milliseconds of Unix time.
+    /// Puts something into a key. A key that it creates expires at `until`, in milliseconds of Unix time.
     Put {
         command: Command,
         until: Option<i64>,
     },
-    /// A message to the waiters. Where it can't be sent that is told; where it `must` be, nothing is done.
+    /// A message to the waiters. If it can't be sent, that is reported; with `must`, nothing at all is done then.
     Tell {
         channel: Vec<u8>,
         message: Vec<u8>,
         must: bool,
     },
-    /// The number that the command answers, to the waiters.
+    /// Sends the number that the command returns to the waiters.
     TellAnswer {
         command: Command,
         channel: Vec<u8>,
@@ -48,6 +48,13 @@ pub enum Statement {
         queue: Vec<u8>,
         deadlines: Vec<u8>,
         channel_prefix: Vec<u8>,
+    },
+    /// Takes a waiter out of a fair queue, unless somebody listens on its channel.
+    DropWaiter {
+        queue: Vec<u8>,
+        deadlines: Vec<u8>,
+        channel: Vec<u8>,
+        waiter: Vec<u8>,
     },
     /// If nothing is left in the hash but this field.
     WhenEmptied {
@@ -64,7 +71,7 @@ impl Command {
         Command { name, operands: [Operand::Key(key.to_vec())].into_iter().chain(values).collect() }
     }
 
-    /// The same with a word at its end that is always this one.
+    /// The same with a fixed word at its end.
     pub fn word(mut self, word: &'static str) -> Command {
         self.operands.push(Operand::Word(word));
         self
@@ -93,7 +100,7 @@ impl Statement {
         Statement::Run(Command::on(name, key, values))
     }
 
-    /// As commands that an operator would have to type.
+    /// The commands that an operator would have to type.
     pub fn describe(&self) -> String {
         match self {
             Statement::Run(command) | Statement::Put { command, .. } => command.describe(),
@@ -106,6 +113,14 @@ impl Statement {
                 word(queue),
                 word(deadlines),
                 word(channel_prefix)
+            ),
+            Statement::DropWaiter { queue, deadlines, channel, waiter } => format!(
+                "if nobody listens on {}: LREM {} 0 {}; ZREM {} {}",
+                word(channel),
+                word(queue),
+                word(waiter),
+                word(deadlines),
+                word(waiter)
             ),
             Statement::WhenEmptied { key, besides, then } => {
                 let condition = match besides {
@@ -124,7 +139,9 @@ impl Statement {
                 command.keys().collect()
             }
             Statement::Tell { .. } => Vec::new(),
-            Statement::TellHead { queue, deadlines, .. } => vec![queue, deadlines],
+            Statement::TellHead { queue, deadlines, .. } | Statement::DropWaiter { queue, deadlines, .. } => {
+                vec![queue, deadlines]
+            }
             Statement::WhenEmptied { key, then, .. } => {
                 [&key[..]].into_iter().chain(then.iter().flat_map(Statement::keys)).collect()
             }

@@ -1,14 +1,14 @@
 //! How strongly a dialect claims a key: the one scale of all of them.
 //!
-//! The stronger reading wins. Of two that are equally strong, the dialect that stands earlier in [`super::all`] wins. So
-//! a dialect never has to know what the others say: it names what its evidence is worth, and the table breaks the tie.
+//! The stronger reading wins; of two equally strong ones, the dialect that is earlier in [`super::all`]. So a dialect
+//! need not know the others: it rates its own evidence, and the table breaks the tie.
 
-/// What the evidence is worth, weakest first.
+/// The strength of the evidence, weakest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Strength {
-    /// Only not ruled out: a second choice.
+    /// Merely not ruled out: a second choice.
     Remote,
-    /// Fits, as it would fit most libraries: enough only where the user pointed at the keyspace.
+    /// Fits, but would fit most libraries: enough only if the user pointed at the keyspace.
     Faint,
     /// The value or the name has a form that several libraries share.
     Possible,
@@ -23,10 +23,10 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// The weakest reading that makes a lock of a key which the user did not point at.
+    /// The weakest reading that is enough for a key that the user did not point at.
     pub const LEAST: Strength = Strength::Possible;
 
-    /// As the number that tables and JSON show, 0 to 1.
+    /// The number that tables and JSON show, 0 to 1.
     pub fn number(self) -> f32 {
         match self {
             Strength::Remote => 0.2,

@@ -21,6 +21,10 @@ impl Dialect for Symfony {
         "symfony"
     }
 
+    fn is_left_by_processes(&self) -> bool {
+        true
+    }
+
     fn is_helper(&self, key: &[u8]) -> bool {
         key.ends_with(b"symfony_check_support_time")
     }
@@ -36,7 +40,7 @@ impl Dialect for Symfony {
             && **mark == *EXCLUSIVE
             && (1e12..1e14).contains(score)
         {
-            // Its token was taken out by hand. Nobody holds it, and it keeps everybody out.
+            // Its token was removed by hand. Nobody holds it, but it blocks everybody.
             let left_over = Holder { until: Some(Time(*score as i64)), ..Holder::new(mark) };
             return Some(Claim::lock(Strength::Sure, Mode::Exclusive, vec![left_over]));
         }

@@ -48,7 +48,7 @@ pub fn given(key: &str, value: impl AsRef<[u8]>, ttl: Ttl) -> Option<Best> {
     seen_by(&GIVEN, key, &RawValue::string(value.as_ref()), ttl)
 }
 
-/// The reading of a value in a keyspace that the user said is of the dialect `name`.
+/// The reading of a value in a keyspace that the user mapped to the dialect `name`.
 pub fn told(name: &str, key: &str, value: &RawValue) -> Option<Claim> {
     let mapping = Mapping { dialect: by_name(name)?, glob: Glob::new("*").expect("a glob") };
     seen_by(&Recogniser::new(vec![], vec![], vec![mapping]), key, value, Ttl::Never).map(|best| best.claim)
@@ -63,7 +63,7 @@ pub fn names(best: &Option<Best>) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether the reading is that dialect and no guess.
+/// Whether the reading is that dialect and not a guess.
 pub fn surely(best: &Option<Best>, name: &str) -> bool {
     names(best).0 == name && best.as_ref().is_some_and(|best| best.claim.strength >= Strength::Sure)
 }
@@ -105,7 +105,7 @@ pub fn waiting(name: &str, key: &str) -> Waiting {
     with_sight(key, &value, seconds(5), |sight| dialect(by_name(name).expect("a dialect")).waiting(sight))
 }
 
-/// Values that are no lock of anybody, under a name that a dialect knows: none may be taken for its lock.
+/// Values that are not locks, under a name that a dialect knows: none may be read as its lock.
 pub fn assert_no_garbage(name: &str, key: &str) {
     let huge = vec![b'a'; 100_000];
     let garbage: [&[u8]; 6] = [

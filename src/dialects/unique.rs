@@ -1,21 +1,21 @@
-//! Whether a token can belong to one hold only. Pure.
+//! Whether a token belongs to only one hold. Pure.
 //!
-//! A random token tells two holds of a lock apart; `1`, a host's name or a thread's number does not. On doubt a token is
-//! not unique: then the lease is compared too, and at worst somebody has to look twice.
+//! A random token distinguishes two holds of a lock; `1`, a host's name or a thread's number does not. In doubt a token
+//! is not unique: then the lease is compared too, and at worst the operator has to look twice.
 
 use super::shape;
 
-/// The least letters of a random part, and the least different ones among them.
+/// A random part has at least this many characters, and at least this many different ones.
 const LONG: usize = 16;
 const DIFFERENT: usize = 8;
-/// A longer run of small letters is a word.
+/// A longer run of lower-case letters is a word.
 const WORD: usize = 6;
 /// The length of a UUID with its dashes.
 const UUID: usize = 36;
 
-/// Random enough that no other hold has it.
+/// Whether it is so random that no other hold has it.
 pub fn is_unique(token: &[u8]) -> bool {
-    // Random bytes hardly ever repeat; those of a serialised value do.
+    // Random bytes rarely repeat; the bytes of a serialised value do.
     let Ok(text) = std::str::from_utf8(token) else {
         return token.len() >= LONG && different(token) * 4 >= token.len() * 3;
     };
@@ -32,7 +32,7 @@ fn has_uuid(token: &[u8]) -> bool {
     token.windows(UUID).any(|part| shape::is_uuid(part) && different(part) >= DIFFERENT)
 }
 
-/// A time to the millisecond, as some libraries write it: two holds do not begin in the same one.
+/// A time to the millisecond, as some libraries write it: two holds do not begin in the same millisecond.
 fn has_time(text: &str) -> bool {
     text.split('@').any(|part| {
         let at = part.find("20").map(|at| &part[at..]);
@@ -40,7 +40,7 @@ fn has_time(text: &str) -> bool {
     })
 }
 
-/// The token as a whole, where it may be base64, and its parts.
+/// The whole token, if it may be base64, and its parts.
 fn parts(token: &[u8]) -> impl Iterator<Item = &[u8]> {
     let plain = token.strip_suffix(b"==").or(token.strip_suffix(b"=")).unwrap_or(token);
     let base64 = plain.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/_-".contains(byte));
@@ -48,7 +48,7 @@ fn parts(token: &[u8]) -> impl Iterator<Item = &[u8]> {
     whole.into_iter().chain(token.split(|byte| !byte.is_ascii_alphanumeric()))
 }
 
-/// 16 random bytes in the URL alphabet. Now and then they have as many separators as names do, but not so few turns.
+/// 16 random bytes in URL-safe base64. They may have as many separators as a name, but the case changes more often.
 fn is_16_bytes(text: &[u8]) -> bool {
     const LEN: usize = 22;
     let fits = shape::is_base64_url(text, LEN) && shape::ends_as_16_bytes(text) && shape::is_mixed_case(text);
@@ -70,12 +70,12 @@ fn is_random(part: &[u8]) -> bool {
     part.len() >= LONG && letters && different(part) >= DIFFERENT && (is_restless(part) || no_name)
 }
 
-/// Random letters change between small, capital and digit at every second one; names hardly do.
+/// Random text changes between lower case, upper case and digit at about every second character; names rarely do.
 fn is_restless(part: &[u8]) -> bool {
     turns(part) * 5 >= part.len() * 2
 }
 
-/// A dash or a line below is no turn: names have those between their words.
+/// Counts such changes. A dash or an underscore does not count: names have those between their words.
 fn turns(part: &[u8]) -> usize {
     let turn = |pair: &&[u8]| class(pair[0]) != class(pair[1]) && !pair.iter().any(|byte| b"_-".contains(byte));
     part.windows(2).filter(turn).count()

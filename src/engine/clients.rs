@@ -1,43 +1,46 @@
-//! Follows the connections of those who hold locks, by the server's list of clients.
+//! Follows the connections of lock holders, by CLIENT LIST.
 //!
-//! The whole list is asked for only while the number of a connection is not known, and only where it is short. From then
-//! on the server is asked for those numbers alone; whoever is missing from the answer is gone. Nothing is asked while no
-//! holder's connection is known.
+//! We ask for the whole list while a connection's id is unknown, after one has closed (its client may have opened
+//! another), and every 30 s, since clients are also known by their names; but only if the list is not too long. Else we
+//! ask for the known ids alone; a client missing from the reply is gone.
 
 use std::time::Duration;
 
-use redis::{RedisResult, Value};
+use redis::RedisResult;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::driver::{Driver, Incoming, Task};
 use crate::model::{Asked, Connection, Observation, Table};
-use crate::server::client_list::{self, LISTED};
-use crate::server::refusal;
+use crate::sources::clients::{MOST, list};
 use crate::topology::Link;
 
-/// Between two questions.
+/// The pause between two requests.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How much longer the whole list is not asked for again, for each client in it.
+/// The added pause between two requests for the whole list, for each client in it.
 const PAUSE_EACH: Duration = Duration::from_millis(5);
-/// After a refusal.
+/// The pause between two requests for the whole list without a cause.
+const WHOLE: Duration = Duration::from_secs(30);
+/// The pause after a refusal.
 const REFUSED: Duration = Duration::from_secs(60);
-/// As many connections as one question is about, and as are asked about between two pauses.
+/// The number of connections in one request, and between two pauses.
 const BATCH: usize = 100;
 const ASKED: usize = 1_000;
 
-/// Where the questions to one node stand.
+/// The state of the requests to one node.
 pub(super) struct Listing {
     orders: mpsc::Sender<Asked>,
     under_way: bool,
     next_at: Instant,
-    /// When the whole list may be asked for again.
+    /// When the whole list may be asked for again, and when it is, though nothing calls for it.
     all_at: Instant,
+    whole_at: Instant,
 }
 
 impl Listing {
     pub fn new(orders: mpsc::Sender<Asked>) -> Listing {
-        Listing { orders, under_way: false, next_at: Instant::now(), all_at: Instant::now() }
+        let now = Instant::now();
+        Listing { orders, under_way: false, next_at: now, all_at: now, whole_at: now }
     }
 }
 
@@ -57,7 +60,7 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {
                     refused = Some(why);
                     break;
                 }
-                // The follower tells of the lost server; the next question tries again.
+                // The follower reports the lost server; the next request tries again.
                 Err(_) => {
                     link.fails();
                     break;
@@ -75,22 +78,7 @@ async fn ask(task: &Task, link: &mut Link, asked: Asked) -> RedisResult<Result<O
     link.pause().await;
     let _turn = task.budget.turn().await;
     let conn = link.open().await?;
-    let mut pipe = redis::pipe();
-    pipe.cmd("CLIENT").arg("LIST");
-    if let Asked::Ids(ids) = &asked {
-        pipe.arg("ID").arg(ids);
-    }
-    let at = task.clock.now();
-    let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query_async(conn).await?;
-    let answer = answers.into_iter().next().unwrap_or(Ok(Value::Nil));
-    let text = answer.and_then(|answer| redis::from_redis_value::<String>(answer).map_err(Into::into));
-    Ok(match text {
-        Ok(text) => {
-            let present: Vec<Connection> = client_list::lines(&text).filter_map(|line| line.connection(at)).collect();
-            Ok(Observation::Connections { node: task.node.id, at, asked, present })
-        }
-        Err(error) => Err(refusal(&error, "CLIENT LIST")),
-    })
+    list(conn, task.node.id, asked, task.clock.now()).await
 }
 
 fn parts(asked: Asked) -> Vec<Asked> {
@@ -101,7 +89,7 @@ fn parts(asked: Asked) -> Vec<Asked> {
 }
 
 impl Driver {
-    /// Has it asked whether the connections of holders are still there.
+    /// Requests whether the connections of holders still exist.
     pub(super) fn list_clients(&mut self, table: &Table) {
         let listing = &mut self.listing;
         let now = Instant::now();
@@ -109,15 +97,13 @@ impl Driver {
             return;
         }
         let open: Vec<&Connection> = table.open_connections(self.status.id).collect();
-        if open.is_empty() {
-            return;
-        }
         let connected = self.status.facts.clients.known().map(|clients| clients.connected);
-        let few = connected.filter(|connected| *connected <= LISTED);
-        let unlisted = open.iter().any(|connection| connection.id.is_none());
+        let few = connected.filter(|connected| *connected <= MOST);
+        let whole = table.wants_whole_list(self.status.id) || (table.held() > 0 && listing.whole_at <= now);
         let asked = match few {
-            Some(connected) if unlisted && listing.all_at <= now => {
+            Some(connected) if whole && listing.all_at <= now => {
                 listing.all_at = now + PAUSE + PAUSE_EACH * connected as u32;
+                listing.whole_at = listing.all_at + WHOLE;
                 Asked::All
             }
             _ => {
@@ -133,7 +119,7 @@ impl Driver {
         }
     }
 
-    /// The question was answered, or refused for a reason.
+    /// The request was answered, or refused for a reason.
     pub(super) fn listed(&mut self, refused: Option<String>) {
         let listing = &mut self.listing;
         listing.under_way = false;

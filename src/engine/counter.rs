@@ -1,7 +1,7 @@
 //! Asks who wants the locks that the engine names, in short calls within the budget.
 //!
-//! A round asks about so many locks at most, and the next round about the next ones; those that are wanted are asked
-//! about in each. So the price is the same however many locks there are, and a hot lock is followed closely.
+//! A round asks about a limited number of locks, and the next round about the next ones; locks that somebody wants are
+//! in every round. So the cost does not grow with the number of locks, and hot locks are followed closely.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use tokio::time::Instant;
 
 use super::driver::{Driver, Incoming, Task};
 use crate::base::time::Time;
-use crate::model::{ClientRef, Lock, LockRef, Observation, Table};
+use crate::model::{InstanceId, Lock, LockRef, Observation, Table};
 use crate::sources::attempts::{Changelog, Counts, Idle, idle};
 use crate::sources::query::{BATCH, LockQuery};
 use crate::sources::waiters;
 use crate::topology::Link;
 
-/// Between two rounds.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How many places of the table one round goes through, and how many locks it asks about.
+/// The number of table slots that one round covers, and the number of locks it asks about.
 const SLOTS: usize = 10_000;
 const ASKED: usize = 6_000;
-/// As many wanted locks as are asked about in each round.
+/// At most this many hot locks are in every round.
 const HOT: usize = 1_000;
-/// A server that does not tell when keys were touched is not asked again for so long.
+/// Do not ask a server without idle times again for this long.
 const UNTOLD: Duration = Duration::from_secs(60);
 
 /// One round.
@@ -35,7 +35,7 @@ pub(super) struct Order {
     scattered: bool,
 }
 
-/// Where the rounds at one node stand.
+/// The state of the rounds at one node.
 pub(super) struct Rounds {
     orders: mpsc::Sender<Order>,
     under_way: bool,
@@ -43,15 +43,15 @@ pub(super) struct Rounds {
     /// The slot at which the next round begins.
     next_slot: usize,
     hot: Vec<LockRef>,
-    /// The clients of the locks gone through since `since`.
-    clients: HashSet<ClientRef>,
+    /// Who holds the locks covered since `since`.
+    holding: HashSet<InstanceId>,
     since: Time,
 }
 
 impl Rounds {
     pub fn new(orders: mpsc::Sender<Order>, now: Time) -> Rounds {
-        let (hot, clients) = (Vec::new(), HashSet::new());
-        Rounds { orders, under_way: false, next_at: Instant::now(), next_slot: 0, hot, clients, since: now }
+        let (hot, holding) = (Vec::new(), HashSet::new());
+        Rounds { orders, under_way: false, next_at: Instant::now(), next_slot: 0, hot, holding, since: now }
     }
 
     /// A round is over.
@@ -82,7 +82,7 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
                     memory.link.works();
                     seen
                 }
-                // The follower tells of the lost server; the next round tries again.
+                // The follower reports the lost server; the next round tries again.
                 Err(_) => {
                     memory.link.fails();
                     break;
@@ -138,7 +138,7 @@ impl Memory {
 }
 
 impl Driver {
-    /// Has it asked who wants the next locks, as many as are worth one round.
+    /// Starts a round with the next locks.
     pub(super) fn count_waiters(&mut self, table: &mut Table) {
         let (now, node, scattered) = (self.clock.now(), self.status.id, self.is_scattered());
         let rounds = &mut self.rounds;
@@ -158,7 +158,7 @@ impl Driver {
         let first = if rounds.next_slot < slots { rounds.next_slot } else { 0 };
         let mut next = slots.min(first + SLOTS);
         for (place, lock) in table.places_in(first..next).filter(|(_, lock)| lock.node == node) {
-            rounds.clients.extend(lock.contention().and_then(|contention| contention.client));
+            rounds.holding.extend(table.instances(lock));
             if !asked.insert(place) {
                 continue;
             }
@@ -174,19 +174,19 @@ impl Driver {
         let around = next >= slots;
         rounds.next_slot = if around { 0 } else { next };
         if questions.is_empty() {
-            // The next part at the next tick; once around, the usual pause.
+            // The next part follows at the next tick; after the last part comes the usual pause.
             rounds.next_at = Instant::now() + if around { PAUSE } else { Duration::ZERO };
         } else {
             rounds.under_way = rounds.orders.try_send(Order { questions, scattered }).is_ok();
         }
         if around {
-            let (clients, since) = (std::mem::take(&mut rounds.clients), std::mem::replace(&mut rounds.since, now));
-            table.keep_connections(node, &clients, since);
+            let (holding, since) = (std::mem::take(&mut rounds.holding), std::mem::replace(&mut rounds.since, now));
+            table.keep_connections(node, &holding, since);
         }
     }
 }
 
-/// Somebody was seen to want it: worth to be asked about each time.
+/// Somebody was seen to want it, so ask about it in every round.
 fn is_hot(lock: &Lock, now: Time) -> bool {
     let waits = lock.waits(now).is_some_and(|waits| waits.count > 0);
     lock.is_held() && (waits || lock.may_be_wanted(now) || lock.tries(now).is_some())

@@ -1,8 +1,8 @@
-//! One node as the engine drives it: its tasks, its budget, its status and what is under way, in one value.
+//! One node as the engine drives it: its tasks, budget, status and pending requests, in one value.
 //!
-//! A driver starts, loses its server, comes back, and leaves. To leave is to drop it: its tasks end and whatever they
-//! still had to say goes with them, so nothing of a node that left reaches the table. The tasks speak through one bounded
-//! inbox per node; a flood on one node takes no room from another.
+//! A driver starts, loses its server, comes back, and leaves. To remove a node, drop its driver: its tasks and unread
+//! messages go with it, so nothing of that node reaches the table any more. The tasks send to one bounded inbox per
+//! node; a flood on one node takes no room from another.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,33 +28,33 @@ use crate::topology::Node;
 
 use sampler::Duty;
 
-/// What the tasks of a node say that waits to be taken in.
+/// Messages of a node's tasks that may wait in its inbox.
 pub(super) const INBOX: usize = 512;
-/// Looks asked for at once.
+/// Keys read in one batch.
 const LOOKS: usize = 256;
-/// Whole walks of the keyspace, while events are told and while they are not.
+/// The interval of full walks, with events and without.
 const RESCAN_LIVE: Duration = Duration::from_secs(60);
 const RESCAN_BLIND: Duration = Duration::from_secs(10);
-/// After a walk that failed.
+/// The pause after a failed walk.
 const RESCAN_FAILED: Duration = Duration::from_secs(2);
-/// How often each lock is looked at where nothing tells of changes.
+/// How often each lock is read where no events report changes.
 const POLL: Duration = Duration::from_secs(1);
 
-/// What a task says to its driver.
+/// A message from a task to its driver.
 pub(super) enum Incoming {
     Observed(Observation),
-    /// A page of what a walk or a round saw.
+    /// Observations that were made together.
     Page(Vec<Observation>),
     Standing(Standing),
     Scanned(ScanReport),
-    /// A source made its connection anew.
+    /// A source reconnected.
     Reconnected,
     Inspected(Key, Box<Inspection>),
     /// A round of asking who wants locks is over.
     Counted,
-    /// The list of clients was asked for, and why it was refused, where it was.
+    /// The list of clients was requested; the reason if it was refused.
     Listed(Option<String>),
-    /// A burst is over, or could not be.
+    /// A burst is over, or failed.
     Sampled(Sampling),
     Looked {
         asked: Time,
@@ -64,7 +64,7 @@ pub(super) enum Incoming {
 }
 
 impl Incoming {
-    /// Whether a reader may see more of it than time does.
+    /// Whether a reader may see a change, beyond the passing of time.
     pub fn is_news(&self) -> bool {
         match self {
             Incoming::Page(seen) => !seen.iter().all(|seen| matches!(seen, Observation::Idle { .. })),
@@ -103,7 +103,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Tells the driver; `false` when it is gone.
+    /// Sends to the driver; `false` when it is gone.
     pub async fn tell(&self, incoming: impl Into<Incoming>) -> bool {
         self.out.send(incoming.into()).await.is_ok()
     }
@@ -120,7 +120,7 @@ pub(super) enum Met {
 
 pub(super) struct Driver {
     pub status: NodeStatus,
-    /// The last closer look that was asked for, until somebody takes it.
+    /// The details that were last requested, until somebody takes them.
     pub inspected: Option<(Key, Box<Inspection>)>,
     pub(super) rounds: counter::Rounds,
     pub(super) listing: clients::Listing,
@@ -130,7 +130,7 @@ pub(super) struct Driver {
     looking: bool,
     scans: mpsc::Sender<scanner::Order>,
     scanning: bool,
-    /// The walk under way began before the connection was lost: another one must follow it.
+    /// The walk in progress began too early: another must follow it.
     scan_again: bool,
     rescan_at: Option<Instant>,
     known: watch::Sender<Prefixes>,
@@ -230,7 +230,7 @@ impl Driver {
         driver
     }
 
-    /// What its tasks say next. One that panicked is fatal.
+    /// The next message of its tasks. A task's panic is passed on.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Incoming> {
         while let Poll::Ready(Some(ended)) = self.tasks.poll_join_next(context) {
             if let Err(failed) = ended
@@ -245,7 +245,7 @@ impl Driver {
         }
     }
 
-    /// What they have said already.
+    /// A message that has already arrived.
     pub fn next_at_once(&mut self) -> Option<Incoming> {
         self.inbox.try_recv().ok()
     }
@@ -264,7 +264,7 @@ impl Driver {
             Incoming::Inspected(key, inspection) => self.inspected = Some((key, inspection)),
             Incoming::Counted => self.rounds.done(),
             Incoming::Listed(refused) => self.listed(refused),
-            // Turned off meanwhile, it stays off.
+            // If sampling was turned off meanwhile, it stays off.
             Incoming::Sampled(sampling) => self.status.sampling = self.status.sampling.take().map(|_| sampling),
             Incoming::Looked { asked, answered, looks } => {
                 self.looking = false;
@@ -278,7 +278,7 @@ impl Driver {
         }
     }
 
-    /// What the event stream saw.
+    /// What the event stream observed.
     fn observe(&mut self, observation: Observation, table: &mut Table) {
         match &observation {
             Observation::Events { batch, .. } => self.status.events += batch.len() as u64,
@@ -289,7 +289,7 @@ impl Driver {
         table.apply(observation);
     }
 
-    /// How the event stream stands: up, behind or lost.
+    /// The state of the event stream: up, behind or lost.
     fn stands(&mut self, standing: Standing, table: &mut Table) {
         let node = self.status.id;
         let status = &mut self.status;
@@ -300,7 +300,7 @@ impl Driver {
             }
             Standing::Up { source, note, at } => {
                 status.stream = Stream::Live(source);
-                // Only notifications tell of each hold, however short.
+                // Only notifications report every hold, however short.
                 status.watched_since = (source == Source::Notification).then_some(at);
                 status.note = note;
                 table.watch_by(node, source);
@@ -329,7 +329,7 @@ impl Driver {
         }
     }
 
-    /// Walks the keyspace anew; once more, where it is being walked already.
+    /// Walks the keyspace again. If a walk is in progress, another follows it.
     pub fn scan(&mut self) {
         let order = scanner::Order { started: self.clock.now(), splittable: splittable(&self.status.facts) };
         if self.scanning {
@@ -349,7 +349,7 @@ impl Driver {
             _ => RESCAN_BLIND,
         };
         self.rescan_at = Some(Instant::now() + pause);
-        // After a walk that has not seen all, what was not met may still be there.
+        // After an incomplete walk, a lock that was not seen may still exist.
         if report.failed.is_none() && report.shortfall.is_none() {
             table.apply(Observation::Swept { node: self.status.id, started: report.started });
             self.tell_prefixes(table);
@@ -360,7 +360,7 @@ impl Driver {
         }
     }
 
-    /// Lets tracking know under which names locks were found, now or earlier: they will be taken again.
+    /// Gives tracking the prefixes of all locks in the table, held or not: they will be taken again.
     fn tell_prefixes(&self, table: &Table) {
         self.known.send_if_modified(|known| {
             let before = known.clone();
@@ -371,7 +371,7 @@ impl Driver {
         });
     }
 
-    /// Whether a look that falls due could be asked for; where not, its answer or the event stream will wake us.
+    /// Whether a read can be requested now. If not, its reply or the event stream wakes us.
     pub fn can_look(&self) -> bool {
         !self.looking && !matches!(self.status.stream, Stream::Reconnecting { .. })
     }
@@ -399,12 +399,12 @@ impl Driver {
         }
     }
 
-    /// Has a closer look taken at one lock. One that is asked for before the last is there takes its place in the queue.
+    /// Requests the details of one lock. It replaces an earlier request that still waits.
     pub fn inspect(&self, subject: Subject) {
         self.inspections.send_replace(Some(subject));
     }
 
-    /// Samples by MONITOR from now on, or no more.
+    /// Turns sampling by MONITOR on or off.
     pub fn sample(&mut self, duty: Option<Duty>) {
         let changed = self.samples.send_if_modified(|current| std::mem::replace(current, duty) != duty);
         if changed {
@@ -418,13 +418,13 @@ impl Driver {
     }
 }
 
-/// What of this can cost a lock.
+/// Which of these facts can cost a lock.
 pub(super) fn hazards(facts: &ServerFacts) -> Hazards {
     let memory = facts.memory.known();
     memory.map(|memory| Hazards::of_memory(&memory.policy, memory.used, memory.max)).unwrap_or_default()
 }
 
-/// Only servers known to number cursors by reversed bits, and only outside a cluster.
+/// Only for servers known to number cursors by reversed bits, and only outside a cluster.
 fn splittable(facts: &ServerFacts) -> bool {
     let known = facts.product.known().is_some_and(|product| matches!(product.flavor, Flavor::Redis | Flavor::Valkey));
     known && facts.mode.known() == Some(&Mode::Standalone)

@@ -1,4 +1,4 @@
-//! Keeps what is known of a server fresh: memory, replicas, clock.
+//! Refreshes the facts of a server: memory, replicas, clock.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::topology::Link;
 
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Asks now and then until nobody listens. A lost connection is none of its business: the event stream tells of it.
+/// Asks regularly until nobody listens. It ignores a lost connection, which the event stream reports.
 pub(super) async fn refresh(task: Task) {
     let mut link = Link::new(&task.node);
     while !task.out.is_closed() {

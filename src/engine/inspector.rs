@@ -1,4 +1,4 @@
-//! Looks closer at one lock when asked to: its waiters and companions. Of several orders only the newest counts.
+//! Asks for the details of one lock on request: its waiters and companions. Only the newest request counts.
 
 use redis::RedisResult;
 use tokio::sync::watch;

@@ -1,4 +1,4 @@
-//! Looks at the keys that the table asks for, one batch at a time.
+//! Reads the keys that the table asks for, one batch at a time.
 
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
                 }
                 batch.into_iter().zip(seen).collect()
             }
-            // The event stream notices the lost server and tells; the next batch waits for the link.
+            // The event stream reports the lost server; the next batch waits for the link.
             Err(_) => {
                 link.fails();
                 batch.into_iter().map(|ticket| (ticket, None)).collect()

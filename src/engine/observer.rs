@@ -1,6 +1,6 @@
-//! For whoever writes: reports its writes to the table, in a channel that is read before those of the sources.
+//! Reports our own writes to the table, in a channel that is read before those of the sources.
 //!
-//! A write is announced before it is sent, so that the table knows of it before any notification of it can arrive.
+//! A write is reported before it is sent, so that the table knows of it before any notification of it can arrive.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::base::clock::Clock;
 use crate::base::time::Time;
 use crate::model::Observation;
 
-/// An engine that takes nothing in for so long is gone, or about to be.
+/// An engine that reads nothing for this long is gone, or about to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -20,13 +20,13 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// The engine's time: what is reported is compared with when events came.
+    /// The engine's time: the table compares reports with the times of events.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
     pub async fn tell(&self, observation: Observation) {
-        // Once the console is left, nobody takes it in any more.
+        // Nobody reads the channel once the console has ended.
         let _ = self.out.send_timeout(observation, PATIENCE).await;
     }
 }

@@ -1,7 +1,7 @@
-//! Hands what happened to any number of readers: each gets every transition, and none takes from another.
+//! Passes transitions to any number of readers: each gets all of them, and none takes from another.
 //!
-//! All readers share one bounded log. An entry leaves it when every reader has it, or when the log is full: a reader that
-//! was too slow is told how many transitions it missed. With one reader entries are moved, with several they are copied.
+//! All readers share one bounded log. An entry is removed when every reader has read it, or when the log is full: a
+//! reader that was too slow learns how many transitions it missed. One reader gets moved entries, several get copies.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::model::{Snapshot, Transition};
 
-/// One reader of an engine. It may live in a task of its own, and is free to go at any time.
+/// One reader of an engine. It may live in its own task, and may be dropped at any time.
 pub struct Reader {
     id: u64,
     log: Arc<Mutex<Log>>,
@@ -20,7 +20,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// What happened since the last call, oldest first, and how many transitions were missed before the first of them.
+    /// The transitions since the last call, oldest first, and how many were missed before the first of them.
     pub fn take(&mut self) -> (Vec<Transition>, u64) {
         locked(&self.log).take(self.id)
     }
@@ -30,8 +30,8 @@ impl Reader {
         self.changed.changed().await.is_ok()
     }
 
-    /// Has the engine take a snapshot, one for all who ask meanwhile; `None` when the engine is gone. Not for whoever
-    /// drives the engine: only its turns answer this.
+    /// Requests a snapshot, and shares it with all who ask meanwhile; `None` when the engine is gone. The task that
+    /// drives the engine must not call this: only its turns answer it.
     pub async fn snapshot(&mut self) -> Option<Arc<Snapshot>> {
         self.snapshots.mark_unchanged();
         self.wanted.notify_one();
@@ -55,7 +55,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// `most` transitions are kept for those who have not read them yet.
+    /// Keeps `most` transitions for readers that have not read them yet.
     pub fn new(most: usize) -> Readers {
         Readers {
             log: Arc::new(Mutex::new(Log { most, ..Log::default() })),
@@ -65,7 +65,7 @@ impl Readers {
         }
     }
 
-    /// A new reader, for what happens from now on.
+    /// A new reader of everything that happens from now on.
     pub fn add(&self) -> Reader {
         Reader {
             id: locked(&self.log).join(),
@@ -76,14 +76,14 @@ impl Readers {
         }
     }
 
-    /// Writes down what happened, after `lost` more that are known only by their number.
+    /// Appends the transitions, after `lost` others of which only the number is known.
     pub fn tell(&self, transitions: Vec<Transition>, lost: u64) {
         if !transitions.is_empty() || lost > 0 {
             locked(&self.log).push(transitions, lost);
         }
     }
 
-    /// Wakes those who wait for changes.
+    /// Wakes the readers that wait for changes.
     pub fn wake(&self) {
         self.changed.send_replace(());
     }
@@ -102,7 +102,7 @@ fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Transitions by their number, from the first that somebody has not read.
+/// Transitions by number, from the first that some reader has not read.
 #[derive(Default)]
 struct Log {
     most: usize,
@@ -127,14 +127,14 @@ impl Log {
 
     fn leave(&mut self, id: u64) {
         self.next.remove(&id);
-        // What every other reader has.
+        // Drop what every other reader has read.
         let until = self.next.values().copied().min().unwrap_or(self.end());
         self.forget_until(until);
     }
 
     fn push(&mut self, transitions: Vec<Transition>, lost: u64) {
         if lost > 0 {
-            // What stood before the gap can't be told any more without hiding it.
+            // Entries before the gap must go, or readers could not see the gap.
             self.first = self.end() + lost;
             self.entries.clear();
         }
@@ -154,7 +154,7 @@ impl Log {
         let (missed, unread) = (self.first.saturating_sub(next), next.max(self.first));
         let others = self.next.values().copied().min().unwrap_or(end);
         self.forget_until(others.min(unread));
-        // Nobody else wants these: they are moved out, and the rest is copied.
+        // No other reader needs these, so move them out. Copy the rest.
         let alone = others.saturating_sub(self.first);
         let mut taken: Vec<Transition> = self.entries.drain(..alone as usize).collect();
         self.first += alone;

@@ -1,7 +1,7 @@
-//! Looks at the commands of a node now and then, in bursts, while somebody wants it: who tries to take which lock.
+//! Samples the commands of a node in bursts, while somebody wants it: who tries to take which lock.
 //!
-//! Off until asked for. A burst costs a busy server some of its throughput, so between two there is a pause. Turned off,
-//! a burst under way ends at once.
+//! Off until requested. A burst costs a busy server some of its throughput, so we pause between two. Turning it off
+//! ends a burst in progress at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,35 +17,35 @@ use crate::sources::sampling::Scripts;
 use crate::sources::sampling::burst::{self, Bounds, Burst, Cut, NoBurst};
 use crate::sources::sampling::burst_rates::Rates;
 
-/// After a burst that could not be.
+/// The pause after a failed burst.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// How much of the time is looked at.
+/// How much of the time we sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Duty {
     pub burst: Bounds,
-    /// Between the end of a burst and the next.
+    /// From the end of a burst to the start of the next.
     pub pause: Duration,
-    /// So much in all, then no more.
+    /// Sample for at most this long in total.
     pub most: Option<Duration>,
 }
 
 impl Default for Duty {
-    /// One second in ten: below what can be noticed on the server.
+    /// One second in ten: the cost on the server is too small to notice.
     fn default() -> Duty {
         Duty { burst: Bounds::default(), pause: Duration::from_secs(9), most: None }
     }
 }
 
-/// What is known of the sampling of a node.
+/// The state of a node's sampling.
 #[derive(Clone, Debug)]
 pub enum Sampling {
     /// The first burst is not over.
     Starting,
     On(Box<Sampled>),
-    /// It can't be, and is not tried again.
+    /// The server refuses it; it is not retried.
     Refused(String),
-    /// The last burst failed; the next may not.
+    /// The last burst failed; it is retried.
     Failed(String),
 }
 
@@ -82,22 +82,22 @@ impl Sampling {
     }
 }
 
-/// What the bursts have shown so far.
+/// The results of the bursts so far.
 #[derive(Clone, Debug)]
 pub struct Sampled {
     /// When the last burst ended.
     pub at: Time,
-    /// Commands that it saw, on locks or not.
+    /// Commands that the last burst saw, on locks or not.
     pub lines: u64,
     /// Why it ended before its time.
     pub cut: Option<Cut>,
-    /// Outcomes are known. Where they are not, the server's notifications are off.
+    /// Outcomes are known. They are not if the server's notifications are off.
     pub judged: bool,
-    /// The share of the time that was looked at, over the bursts that count.
+    /// The share of the time that was sampled, over the bursts that count.
     pub coverage: f64,
-    /// For so long was looked since it was turned on.
+    /// The total time sampled since it was turned on.
     pub looked: Duration,
-    /// The locks that somebody tried to take lately.
+    /// The locks that somebody tried to take recently.
     pub wanted: Arc<[Key]>,
 }
 
@@ -164,7 +164,7 @@ fn account(burst: &Burst, rates: &Rates, looked: Duration) -> Sampled {
     }
 }
 
-/// What the burst says of each lock, and what it says of those that only earlier ones saw.
+/// What the burst saw of each lock, and the rates of locks that only earlier bursts saw.
 fn observations(node: NodeId, burst: Burst, rates: &Rates) -> Vec<Observation> {
     let quiet = Observation::Quiet { node, tries: rates.quiet().filter(|_| burst.left_out == 0) };
     let only_before = rates.keys().filter(|key| !burst.locks.contains_key(*key));

@@ -1,4 +1,4 @@
-//! Walks the keyspace when told to, and goes on where it was after a lost connection.
+//! Walks the keyspace on request, and continues where it was after a lost connection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::scan::{Pass, Progress, Shortfall, Walk};
 use crate::server;
 
 const RETRY: Duration = Duration::from_millis(500);
-/// A walk that fails this often in a row is given up, and begun anew later.
+/// A walk that fails this often in a row is abandoned, and restarted later.
 const TRIES: u32 = 20;
 
 /// How a walk went.
@@ -30,7 +30,7 @@ pub struct ScanReport {
     /// COUNT of the last call.
     pub count: u64,
     pub unread: u64,
-    /// Those of them that the server refused.
+    /// The part of them that the server refused.
     pub denied: u64,
     /// Why not everything was seen, though the walk did not fail.
     pub shortfall: Option<Shortfall>,
@@ -40,7 +40,7 @@ pub struct ScanReport {
 /// One walk.
 pub(super) struct Order {
     pub started: Time,
-    /// The server numbers its cursors in the way that lets a walk be split.
+    /// The server's cursors allow a walk to be split.
     pub splittable: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Scanner {
     pub task: Task,
     pub inventory: Inventory,
     pub progress: Arc<Progress>,
-    /// Whether a lost connection is waited out, or ends the walk.
+    /// Whether to retry after a lost connection, or end the walk.
     pub keep_trying: bool,
 }
 
@@ -79,7 +79,7 @@ impl Scanner {
                 Inventory::Walk => pass.walk(&walk).await,
                 Inventory::Keys(keys) => pass.visit(&walk, keys).await,
             };
-            // Failures count in a row: those that let the walk come further do not.
+            // Only failures in a row count: progress resets them.
             if pass.settled() > settled {
                 (tries, settled) = (0, pass.settled());
             }
@@ -110,7 +110,7 @@ impl Scanner {
     }
 }
 
-/// The server answered, and would answer the same again.
+/// The server answered with an error or nonsense, and would do so again.
 fn refuses(error: &RedisError) -> bool {
     let nonsense = matches!(error.kind(), ErrorKind::Parse | ErrorKind::UnexpectedReturnType);
     nonsense || error.code().is_some_and(|code| !server::is_passing(code))

@@ -1,4 +1,4 @@
-//! What the engine tells of each node: how it is watched right now, and how that went so far.
+//! What the engine reports about each node: how it is watched, and how well that worked so far.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,44 +12,44 @@ use crate::model::Source;
 use crate::scan::{Progress, Shortfall};
 use crate::server::ServerFacts;
 
-/// One node, and how its changes are learnt right now.
+/// One node, and how we learn of its changes.
 pub struct NodeStatus {
     pub id: NodeId,
     /// The keyspace that it serves.
     pub space: KeyspaceId,
     pub name: String,
     pub db: i64,
-    /// It has answered, at the start or since.
+    /// It answered at least once.
     pub reached: bool,
     pub facts: ServerFacts,
     pub stream: Stream,
-    /// What the source can't tell, and how to get it.
+    /// What the source can't report, and how to get it.
     pub note: Option<String>,
-    /// Why the connections of holders can't be followed, where that is so.
+    /// Why the connections of holders can't be followed; `None` if they can.
     pub clients_note: Option<String>,
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
-    /// Since when every change was told, without a gap; `None` where changes go unseen.
+    /// Since when every change was reported, without a gap; `None` if changes are missed.
     pub watched_since: Option<Time>,
-    /// How the last walk of the keyspace went.
+    /// The report of the last walk.
     pub scan: Option<ScanReport>,
-    /// The walk under way, if one is.
+    /// The progress of the current walk, and whether there is one.
     pub progress: Arc<Progress>,
     pub under_way: bool,
-    /// What our looks and scans took of the server's time at most.
+    /// The most that our reads and scans took of the server's time.
     pub spent: Duration,
-    /// How sampling by MONITOR goes; `None`: it is off.
+    /// The state of sampling by MONITOR; `None`: it is off.
     pub sampling: Option<Sampling>,
 }
 
 impl NodeStatus {
-    /// It never answered, so that there is nothing to wait for.
+    /// It never answered, so there is nothing to wait for.
     pub fn is_out_of_reach(&self) -> bool {
         !self.reached && matches!(self.stream, Stream::Reconnecting { .. })
     }
 
-    /// Why its keyspace was not walked to the end, where it was not.
+    /// Why its keyspace was not walked to the end; `None` if it was.
     pub fn unwalked(&self) -> Option<String> {
         match &self.scan {
             None if self.is_out_of_reach() => Some(format!("{} does not answer", self.name)),
@@ -61,14 +61,14 @@ impl NodeStatus {
         }
     }
 
-    /// How far the walk under way has come, 0 to 1, as far as that can be known; `None` when none is.
+    /// The progress of the current walk, from 0 to 1, as far as it is known; `None` if there is no walk.
     pub fn scanning(&self) -> Option<f64> {
         let walked = self.progress.walked.load(Ordering::Relaxed) as f64;
         let keys = *self.facts.keys.known()? as f64;
         self.under_way.then(|| (walked / keys.max(1.0)).min(1.0))
     }
 
-    /// Why the last walk has not seen every lock, where it came to an end.
+    /// Why the last walk did not see every lock, although it ended.
     pub fn shortfall(&self) -> Option<String> {
         let scan = self.scan.as_ref()?;
         let denied = (scan.denied > 0).then_some(Shortfall::Denied { keys: scan.denied });
@@ -79,7 +79,7 @@ impl NodeStatus {
 /// The state of a node's event stream.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stream {
-    /// Nothing is followed: only the inventory was asked for.
+    /// Nothing is followed: only the inventory was requested.
     Off,
     Starting,
     Live(Source),

@@ -1,4 +1,4 @@
-//! Asks a filter's questions of one lock.
+//! Evaluates a filter for one lock.
 
 use super::field::{Measure, Topic};
 use super::{Expr, Op, Pattern, Threshold};
@@ -6,7 +6,7 @@ use crate::base::time::Ttl;
 use crate::lock::{Holder, Key, NodeId, Token};
 use crate::model::{LockView, Transition};
 
-/// What a filter can ask about: a lock, or a change of one, with whatever is known beside it.
+/// What a filter tests: a lock or a change of one, with what else is known about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     key: &'a Key,
@@ -33,7 +33,7 @@ impl<'a> From<&'a LockView> for Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A change, and the lock it happened to where that is still known.
+    /// A change, with its lock if that is still known.
     pub fn of_change(change: &'a Transition, lock: Option<&'a LockView>) -> Subject<'a> {
         Subject {
             key: &change.key,
@@ -46,12 +46,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// With the name that its node goes by.
+    /// With the name of its node.
     pub fn on_node(self, name: &'a str) -> Subject<'a> {
         Subject { node_name: Some(name), ..self }
     }
 
-    /// With failed attempts a second and waiters, where they are known.
+    /// With failed attempts per second and waiters, if they are known.
     #[cfg(test)]
     pub fn with_rates(self, failures_per_s: Option<f64>, waiters: Option<f64>) -> Subject<'a> {
         Subject { failures_per_s, waiters, ..self }
@@ -139,7 +139,7 @@ impl Op {
 }
 
 impl Pattern {
-    /// Matches a part of the text, or with a `*` all of it.
+    /// Matches part of the text, or with a `*` all of it.
     fn is_in(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         if self.glob { star_matches(&self.text, &text) } else { text.contains(&self.text) }
@@ -151,7 +151,7 @@ impl Pattern {
     }
 }
 
-/// A glob that knows `*` only: the first and the last piece are fixed to their ends, the others follow in order.
+/// A glob with `*` only: the first and the last piece must be at the ends, the others follow in order.
 fn star_matches(glob: &str, text: &str) -> bool {
     let Some((first, rest)) = glob.split_once('*') else { return glob == text };
     let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));

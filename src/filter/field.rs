@@ -1,10 +1,10 @@
-//! What can be asked about a lock, by name.
+//! The fields of a lock that a filter can test, by name.
 
 use crate::dialects;
 use crate::lock::{Kind, Mode};
 use crate::model::{State, findings};
 
-/// Asked with `:` and a text.
+/// Tested with `:` and a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Topic {
     Key,
@@ -17,7 +17,7 @@ pub(super) enum Topic {
     Finding,
 }
 
-/// Asked with a comparison.
+/// Tested with a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Measure {
     Ttl,
@@ -35,7 +35,7 @@ pub(super) enum Field {
     Measure(Measure),
 }
 
-/// Every field, by the name it is written with.
+/// All fields, by the names that users write.
 pub(super) const FIELDS: [(&str, Field); 15] = [
     ("key", Field::Topic(Topic::Key)),
     ("state", Field::Topic(Topic::State)),
@@ -65,7 +65,7 @@ impl Field {
 }
 
 impl Topic {
-    /// The words it can have, where they are a closed set.
+    /// Its possible words, if they are a closed set.
     pub(super) fn words(self) -> Option<Vec<&'static str>> {
         match self {
             Topic::State => Some(State::ALL.map(State::name).to_vec()),
@@ -77,7 +77,7 @@ impl Topic {
         }
     }
 
-    /// What one of its words is called in a sentence.
+    /// The noun for one of its words in a sentence.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Topic::Key => "key",

@@ -1,7 +1,6 @@
-//! Cuts a filter into words, fields, comparisons, quoted texts and parentheses.
+//! Splits a filter into words, fields, comparisons, quoted texts and parentheses.
 //!
-//! Keys are full of `:`, so a name counts as a field only if it is one: `lock:order` is a bare word, `state:held` is
-//! not.
+//! Keys are full of `:`, so only a known name counts as a field: `lock:order` is a bare word, `state:held` is not.
 
 use super::field::{self, Field};
 use super::{Op, Wrong};
@@ -10,7 +9,7 @@ use super::{Op, Wrong};
 pub(super) enum Token {
     Open,
     Close,
-    /// A known field and the comparison after it; `:` reads as `=`.
+    /// A known field and the comparison after it; `:` means `=`.
     Ask(Field, Op),
     Word(String),
     Quoted(String),
@@ -60,7 +59,7 @@ pub(super) fn lex(text: &str) -> Result<Vec<Placed>, Wrong> {
     Ok(tokens)
 }
 
-/// A quoted text from its opening quote on, and where it ends; a doubled quote stands for one.
+/// A quoted text from its opening quote on, and where it ends; a doubled quote means one.
 fn quoted(text: &str, start: usize, quote: char) -> Result<(String, usize), Wrong> {
     let mut out = String::new();
     let mut chars = text[start + 1..].char_indices().peekable();
@@ -88,7 +87,7 @@ fn ask(text: &str, at: usize) -> Result<Option<(Token, usize)>, Wrong> {
         }
         return Ok(op(after).map(|(op, length)| (Token::Ask(field, op), at + name.len() + gap + length)));
     }
-    // No key is written with < or >, so this is a field with a slip in it.
+    // No key is written with < or >, so this is a misspelt field.
     if !name.is_empty() && after.starts_with(['<', '>']) {
         return Err(Wrong::new(at, super::parse::no_field(name)));
     }

@@ -1,11 +1,11 @@
-//! From tokens to an expression: `or` binds least, then `and` or mere neighbourhood, then `not`.
+//! Parses tokens into an expression: `or` binds least, then `and` (also implied between neighbours), then `not`.
 
 use super::field::{FIELDS, Field, Measure, Topic, field};
 use super::lex::{Placed, Token, lex};
 use super::{Expr, Op, Pattern, Threshold, Wrong};
 use crate::base::nearest::{nearest, nearly};
 
-/// Deeper than any person nests, and far from the end of the stack.
+/// Deeper than any person nests, and still safe for the stack.
 const DEPTH: usize = 64;
 
 pub(super) fn parse(text: &str) -> Result<Expr, Wrong> {
@@ -170,7 +170,7 @@ impl Parser {
     }
 }
 
-/// One part as it is, several as a group without groups of the same kind inside.
+/// A single part as it is; several as a group, with nested groups of the same kind flattened.
 fn joined(parts: Vec<Expr>, group: fn(Vec<Expr>) -> Expr, open: fn(Expr) -> Result<Vec<Expr>, Expr>) -> Expr {
     let mut flat = Vec::new();
     for part in parts {
@@ -182,7 +182,7 @@ fn joined(parts: Vec<Expr>, group: fn(Vec<Expr>) -> Expr, open: fn(Expr) -> Resu
     if flat.len() == 1 { flat.remove(0) } else { group(flat) }
 }
 
-/// A word that stands for itself: part of a key, unless it can only be a slip.
+/// A bare word: part of a key, unless it can only be a mistake.
 fn bare(at: usize, word: &str) -> Result<Expr, Wrong> {
     let expected = match word.to_ascii_lowercase().as_str() {
         "&&" | "&" => Some("and"),
@@ -202,8 +202,8 @@ fn bare(at: usize, word: &str) -> Result<Expr, Wrong> {
     Ok(Expr::Matches(Topic::Key, pattern(word)))
 }
 
-/// Whether `name:value` is a field with a slip in its name rather than part of a key: `sate:held` is, since `held` is a
-/// state; `order:7` and `folder:x` are keys, near as they are to `holder`.
+/// Whether `name:value` is a misspelt field and not part of a key: `sate:held` is, since `held` is a state; `order:7`
+/// and `folder:x` are keys, although they are close to `holder`.
 fn mistyped(name: &str, value: &str) -> bool {
     let near = column(name).or_else(|| nearly(name, FIELDS.iter().map(|(known, _)| *known)));
     let Some(near) = near else { return false };
@@ -214,7 +214,7 @@ fn mistyped(name: &str, value: &str) -> bool {
     }
 }
 
-/// The field that a column of the tables is asked by, where the column has another name.
+/// The field for a table column that has another name.
 fn column(name: &str) -> Option<&'static str> {
     ["library", "dialect"].iter().any(|title| title.eq_ignore_ascii_case(name)).then_some("lib")
 }

@@ -46,12 +46,12 @@ fn between(
 }
 
 impl Pattern {
-    /// Whether the text alone reads as this pattern of a key.
+    /// Whether the text alone parses as this pattern of a key.
     fn stands_bare(&self) -> bool {
         super::parse::parse(&self.text).is_ok_and(|expr| expr == Expr::Matches(Topic::Key, self.clone()))
     }
 
-    /// Whether the text can follow a field as it is.
+    /// Whether the text can follow a field unquoted.
     fn follows_bare(&self) -> bool {
         let tokens = lex(&format!("key:{}", self.text));
         let word = |tokens: Vec<_>| matches!(tokens.as_slice(), [_, (_, Token::Word(word))] if *word == self.text);

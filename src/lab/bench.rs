@@ -17,15 +17,15 @@ use crate::base::text::short_duration;
 use crate::test_lock::{Held, Loss, Released, Request, Taken, Turn, take};
 use crate::topology::Node;
 
-/// What the rate of failures is over.
+/// The window of the failure rate.
 pub const WINDOW: Duration = Duration::from_secs(5);
-/// What is watched for less time than this has no rate yet.
+/// There is no rate before this time has passed.
 const LEAST: Duration = Duration::from_secs(1);
-/// How often the counts of contenders are told.
+/// How often the counts of contenders are reported.
 const COUNTED: Duration = Duration::from_millis(250);
-/// How long giving it back may take: less than the console waits for it.
+/// How long a release may take: less than the console waits for it.
 const GIVING_BACK: Duration = Duration::from_millis(1_500);
-/// How long what a contender could not give back may be there.
+/// How long a lock that a contender could not give back may exist.
 const CONTENDED: Duration = Duration::from_secs(2);
 
 pub struct Bench {
@@ -38,7 +38,7 @@ pub struct Bench {
     held: Option<Held>,
     /// When it was taken.
     began: Instant,
-    /// Until when it is surely ours, or may be there.
+    /// Until when it is surely ours, or may exist.
     ends: Option<Instant>,
     contenders: Contenders,
     clock: Clock,
@@ -75,7 +75,7 @@ impl Bench {
         }
     }
 
-    /// Goes on until it is over, or nobody is there any more to give orders: then everything is removed.
+    /// Runs until it is over, or until nobody can send orders any more; then removes everything.
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> TestId {
         let stop = async { while orders.recv().await.is_some_and(|order| order != Order::GiveBack) {} };
         let taken = take(&self.node, self.request.clone(), None, stop).await;
@@ -94,7 +94,7 @@ impl Bench {
             }
             self.tell();
         }
-        // All at once: contenders have heard it before the lock is there for them.
+        // Stop the contenders before the lock is free, or they would take it.
         let contended = self.contenders.count() > 0;
         let _ = self.contenders.become_so_many(0);
         self.give_back().await;
@@ -116,7 +116,7 @@ impl Bench {
                     self.held = Some(*held);
                     Phase::Held
                 }
-                // What can't be recorded does not happen.
+                // If it can't be recorded, it is not done.
                 Err(why) => {
                     held.release().await;
                     Phase::Refused(format!("the audit file can't be written: {why}"))
@@ -144,7 +144,7 @@ impl Bench {
 
     async fn obey(&mut self, order: Order) {
         match order {
-            // A renewal asks whose it is, and changes nothing that is not ours.
+            // A renewal checks the holder, and changes nothing that is not ours.
             Order::Renew | Order::Check => {
                 if let Some(held) = &mut self.held {
                     let turn = held.renew_now().await;
@@ -158,7 +158,7 @@ impl Bench {
         }
     }
 
-    /// The renewal is due, or without a watchdog the lease is over.
+    /// The renewal is due, or the lease of a lock without a watchdog has ended.
     async fn watch(&mut self) {
         let Some(held) = &mut self.held else { return };
         let turn = if self.report.watchdog { held.renew_now().await } else { Turn::Lost(held.run_out().await) };
@@ -174,7 +174,7 @@ impl Bench {
             Turn::Lost(loss) => {
                 let Some(mut held) = self.held.take() else { return };
                 if matches!(loss, Loss::Unconfirmed { .. }) {
-                    // It may still be there.
+                    // It may still exist.
                     let _ = tokio::time::timeout(GIVING_BACK, held.release()).await;
                 }
                 self.end(&held, "lost", Phase::Lost(loss.to_string()));
@@ -228,7 +228,7 @@ impl Bench {
         }
     }
 
-    /// Waits for contenders that were told to go.
+    /// Waits for contenders that were stopped.
     async fn clear(&mut self) {
         if let Err(error) = self.contenders.gone().await
             && self.report.phase.is_over()
@@ -248,7 +248,7 @@ impl Bench {
         Fault::from_redis(error, &self.shown).to_string()
     }
 
-    /// Puts the newest on the board.
+    /// Posts the newest report on the board.
     fn tell(&mut self) {
         if let Some(held) = &self.held {
             self.ends = Some(held.lease().ends());
@@ -263,7 +263,7 @@ impl Bench {
         report.failures_per_s = grown.map(|(time, [failures])| failures as f64 / time.as_secs_f64());
         let (report, ends) = (self.report.clone(), self.ends.map(tokio::time::Instant::from_std));
         self.board.send_modify(|board| {
-            // What was forgotten stays so.
+            // A forgotten lock stays forgotten.
             if let Some(entry) = board.get_mut(&report.id) {
                 *entry = (report, ends);
             }

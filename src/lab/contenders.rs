@@ -1,4 +1,4 @@
-//! The contenders against one test lock: tasks that try to take it at a bounded rate and count what comes of it.
+//! The contenders for one test lock: tasks that try to take it at a bounded rate and count the results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,21 +12,21 @@ use crate::actions::Admission;
 use crate::test_lock::{Attempt, Contender, Form, Request, random};
 use crate::topology::Node;
 
-/// As many contenders as there may be in the whole lab; with [`PERIOD`] that bounds what they cost the server.
+/// At most this many contenders in the whole lab; with [`PERIOD`] this bounds their cost for the server.
 pub const MOST: usize = 16;
-/// Between two attempts of one contender.
+/// The pause between two attempts of one contender.
 const PERIOD: Duration = Duration::from_millis(100);
-/// The same after a failure of the server or of the way there.
+/// The pause after a failure of the server or the network.
 const AFTER_TROUBLE: Duration = Duration::from_secs(1);
-/// How long a contender keeps what it gets.
+/// How long a contender keeps a lock.
 const KEPT: Duration = Duration::from_millis(50);
 /// The lease of a contender: what a killed process leaves behind ends soon.
 const LEASE: Duration = Duration::from_secs(2);
 
-/// What came of the attempts so far, exactly.
+/// The exact results of the attempts so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Somebody else had the lock.
+    /// Somebody else held the lock.
     pub failures: u64,
     pub obtained: u64,
     /// The server could not be asked, or did not answer.
@@ -46,19 +46,19 @@ struct Tally {
     troubles: AtomicU64,
 }
 
-/// Those against one lock.
+/// The contenders for one lock.
 pub struct Contenders {
     node: Node,
     admission: Admission,
     form: Form,
     tally: Arc<Tally>,
     working: Vec<Working>,
-    /// They have been told to go.
+    /// Stopped, but maybe not finished.
     leaving: Vec<JoinHandle<Result<(), RedisError>>>,
 }
 
 struct Working {
-    /// Dropped, the contender goes.
+    /// Dropping it stops the contender.
     _stay: oneshot::Sender<()>,
     task: JoinHandle<Result<(), RedisError>>,
 }
@@ -79,7 +79,7 @@ impl Contenders {
         Counts { failures: read(&tally.failures), obtained: read(&tally.obtained), troubles: read(&tally.troubles) }
     }
 
-    /// Lets so many of them be there.
+    /// Starts or stops contenders until there are this many.
     pub fn become_so_many(&mut self, wanted: usize) -> std::io::Result<()> {
         self.leaving.retain(|task| !task.is_finished());
         for gone in self.working.drain(wanted.min(self.working.len())..) {
@@ -87,7 +87,7 @@ impl Contenders {
         }
         while self.working.len() < wanted.min(MOST) {
             let request = Request::new(&self.admission, self.form, LEASE)?;
-            // They do not all come at the same moment.
+            // Spread the first attempts.
             let [chance] = random::<1>()?;
             let first = PERIOD.mul_f64(f64::from(chance) / 256.0);
             let (stay, go) = oneshot::channel();
@@ -98,7 +98,7 @@ impl Contenders {
         Ok(())
     }
 
-    /// Waits until all who were told to go have given back what they had. An error: one could not.
+    /// Waits until all stopped contenders have given back what they had. An error: one could not.
     pub async fn gone(&mut self) -> Result<(), RedisError> {
         let mut all = Ok(());
         for task in std::mem::take(&mut self.leaving) {
@@ -110,7 +110,7 @@ impl Contenders {
     }
 }
 
-/// Tries until it is told to go, which is heard between two attempts and never in the middle of one.
+/// Tries until it is stopped, which it notices between two attempts and never during one.
 async fn contend(
     mut contender: Contender,
     tally: Arc<Tally>,
@@ -142,7 +142,7 @@ async fn contend(
                 }
             }
         }
-        // What is left over is given back before the next attempt.
+        // Give back what is left before the next attempt.
         while contender.settle().await.is_err() {
             tokio::select! {
                 biased;

@@ -1,4 +1,4 @@
-//! What the lab leaves in the audit file: what was about to be taken, what came of it, and how it ended.
+//! The lab's entries in the audit file: what it wanted to take, the result, and how it ended.
 
 use std::io;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::test_lock::{Held, Request, about, joined};
 pub struct Record {
     audit: Audit,
     clock: Clock,
-    /// What every entry begins with.
+    /// The start of every entry.
     about: Map<String, Value>,
 }
 
 impl Record {
-    /// Writes down what is about to be tried.
+    /// Records what will be tried.
     pub fn open(place: Option<&Path>, server: &str, request: &Request) -> io::Result<Record> {
         let audit = place.map_or_else(Audit::open, Audit::open_in)?;
         let mut record = Record { audit, clock: Clock::start(), about: about("acquire", request)? };
@@ -43,7 +43,7 @@ impl Record {
         self.write(&json!({ "phase": "end", "ended": way, "lost": why, "kept_ms": kept_ms, "renewals": renewals }))
     }
 
-    /// Contenders come: each tries to take the lock with a token of its own, and gives it back at once.
+    /// Contenders start: each tries to take the lock with its own token, and gives it back at once.
     pub fn contended(&mut self, contenders: usize) -> io::Result<()> {
         self.write(&json!({ "action": "contend", "phase": "intent", "contenders": contenders }))
     }

@@ -1,4 +1,4 @@
-//! A test lock as it is asked for in a line: `lock:test ttl=30s plain watchdog`. Pure.
+//! A test lock as the user describes it in a line: `lock:test ttl=30s plain watchdog`. Pure.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::base::time::duration;
 use crate::lock::{Key, Token};
 use crate::test_lock::Form;
 
-/// What is offered first.
+/// The line that the prompt suggests.
 pub const USUAL: &str = "lock:test ttl=30s plain watchdog";
 
-/// Leases that make sense for a test: whatever becomes of us, it ends by itself.
+/// The shortest and longest lease for a test: if we die, it must end by itself.
 const LEASES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3_600));
 const TTL: Duration = Duration::from_secs(30);
 
@@ -19,12 +19,12 @@ pub struct Wanted {
     pub key: Key,
     pub form: Form,
     pub ttl: Duration,
-    /// One of somebody's choice; `None`: one that nobody else has.
+    /// The user's choice; `None`: a unique one.
     pub token: Option<Token>,
     pub watchdog: bool,
 }
 
-/// What is wrong with the line, and from which column on.
+/// The mistake in a line, and its column.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadLine {
     pub why: String,
@@ -32,7 +32,7 @@ pub struct BadLine {
 }
 
 impl Wanted {
-    /// The key comes first; what is left out is plain, for 30 s, without a watchdog.
+    /// The key comes first. The defaults are plain, 30 s, no watchdog.
     pub fn parse(line: &str) -> Result<Wanted, BadLine> {
         let mut words = words(line);
         let bad = |column: usize, why: String| Err(BadLine { why, column });
@@ -59,7 +59,7 @@ impl Wanted {
     }
 }
 
-/// Takes one word after the key; `false` where it is none of them.
+/// Reads one word after the key; `false` if it is unknown.
 fn setting(wanted: &mut Wanted, column: usize, word: &str) -> Result<bool, BadLine> {
     let bad = |why: String| Err(BadLine { why, column });
     match word.split_once('=') {

@@ -71,6 +71,26 @@ impl Holder {
     }
 }
 
+impl Holder {
+    /// What all holders in one process go by, where the token tells: the instance of a thread, or the machine and process.
+    /// Else the token itself.
+    pub fn instance(&self) -> Instance<'_> {
+        match (&self.client, &self.thread, &self.host, self.pid) {
+            (Some(client), Some(_), ..) => Instance::Client(client.as_bytes()),
+            (_, _, Some(host), Some(pid)) => Instance::Process(host.as_bytes(), pid),
+            _ => Instance::Token(self.token.as_bytes()),
+        }
+    }
+}
+
+/// What tells one process that holds locks from another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Instance<'a> {
+    Client(&'a [u8]),
+    Process(&'a [u8], u64),
+    Token(&'a [u8]),
+}
+
 /// How a lock is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {

@@ -1,4 +1,4 @@
-//! Names of things: a lock's key (any bytes), the keyspace that it is in, and the node where it is found right now.
+//! Names: a lock's key (any bytes), its keyspace, and the node where it is now.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -53,16 +53,16 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Which keyspace a lock is in. Keyspace and key are its identity, wherever it moves: a standalone server is a keyspace of
-/// one node; so will be a Sentinel service or a whole cluster, of several.
+/// The keyspace of a lock. Keyspace and key identify a lock, wherever it moves. A standalone server is a keyspace of
+/// one node; a Sentinel service or a whole cluster will be one of several nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct KeyspaceId(pub u16);
 
 impl KeyspaceId {
-    /// The one of a target that is one keyspace. Only a set of independent servers has more.
+    /// The keyspace of a target that has only one. Only a set of independent servers has more.
     pub const FIRST: KeyspaceId = KeyspaceId(0);
 }
 
-/// A place: the server at which a lock is found right now, and to which an observation belongs. No id is given twice.
+/// A place: the server where a lock is now, and to which an observation belongs. Ids are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct NodeId(pub u16);

@@ -9,7 +9,7 @@ pub type Bytes = Box<[u8]>;
 /// A field or member and what belongs to it.
 pub type Pair<T> = (Bytes, T);
 
-/// A key's type and the part of its value that we fetch. `len` is the true size: where it is larger than what is here, the
+/// A key's type and the part of its value that we fetch. `len` is the true size: if it is larger than that part, the
 /// value was cut.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RawValue {

@@ -33,7 +33,7 @@ pub enum KeyEvent {
     Left,
     /// A list or a stream was changed: no lock is one.
     Foreign,
-    /// Something we have no rule for, or that a write of ours explains: look again.
+    /// Something we have no rule for, or that our own write explains: read the key again.
     Other,
 }
 

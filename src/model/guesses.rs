@@ -1,19 +1,19 @@
-//! Where the library of a lock is a guess: what the other libraries that it may be of need when it is freed.
+//! If the library of a lock is a guess: what the other possible libraries need when it is freed.
 //!
-//! Only what is harmless to all the others: a message on a channel of their own, or an item for a moment in a list of
-//! their own. Pure.
+//! Only what is harmless to all the others: a message on the library's own channel, or a short-lived item in its own
+//! list. Pure.
 
 use super::LockView;
 use crate::dialects::{Claim, Dialect, Sight, Step, Waiting, all};
 
-/// The wake-ups of all libraries that the lock may be of, beside the one that it reads as.
+/// The wake-ups of all other libraries that the lock may belong to.
 pub fn wakes(lock: &LockView) -> Vec<Step> {
     let sight = untold(lock);
     let mut steps: Vec<Step> = Vec::new();
     for step in others(lock).flat_map(|dialect| dialect.release(&sight).steps) {
         let wanted = match step {
             Step::Publish { .. } => true,
-            // The item would lie about where nobody can be waiting for it.
+            // If nobody can be waiting, the item would only be left over.
             Step::Signal { .. } => lock.proof.blocked == Some(true),
             _ => false,
         };
@@ -24,7 +24,7 @@ pub fn wakes(lock: &LockView) -> Vec<Step> {
     steps
 }
 
-/// Whether waiters of the lock may be blocked on a list, by a library that it may be of.
+/// Whether waiters may be blocked on a list, by a library that the lock may belong to.
 pub fn may_be_popped(lock: &LockView) -> bool {
     others(lock).any(|dialect| matches!(dialect.waiting(&untold(lock)), Waiting::BlockedOn(_)))
 }
@@ -33,12 +33,12 @@ fn others(lock: &LockView) -> impl Iterator<Item = &'static dyn Dialect> {
     let sight = untold(lock);
     let guessed = lock.dialect_confidence < Claim::SURE;
     let may_be = move |dialect: &&dyn Dialect| dialect.name() != lock.dialect && dialect.read(&sight).is_some();
-    // Whoever is blocked on a list sleeps on however sure we were: an id of its own can look like any token.
+    // A client blocked on a list sleeps on if even a sure guess is wrong: a chosen id looks like any token.
     let sleeps = move |dialect: &&dyn Dialect| matches!(dialect.waiting(&sight), Waiting::BlockedOn(_));
     all().iter().copied().filter(move |dialect| guessed || sleeps(dialect)).filter(may_be)
 }
 
-/// The lock as it was before anybody said what it is.
+/// The lock without the user's mapping to a dialect.
 fn untold(lock: &LockView) -> Sight<'_> {
     Sight { dialect_given: false, ..lock.sight(lock.at) }
 }

@@ -16,14 +16,21 @@ use crate::model::{Ending, OwnWrite};
 pub struct Beats {
     pub count: u64,
     recent: VecDeque<Time>,
+    /// Their holder joined others, so that it is not known when it took the lock.
+    joined: bool,
     /// When the lock was put back, so that no renewal could come before.
     pub(super) resumed: Option<Time>,
-    /// How often it is renewed, kept since every verdict asks for it; `None` where there is no rhythm yet.
+    /// The time between renewals, cached because every verdict needs it; `None` until there is a rhythm.
     pub(super) period_ms: Option<u64>,
 }
 
 impl Beats {
     const KEPT: usize = 16;
+
+    /// Of a holder that shares the lock with others: so many were seen, and nobody knows when its own were.
+    pub(super) fn of_joined(count: u64) -> Beats {
+        Beats { count, joined: true, ..Beats::default() }
+    }
 
     /// Notes a renewal. Late and repeated reports of a beat already noted are left out.
     pub fn push(&mut self, at: Time) -> bool {
@@ -49,7 +56,7 @@ impl Beats {
     /// When the lease was given, as far back as is known: when the lock was taken, if none of its renewals is left out
     /// in between, and the renewals.
     pub fn given(&self, taken: Option<Time>) -> impl Iterator<Item = Time> + '_ {
-        let from_the_start = taken.filter(|_| self.count == self.recent.len() as u64);
+        let from_the_start = taken.filter(|_| !self.joined && self.count == self.recent.len() as u64);
         from_the_start.into_iter().chain(self.recent())
     }
 }
@@ -72,7 +79,7 @@ impl Past {
         self.0.iter()
     }
 
-    /// Takes the last one out, where we ended it: it goes on.
+    /// Takes out the last hold if we ended it, because it continues.
     pub(super) fn resume(&mut self) -> Option<Hold> {
         let is_ours = self.0.back().is_some_and(|hold| hold.ending == Ending::Forced);
         if is_ours { self.0.pop_back() } else { None }

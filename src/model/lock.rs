@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::base::time::Time;
 use crate::dialects::{self, DialectId, Renewal, Sight};
 use crate::lock::{Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
+use crate::model::held_by::HeldBy;
 use crate::model::history::cadence::{self, Cadence, Rhythm};
 use crate::model::history::holds::GroupId;
 use crate::model::history::{Beats, Hold, Past};
@@ -30,7 +31,7 @@ pub struct Reading {
     pub second: Option<(DialectId, f32)>,
     /// The key is there, but nobody holds it: a semaphore with all permits back, a writer that only waits.
     pub vacant: bool,
-    /// All who hold it are test locks of lockscope.
+    /// All its holders are test locks of lockscope.
     pub test: bool,
     /// It has holders that shut each other out: a reader beside a writer.
     pub mixed: bool,
@@ -43,19 +44,19 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Held by one at a time. Of a lock that many hold, what is seen of one hides what the others do.
+    /// Held by one at a time.
     pub fn is_alone(&self) -> bool {
         matches!(self.mode, Mode::Exclusive | Mode::Write) && !self.several
     }
 }
 
-/// Events that wait for a look at the key to be understood.
+/// Events that can be understood only after the key is read.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub events: Vec<(KeyEvent, Time)>,
     /// The table sequence of each.
     seqs: Vec<u64>,
-    /// Events left out because too many came between two looks.
+    /// Events dropped because too many came between two reads.
     pub skipped: u32,
 }
 
@@ -64,7 +65,7 @@ impl Pending {
 
     pub fn push(&mut self, event: KeyEvent, at: Time, seq: u64) {
         if self.events.len() == Self::KEPT {
-            // The newest say how it ended; a flood between two looks loses its middle, and says so.
+            // The newest events say how it ended; a flood between two reads loses its middle, and the loss is counted.
             self.events.drain(8..24);
             self.seqs.drain(8..24);
             self.skipped += 16;
@@ -78,7 +79,7 @@ impl Pending {
         self.seqs.partition_point(|other| *other <= seq)
     }
 
-    /// Takes out the first so many; whether any are left.
+    /// Removes the first `count`; returns whether any are left.
     pub fn take(&mut self, count: usize) -> bool {
         self.events.drain(..count);
         self.seqs.drain(..count);
@@ -116,33 +117,34 @@ pub struct Lock {
     /// When the current hold began, or was first seen.
     pub(super) since: Time,
     pub(super) since_is: HeldIs,
-    /// When the question was sent whose answer is stored here.
+    /// When the read was sent whose answer is stored here.
     pub(super) asked: Time,
     pub(super) confirmed: Time,
     /// Table sequence of the newest event.
     pub(super) event_seq: u64,
     pub(super) pending: Option<Box<Pending>>,
     pub(super) beats: Option<Box<Beats>>,
+    pub(super) held_by: HeldBy,
     pub(super) past: Option<Box<Past>>,
     pub(super) contention: Option<Box<Contention>>,
     /// What we wrote to it ourselves.
     pub(super) ours: Option<Box<Ours>>,
-    /// When a look was put off that no event explains, to let its event arrive.
+    /// When a read that no event explains was put off, so that its event can arrive.
     pub(super) surprised: Option<Time>,
-    /// Waits in the queue of keys to look at.
+    /// It is in the queue of keys to read.
     pub(super) queued: bool,
     /// When its entry in the deadline heap is due.
     pub(super) scheduled: Option<Time>,
-    /// How often in a row an answer was set aside because events overtook it.
+    /// How many answers in a row were dropped because events overtook them.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
-    /// It is a number, and was seen going up or down: it counts, and nobody holds it.
+    /// It is a number that was seen to go up or down: a counter, which nobody holds.
     pub(super) counts: bool,
-    /// Whose history it shares.
+    /// The group whose statistics it shares.
     pub(super) group: GroupId,
-    /// How often it was left by its holder.
+    /// How often its key has gone; outdated entries of the queue of gone locks do not match it.
     pub(super) left: u32,
-    /// Bumped whenever the slot gets another lock, so that old tickets miss.
+    /// Incremented when the slot gets another lock, so that old tickets no longer match.
     pub(super) generation: u32,
 }
 
@@ -167,6 +169,7 @@ impl Lock {
             event_seq: 0,
             pending: None,
             beats: None,
+            held_by: HeldBy::Nobody,
             past: None,
             contention: None,
             ours: None,
@@ -189,6 +192,18 @@ impl Lock {
 
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Held
+    }
+
+    /// One alone holds it right now, though others could beside it. Of a lock that several hold, what is seen of one hides
+    /// what the others do.
+    pub fn has_one_holder(&self) -> bool {
+        self.held_by.one().is_some() || self.reading.is_some_and(|reading| reading.is_alone())
+    }
+
+    /// It has an end and is not renewed, and its library is used by processes that are short and leave it.
+    pub(super) fn is_left_by_processes(&self) -> bool {
+        let left = self.reading.is_some_and(|reading| dialects::dialect(reading.dialect).is_left_by_processes());
+        left && self.beats.is_none() && self.expires.is_some()
     }
 
     /// What a dialect gets to see of it: what it was when it was read, it is still.
@@ -242,17 +257,17 @@ impl Lock {
         self.past.iter().flat_map(|past| past.iter())
     }
 
-    /// How many wait for it, if they were counted lately.
+    /// How many wait for it, if counted recently.
     pub fn waits(&self, now: Time) -> Option<Waits> {
         self.contention()?.waits.filter(|waits| waits.is_fresh(now))
     }
 
-    /// What is known of those who want it; `None` where nothing is.
+    /// What is known about those who want it; `None` if nothing is.
     pub fn contention(&self) -> Option<&Contention> {
         self.contention.as_deref()
     }
 
-    /// The period that its library is known for, where one renews it.
+    /// The period that its library is known for, if it renews.
     pub fn expected_ms(&self) -> Option<u64> {
         let share = match dialects::dialect(self.reading?.dialect).renewal() {
             Renewal::Watchdog { share } => share,
@@ -262,7 +277,7 @@ impl Lock {
         Some((self.lease_ms()? as f64 * f64::from(share)) as u64)
     }
 
-    /// The rhythm of the renewals of the current hold; `None` where there is none yet.
+    /// The rhythm of the renewals of the current hold; `None` until there is one.
     pub fn cadence(&self, now: Time) -> Option<Cadence> {
         let beats = self.beats()?;
         let cadence = cadence::judge(beats.given(self.taken()), self.expected_ms(), self.expires, now)?;
@@ -272,7 +287,7 @@ impl Lock {
         })
     }
 
-    /// The part of it that every verdict asks for.
+    /// The part of the cadence that every verdict needs.
     pub fn rhythm(&self, now: Time) -> Option<Rhythm> {
         let beats = self.beats()?;
         debug_assert_eq!(beats.period_ms, self.period_ms(), "the period was not kept in step");
@@ -283,7 +298,7 @@ impl Lock {
         })
     }
 
-    /// Works out anew how often it is renewed: whatever that depends on may have changed.
+    /// Computes the cached period again, after something that it depends on has changed.
     pub(super) fn keep_period(&mut self) {
         let period_ms = self.period_ms();
         if let Some(beats) = &mut self.beats {
@@ -295,12 +310,12 @@ impl Lock {
         cadence::period_ms(self.beats()?.given(self.taken()), self.expected_ms())
     }
 
-    /// The last write of ours to the present hold.
+    /// Our last write to the current hold.
     pub fn own_write(&self) -> Option<&(Time, Arc<OwnWrite>)> {
         self.ours.as_ref()?.last.as_ref()
     }
 
-    /// When it was taken, where that was seen.
+    /// When it was taken, if that was seen.
     pub fn taken(&self) -> Option<Time> {
         Some(self.since).filter(|_| self.since_is == HeldIs::Exact)
     }

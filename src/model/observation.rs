@@ -11,7 +11,7 @@ pub enum Source {
     Notification,
     /// A client-side caching broadcast, and the reading it caused.
     Tracking,
-    /// A walk of the keyspace, or a look at a lock known already.
+    /// A scan of the keyspace, or a read of a known lock.
     Scan,
     /// A write of our own.
     Action,
@@ -47,18 +47,18 @@ pub enum Observation {
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
     /// We are about to write to a lock.
     Acting { node: NodeId, key: Key, at: Time },
-    /// That write is over: sent after `sent`, its outcome known at `answered`. `None`: nothing was written, or nobody
-    /// knows.
+    /// That write is over: sent after `sent`, its outcome known at `answered`. `None`: nothing was written, or the
+    /// outcome is unknown.
     Acted { node: NodeId, key: Key, write: Option<OwnWrite>, sent: Time, answered: Time },
     /// How many wait for a lock.
     Counted { node: NodeId, key: Key, waits: Waits },
-    /// The key was last touched, by whomever, at about this time: the server's clock for it has a grain of a second.
+    /// Some client last accessed the key at about this time: the server's clock for it is exact to a second.
     Idle { node: NodeId, key: Key, since: Time },
     /// Attempts to take a lock and their failures, each of them counted.
     Tried { node: NodeId, key: Key, tries: Tries },
-    /// What a burst of MONITOR showed of a lock.
+    /// What a burst of MONITOR showed about a lock.
     Sampled { node: NodeId, key: Key, sample: Box<Sample> },
-    /// What bursts of MONITOR say of every lock that nobody was seen to try; `None` where they say nothing of it.
+    /// What bursts of MONITOR say about every lock without a seen attempt; `None` if they say nothing.
     Quiet { node: NodeId, tries: Option<Tries> },
     /// The counter beside the lock, in libraries that number their holds.
     Fenced { node: NodeId, key: Key, token: u64 },
@@ -68,6 +68,6 @@ pub enum Observation {
     Swept { node: NodeId, started: Time },
     /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).
     Flushed { node: NodeId, at: Time },
-    /// Changes may have been missed up to here: the source lost its connection or could not keep up, or is a new one.
+    /// Changes before this may have been missed: the source lost its connection, could not keep up, or is new.
     Gap { node: NodeId, at: Time },
 }

@@ -1,4 +1,4 @@
-//! The orders of the locks: by a column, worst first, or hardest wanted first. Screens and commands share them.
+//! The sort orders of locks: by a column, worst first, or most wanted first. Screens and commands share them.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -50,7 +50,7 @@ impl Column {
         }
     }
 
-    /// What comes first when sorted by it, where that is not plain.
+    /// What comes first in this order, if that is not obvious.
     pub fn order(self) -> Option<&'static str> {
         match self {
             Column::State => Some("Worst first, then held longest"),
@@ -117,13 +117,13 @@ pub fn worst_first(a: &LockView, b: &LockView) -> Ordering {
     state.then_with(|| most_first(a.held_ms, b.held_ms)).then_with(|| (&a.key, a.node).cmp(&(&b.key, b.node)))
 }
 
-/// Orders locks by a column, or worst first; equals among themselves worst first.
+/// Sorts locks by a column, or worst first; equal locks worst first.
 pub fn sort(locks: &mut [LockView], by: Option<Column>) {
     let by = by.unwrap_or(Column::State);
     locks.sort_by(|a, b| by.compare(a, b).then_with(|| worst_first(a, b)));
 }
 
-/// Hardest wanted first, as the Contention screen has it.
+/// Most wanted first, as on the Contention screen.
 pub fn hardest_first(a: &LockView, b: &LockView) -> Ordering {
     a.demand.compare(&b.demand).then_with(|| worst_first(a, b))
 }

@@ -1,4 +1,4 @@
-//! A write of our own to a lock, as the operator reports it to the table: what was done, to whom, by whom and why.
+//! Our own write to a lock, as the operator reports it to the table: what was done, to whom, by whom and why.
 
 use std::time::Duration;
 

@@ -1,7 +1,10 @@
-//! What is read of a lock just before somebody decides to write it: with what the view shows, all that the write is
-//! compared with.
+//! What is read of a lock just before the operator decides to write it. A write is compared with this and with the
+//! view.
 //!
 //! Pure. `inspect::prove` reads it once the operator has asked for a write; a view that was only looked at has none.
+
+use crate::base::time::Ttl;
+use crate::lock::Token;
 
 /// What was read beyond the view.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -9,10 +12,22 @@ pub struct Proof {
     pub value: Whole,
     /// When its key runs out; `None` where that was not asked.
     pub end: Option<End>,
+    /// The leases of single holders, where each has one of its own in a key beside the lock.
+    pub leases: Vec<HolderLease>,
     /// Clients are blocked somewhere on the server, or may be: it was asked and not told. `None` where nobody asked.
     pub blocked: Option<bool>,
     /// Processes that listen for permits of a semaphore of this name.
     pub counted_on: u64,
+}
+
+/// What one of several holders has of its own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HolderLease {
+    pub holder: Token,
+    /// The key that runs out.
+    pub key: Vec<u8>,
+    pub end: End,
+    pub left: Ttl,
 }
 
 /// A value that was seen in part only.
@@ -21,7 +36,7 @@ pub enum Whole {
     /// It was seen whole, or nobody asked.
     #[default]
     NotAsked,
-    /// The SHA-1 of all of it, which begins as it was seen.
+    /// The SHA-1 of the whole value, whose beginning was seen.
     Sha1(String),
     /// Why it is not known, as a clause.
     Unknown(String),
@@ -31,7 +46,7 @@ pub enum Whole {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub enum End {
     Never,
-    /// In milliseconds of Unix time, to so many of them on either side.
+    /// In milliseconds of Unix time, plus or minus `within`.
     At {
         ms: i64,
         within: i64,

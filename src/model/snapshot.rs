@@ -17,7 +17,7 @@ const WATCHED_MS: u64 = 1_000;
 impl Table {
     /// All held locks and markers at `now`, worst first.
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        // In order before they are decoded: a view is too large to be moved about.
+        // Sorted before they are decoded, because moving views is expensive.
         let badness = |lock: &Lock| (self.state(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
         let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.space, lock)).collect();
         order.sort_unstable_by_key(|&(badness, key, space, _)| (badness, key, space));
@@ -26,12 +26,13 @@ impl Table {
         Snapshot { at: now, locks, complete: self.is_complete(), incomplete: None, dropped: self.locks_dropped() }
     }
 
-    /// One lock at `now`, decoded; `None` where it was never read as a lock.
+    /// One lock at `now`, decoded; `None` if it was never read as a lock.
     pub fn view(&self, lock: &Lock, now: Time) -> Option<LockView> {
         let reading = lock.reading?;
         let dialect = dialects::dialect(reading.dialect);
         let ttl = lock.left(now);
         let holders = if lock.is_held() { self.holders(lock, now) } else { Vec::new() };
+        let presence = holders.iter().map(|holder| self.presence(lock, holder)).collect();
         let mut verdict = self.judge(lock, now);
         let findings = self.findings(lock, &holders, verdict.state, now);
         let telling = findings.iter().find(|finding| !is_said_by(finding.name, verdict.state));
@@ -62,7 +63,8 @@ impl Table {
             wanted: lock.wanted(now).filter(|_| lock.is_held()),
             demand: lock.demand(now),
             contenders: lock.contention().map(|contention| contention.contenders().to_vec()).unwrap_or_default(),
-            connection: self.connection(lock).cloned(),
+            presence,
+            connection: self.standing(lock).connection().cloned(),
             notices: lock.contention().into_iter().flat_map(Contention::notices).cloned().collect(),
             findings,
             renewals: renewals(lock, known_until, self.heard_until(lock, now), now),
@@ -80,7 +82,7 @@ impl Table {
     }
 }
 
-/// A renewal that nobody could have told us of is not missed: that is judged at `heard_until`.
+/// A renewal that could not have been reported is not missed, so missed ones are judged at `heard_until`.
 fn renewals(lock: &Lock, known_until: Time, heard_until: Time, now: Time) -> Option<RenewalView> {
     let beats = lock.beats();
     let watched = known_until.since(lock.first_seen).as_millis() as u64;
@@ -88,8 +90,7 @@ fn renewals(lock: &Lock, known_until: Time, heard_until: Time, now: Time) -> Opt
         return None;
     }
     // Of a lock that many hold, the renewals of one hide those of another.
-    let alone = lock.reading.is_some_and(|reading| reading.is_alone());
-    let cadence = lock.cadence(heard_until).filter(|_| alone);
+    let cadence = lock.cadence(heard_until).filter(|_| lock.has_one_holder());
     Some(RenewalView {
         count: beats.map_or(0, |beats| beats.count),
         last_ms: beats.and_then(|beats| beats.last()).map(|last| now.since(last).as_millis() as u64),

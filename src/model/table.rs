@@ -1,9 +1,9 @@
-//! The table of all locks: takes observations, yields transitions and views, and says which keys to look at next.
+//! The table of all locks: takes observations, yields transitions and views, and says which keys to read next.
 //!
-//! It never asks Redis anything itself. Sources call [`Table::apply`]; the engine takes [`Ticket`](agenda::Ticket)s from
-//! [`Table::to_read`], looks at those keys, and gives the answers back with [`Table::answer`]. Events that are late,
-//! repeated or out of order cannot corrupt it: whatever they made of a lock, a look asked for after the last of them
-//! settles it. Everything here is bounded by [`Limits`].
+//! It never speaks to Redis itself. Sources call [`Table::apply`]; the engine takes [`Ticket`](agenda::Ticket)s from
+//! [`Table::to_read`], reads those keys, and returns the answers with [`Table::answer`]. Events that are late, repeated
+//! or out of order cannot corrupt it: a read sent after the last of them settles the lock. Everything here is bounded
+//! by [`Limits`].
 
 pub(in crate::model) mod absent;
 pub(in crate::model) mod agenda;
@@ -15,13 +15,14 @@ pub(in crate::model) mod resolve;
 pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::time::Time;
 use crate::dialects::{LeftOut, Recogniser, own};
 use crate::lock::{Holder, Key, KeyspaceId, NodeId, RawValue, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
 use crate::model::table::absent::{Departed, Ignored};
@@ -31,12 +32,13 @@ use crate::model::table::node::NodeState;
 use crate::model::table::slots::{LockRef, Slots};
 use crate::model::wants::client::Clients;
 use crate::model::wants::demand::InDemand;
-use crate::model::{EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
+use crate::model::wants::presence::Roster;
+use crate::model::{Asked, EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Locks in all, those that are gone included.
+    /// Locks in total, including those that are gone.
     pub locks: usize,
     /// Locks that are gone but remembered.
     pub gone: usize,
@@ -55,21 +57,23 @@ pub struct Table {
     pub(super) recogniser: Arc<Recogniser>,
     limits: Limits,
     slots: Slots,
-    /// By their ids; `None`: it left, or was never met.
+    /// By node id; `None`: the node left, or was never seen.
     nodes: Vec<Option<NodeState>>,
     seq: u64,
     pub(super) held: usize,
     agenda: Agenda,
-    /// Locks that are gone, oldest first, with the count of their leaving.
+    /// Locks that are gone, oldest first, each with its `left` count at that time.
     gone: VecDeque<(LockRef, u32)>,
     ignored: Ignored,
     departed: Departed,
     pub(super) clients: Clients,
+    /// The clients of each node, as they were last listed.
+    pub(super) rosters: HashMap<NodeId, Roster>,
     pub(super) in_demand: InDemand,
     pub(super) groups: Groups,
     pub(super) tuning: Tuning,
     markers: Markers,
-    /// Test locks that we take with a token of somebody's choice, which does not show whose they are.
+    /// Our test locks with a token that the user chose, so that the token does not identify them.
     tests: VecDeque<(Key, Token)>,
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
@@ -79,7 +83,7 @@ pub struct Table {
     leaving_out: LeftOut,
 }
 
-/// As many expected test locks as are kept.
+/// At most this many expected test locks are kept.
 const TESTS: usize = 64;
 
 impl Table {
@@ -96,6 +100,7 @@ impl Table {
             ignored: Ignored::default(),
             departed: Departed::default(),
             clients: Clients::default(),
+            rosters: HashMap::new(),
             in_demand: InDemand::default(),
             groups: Groups::default(),
             tuning: Tuning::default(),
@@ -163,7 +168,12 @@ impl Table {
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
             Observation::Quiet { node, tries } => self.node(node).quiet = tries,
             Observation::Fenced { node, key, token } => self.take_fence(node, &key, token),
-            Observation::Connections { node, at, asked, present } => self.clients.listed(node, &asked, present, at),
+            Observation::Connections { node, at, asked, present } => {
+                if asked == Asked::All {
+                    self.rosters.insert(node, Roster::new(present.clone()));
+                }
+                self.clients.listed(node, &asked, present, at);
+            }
             Observation::Gap { node, at } => {
                 self.node(node).gap = Some(at);
                 self.forget_contenders(node);
@@ -199,7 +209,7 @@ impl Table {
                 return self.departed.note(hash, at);
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key) => return,
-            None if !self.recogniser.may_be_lock(key) => return,
+            None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, at),
             None => match self.insert(hash, (space, node), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
@@ -209,11 +219,21 @@ impl Table {
         if let Some(lock) = self.at(place) {
             (lock.event_seq, lock.node) = (seq, node);
             let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at));
-            // It may be the one that an odd look waits for, and the next look be odd for another reason.
+            // It may explain the read that was put off; the next unexplained read then waits for its own event.
             lock.surprised = None;
             lock.pending.get_or_insert_default().push(event, at, seq);
         }
         self.enqueue(place);
+    }
+
+    /// The own lease of one of several holders was given or renewed, in a key beside the lock.
+    fn take_lease_event(&mut self, space: KeyspaceId, key: &[u8], event: KeyEvent, at: Time) {
+        let lease = if event == KeyEvent::Expire { self.recogniser.lease_of(key) } else { None };
+        let Some((name, token)) = lease else { return };
+        let holder = self.clients.holder_id(&token);
+        if let Some(lock) = self.place_named(space, &name).and_then(|place| self.at(place)) {
+            lock.beat(holder, at);
+        }
     }
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
@@ -250,7 +270,7 @@ impl Table {
         Some(place)
     }
 
-    /// A walk of the keyspace is done: whoever it did not meet has to be asked for.
+    /// A scan of the keyspace is done: reads the locks that it did not meet.
     fn sweep(&mut self, node: NodeId, started: Time) {
         self.node(node).swept = Some(started);
         self.left_out = std::mem::take(&mut self.leaving_out);
@@ -261,7 +281,7 @@ impl Table {
         }
     }
 
-    /// What happened since the last call, and how many of it had to be left out.
+    /// The transitions since the last call, and how many were dropped.
     pub fn take_transitions(&mut self) -> (Vec<Transition>, u64) {
         (self.transitions.drain(..).collect(), std::mem::take(&mut self.transitions_dropped))
     }
@@ -298,12 +318,12 @@ impl Table {
         self.slots.held()
     }
 
-    /// How many slots there are for locks. There are never fewer later on.
+    /// How many slots there are for locks. The number never shrinks.
     pub fn slots(&self) -> usize {
         self.slots.room()
     }
 
-    /// The locks in these slots that are held, for whoever goes through all of them bit by bit.
+    /// The held locks in these slots, for callers that walk all slots piece by piece.
     pub fn places_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
         self.slots.held_in(slots)
     }
@@ -360,7 +380,7 @@ impl Table {
         }
     }
 
-    /// The key is there but is no lock: leave it alone for a while.
+    /// The key exists but is not a lock: ignore it for a while.
     pub(super) fn ignore(&mut self, place: LockRef, at: Time) {
         if let Some((hash, lock)) = self.slots.remove(place) {
             self.departed.note(hash, lock.asked);
@@ -376,10 +396,11 @@ impl Table {
         }
         lock.phase = Phase::Gone;
         if let Some(contention) = &mut lock.contention {
-            (contention.waits, contention.client) = (None, None);
+            contention.waits = None;
         }
         (lock.expires, lock.own_ends) = (None, None);
         lock.beats = None;
+        lock.held_by = HeldBy::Nobody;
         lock.left = lock.left.wrapping_add(1);
         let left = lock.left;
         self.gone.push_back((place, left));

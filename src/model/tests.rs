@@ -1,4 +1,4 @@
-//! The table against a simulated server: whatever is late, repeated or out of order, it ends up with the truth.
+//! The table against a simulated server: with events late, repeated or out of order, it ends up with the truth.
 
 mod own_writes;
 
@@ -177,7 +177,7 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     table.apply(Observation::Gap { node: NODE, at: Time(2000) });
     assert!(table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(2000)).unwrap().stale);
     assert!(!table.is_complete());
-    // A walk that began before the gap proves nothing.
+    // A scan that began before the gap proves nothing.
     table.apply(Observation::Swept { node: NODE, started: Time(1500) });
     assert!(!table.is_complete());
     table.apply(Observation::Swept { node: NODE, started: Time(2600) });
@@ -226,7 +226,7 @@ enum Deed {
     SetAgain(u8),
     Release(u8),
     Expire(u8),
-    /// The observer looks at whatever the table asks for; the answer takes this long.
+    /// The observer reads what the table asks for; the answer takes this long.
     Look(u8),
     Deliver(u8),
 }

@@ -11,9 +11,9 @@ pub enum Change {
     Found,
     Acquired,
     Renewed,
-    /// An undo of ours put it back: the hold goes on.
+    /// Our undo put it back: the hold continues.
     PutBack,
-    /// The holder changed and no release came in between.
+    /// The holder changed without a release in between.
     Taken,
     Ended(Ending),
 }
@@ -27,11 +27,11 @@ pub enum Ending {
     Evicted,
     /// FLUSHALL, FLUSHDB or SWAPDB.
     Flushed,
-    /// Renamed away by somebody.
+    /// Renamed away.
     Renamed,
-    /// Gone while we were not looking: nobody can say how.
+    /// Gone while we were not watching: the cause is unknown.
     Unseen,
-    /// Somebody else took it over while it was held.
+    /// Another client took it over while it was held.
     Taken,
     /// Freed by an operator here.
     Forced,
@@ -67,7 +67,7 @@ impl Change {
         }
     }
 
-    /// The same for people, who can be told more apart.
+    /// The same for people, with more distinctions than the contract has.
     pub fn word(self) -> &'static str {
         if self == Change::PutBack { "put back" } else { self.name() }
     }
@@ -81,7 +81,7 @@ pub struct Transition {
     pub node: NodeId,
     pub key: Key,
     pub change: Change,
-    /// Who holds it now; `None` after an ending, or where the hold was over before we could look.
+    /// Who holds it now; `None` after an ending, or if the hold was over before it was read.
     pub holder: Option<Token>,
     /// Who held it before.
     pub previous: Option<Token>,

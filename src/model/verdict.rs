@@ -1,6 +1,6 @@
 //! The verdict on a lock: one state word, the sentences behind it, and how sure they are.
 //!
-//! A state without evidence is never given; where it is found is in [`judge`](crate::model::Table::judge).
+//! A state always has evidence; [`judge`](crate::model::Table::judge) finds both.
 
 pub(in crate::model) mod cause;
 pub(in crate::model) mod finding;
@@ -20,14 +20,14 @@ pub enum State {
     NoTtl,
     /// Its renewals have stopped coming.
     Stalled,
-    /// Many want it.
+    /// Many clients want it.
     Contended,
     /// Held far beyond what is usual for its kind.
     Long,
     /// Its lease is nearly over, and nothing renews it.
     Expiring,
     Held,
-    /// Held by lockscope itself, as a test, and nothing speaks against it.
+    /// Held by lockscope itself, as a test, and nothing is wrong with it.
     Test,
     /// Marks work as done; nobody holds it.
     Done,

@@ -4,14 +4,16 @@ use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Sight;
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
-use crate::model::{Connection, Contender, Demand, Finding, Hold, Notice, Proof, Source, Tries, Usual, Verdict, Waits};
+use crate::model::{
+    Connection, Contender, Demand, Finding, Hold, Notice, Presence, Proof, Source, Tries, Usual, Verdict, Waits,
+};
 
 /// How well the age of a hold is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeldIs {
     /// We saw it being taken.
     Exact,
-    /// It was there already when we first looked.
+    /// It was already held when we first looked.
     AtLeast,
     /// The stored value says when, by the holder's own clock.
     Estimated,
@@ -33,15 +35,15 @@ pub struct RenewalView {
     pub count: u64,
     /// How long ago the last one was.
     pub last_ms: Option<u64>,
-    /// The usual distance between two, from what was seen.
+    /// The usual distance between two, as observed.
     pub period_ms: Option<u64>,
     /// The distance the library is known for.
     pub expected_ms: Option<u64>,
-    /// Expected and not seen since the last one; `None` where the period is not known.
+    /// Expected since the last one but not seen; `None` if the period is unknown.
     pub missed: Option<u64>,
-    /// How far a renewal usually is from where it should be.
+    /// How far a renewal usually is from its expected time.
     pub jitter_ms: Option<u64>,
-    /// When the next one is due, from now; less than nought: it should have come.
+    /// Time until the next one is due; negative: it is overdue.
     pub due_in_ms: Option<i64>,
 }
 
@@ -79,20 +81,22 @@ pub struct LockView {
     pub lease_is: Option<HeldIs>,
     pub held_ms: Option<u64>,
     pub held_is: Option<HeldIs>,
-    /// `None` where nothing was watched long enough to tell.
+    /// `None` if it was not watched long enough.
     pub renewals: Option<RenewalView>,
-    /// How many wait for it, if they were counted lately.
+    /// How many wait for it, if counted recently.
     pub waits: Option<Waits>,
-    /// Attempts to take it and their failures, if they were counted or sampled lately.
+    /// Attempts to take it and their failures, if counted or sampled recently.
     pub tries: Option<Tries>,
-    /// When somebody else than its holder last looked at it, if that was lately.
+    /// When a client other than its holder last accessed it, if recently.
     pub wanted: Option<Time>,
-    /// How hard it is wanted, by all that is known.
+    /// The demand for it, from all that is known.
     pub demand: Demand,
-    /// Who was seen to want it.
+    /// The clients seen to want it.
     pub contenders: Vec<Contender>,
-    /// The connection of its holder, where that is known.
+    /// The connection of its only holder, where one was seen to use its token.
     pub connection: Option<Connection>,
+    /// Where each of its holders is, in their order.
+    pub presence: Vec<Presence>,
     /// What clients were seen to do to it that events do not tell, oldest first.
     pub notices: Vec<(Time, Notice)>,
     /// What is wrong with it or with how it is used, the worst first.
@@ -103,17 +107,17 @@ pub struct LockView {
     /// For a marker, the lock of the same id; for a lock, its marker.
     pub related: Option<Key>,
     pub value: RawValue,
-    /// What was read beyond this, where somebody asked for a write.
+    /// What was read in addition, if the operator asked for a write.
     pub proof: Proof,
     pub past: Vec<Hold>,
-    /// What is usual for locks of its name pattern, once one of them was seen from its beginning to its end.
+    /// What is usual for locks of its name pattern, once a whole hold of one of them was seen.
     pub usual: Option<Usual>,
     /// When the server last confirmed what is shown here.
     pub confirmed: Time,
-    /// Not confirmed since the connection was lost or events went missing.
+    /// Not confirmed since the connection was lost or events were missed.
     pub stale: bool,
     pub source: Source,
-    /// The moment of all this.
+    /// The time of this view.
     pub at: Time,
 }
 
@@ -122,11 +126,11 @@ pub struct LockView {
 pub struct Snapshot {
     pub at: Time,
     pub locks: Vec<LockView>,
-    /// Everything under the patterns was looked at, and nothing was left out.
+    /// Everything under the patterns was read, and nothing was left out.
     pub complete: bool,
-    /// Why not, as far as whoever filled the table knows.
+    /// Why it is incomplete, as far as the engine knows.
     pub incomplete: Option<String>,
-    /// Locks that were not taken in because the table was full.
+    /// Locks that were dropped because the table was full.
     pub dropped: u64,
 }
 

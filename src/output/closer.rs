@@ -1,23 +1,23 @@
-//! What goes beyond the lock itself, as objects of the JSON contract: who wants it, the connection of its holder, and
-//! what a closer look found, its waiters and the keys that belong to it.
+//! What surrounds a lock, as objects of the JSON contract: who wants it, its holder's connection, and what an
+//! inspection found: its waiters and the keys that belong to it.
 
 use serde::Serialize;
 
 use crate::base::json::typed;
 use crate::base::server_text::ServerText;
 use crate::base::time::{Time, Ttl};
-use crate::model::{Connection, LockView};
+use crate::model::{LockView, MatchedBy, Presence};
 use crate::sources::inspect::{self, Inspection};
 use crate::sources::waiters::{self, Count};
 
-/// How hard the lock is wanted: what is known of it.
+/// What is known about the demand for the lock.
 #[derive(Serialize)]
 pub(super) struct Contention {
     waiters: Option<u64>,
     waiters_source: Option<&'static str>,
-    /// How many who can't hear stand first in a fair queue.
+    /// How many waiters at the head of a fair queue can't receive the wake-up.
     dead_heads: Option<u32>,
-    /// Somebody was seen to want it lately; never `false`, as nothing shows that nobody does.
+    /// A client recently wanted it; never `false`, because nothing proves that nobody does.
     wanted: Option<bool>,
     attempts_per_s: Option<f64>,
     failures_per_s: Option<f64>,
@@ -28,13 +28,13 @@ pub(super) struct Contention {
 }
 
 impl Contention {
-    /// `None` where nothing is known.
+    /// `None` if nothing is known.
     pub(super) fn of(lock: &LockView) -> Option<Contention> {
         let exact = lock.waits.filter(|waits| !waits.at_least);
         Contention::with(lock, exact.map(|waits| (u64::from(waits.count), waits.source())))
     }
 
-    /// The same after a closer look. Only what is beyond doubt; bounds are told under `waiting`.
+    /// The same after an inspection. Only exact counts; bounds are reported under `waiting`.
     pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
         let counted = found.waiters.exact().zip(found.waiters.counted.map(waiters::Counted::name));
         Contention::with(lock, counted)
@@ -64,47 +64,61 @@ pub(super) struct Connected<'a> {
     name: Option<&'a ServerText>,
     library: Option<&'a ServerText>,
     user: Option<&'a ServerText>,
+    /// What it and the holder have in common.
+    matched_by: &'static str,
+    /// As many other connections match as well.
+    more: usize,
     open: bool,
-    /// For how long it has been open, or had been when it was closed.
+    /// How long it has been open, or was open when it closed.
     open_ms: Option<u64>,
+    /// For how long it has sent nothing.
+    idle_ms: Option<u64>,
     /// How long ago it was found closed.
     closed_ms: Option<u64>,
 }
 
 impl<'a> Connected<'a> {
-    pub(super) fn of(known: &'a Connection, now: Time) -> Connected<'a> {
+    pub(super) fn of(presence: &'a Presence, now: Time) -> Option<Connected<'a>> {
         let ms = |from: Time, to: Time| to.since(from).as_millis() as u64;
-        Connected {
+        let known = presence.connection()?;
+        let (by, more) = match presence {
+            Presence::Connected { by, more, .. } => (*by, *more),
+            _ => (MatchedBy::Token, 0),
+        };
+        Some(Connected {
             address: known.address.as_str(),
             name: known.name.as_ref(),
             library: known.library.as_ref(),
             user: known.user.as_ref(),
+            matched_by: by.name(),
+            more,
             open: known.closed.is_none(),
             open_ms: known.since.map(|since| ms(since, known.closed.unwrap_or(now))),
+            idle_ms: known.idle_ms(now),
             closed_ms: known.closed.map(|closed| ms(closed, now)),
-        }
+        })
     }
 }
 
-/// What is estimated should not look more exact than it is.
+/// Rounds an estimate, so that it does not look more exact than it is.
 pub(super) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-/// Who waits for the lock, as far as the server tells.
+/// Who waits for the lock, as far as the server shows it.
 #[derive(Serialize)]
 pub(super) struct Waiting {
-    /// `null` where it is not known.
+    /// `null` if unknown.
     count: Option<u64>,
     /// `exact`, `at-least`, `at-most` or `unknown`.
     count_is: &'static str,
     /// What was counted.
     source: Option<&'static str>,
-    /// The channel, queue or list at which they wait.
+    /// The channel, queue or list on which they wait.
     on: Option<String>,
     /// Why the count is not known, or is only a bound.
     why: Option<String>,
-    /// The beginning of a fair queue, in order.
+    /// The head of a fair queue, in order.
     queue: Vec<Waiter>,
 }
 
@@ -113,7 +127,7 @@ struct Waiter {
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     id_base64: Option<String>,
-    /// Until it counts as dead; negative: since when it does.
+    /// Time until it counts as dead; negative: time since then.
     deadline_ms: Option<i64>,
     /// `listening`, `not-listening`, `dead-head`, `deadline-passed` or `unknown`.
     state: &'static str,

@@ -1,18 +1,22 @@
-//! The columns of the table: what stands in a cell, and its colour.
+//! The columns of the table: the text of a cell, and its colour.
 
 use super::TextStyle;
+use crate::base::server_text::ServerText;
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind};
-use crate::model::{Column, HeldIs, LockView, State};
+use crate::model::{Column, HeldIs, LockView, Presence, State};
+
+/// A terminal this wide has room for the client beside the holder.
+const WIDE: usize = 130;
 
 impl Column {
     pub(super) fn is_number(self) -> bool {
         matches!(self, Column::Held | Column::Ttl | Column::Lease | Column::Fail | Column::Wait)
     }
 
-    /// What stands in the cell of a lock.
+    /// The text of a lock's cell.
     pub(super) fn cell(self, lock: &LockView, style: &TextStyle) -> String {
         let text = match self {
             Column::State if lock.stale => format!("{} stale", lock.verdict.state.label()),
@@ -44,7 +48,7 @@ pub(super) fn paint(state: State) -> &'static str {
     }
 }
 
-/// The library, with a `?` where it is a guess.
+/// The library, with a `?` if it is a guess.
 pub fn library(lock: &LockView) -> String {
     let mark = if lock.dialect_confidence < Claim::SURE { "?" } else { "" };
     format!("{}{mark}", lock.dialect)
@@ -55,11 +59,20 @@ pub(super) fn holders(lock: &LockView, style: &TextStyle) -> String {
         return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
     };
     let more = lock.holders.len() - 1;
-    let first = holder(first, style);
+    let mut first = holder(first, style);
+    // Which client it is, where there is room for it.
+    if style.width.is_none_or(|width| width >= WIDE)
+        && let Some(client) = lock.presence.first().and_then(Presence::connection)
+    {
+        let client = client.name.as_ref().map_or_else(|| client.address.to_string(), ServerText::visible);
+        if !first.contains(&client) {
+            first = format!("{first} {client}");
+        }
+    }
     if more == 0 { first } else { format!("{first} +{more}") }
 }
 
-/// The token, and beside it what tells a person where to look.
+/// The token, then the client and host, which tell an operator where to look.
 fn holder(holder: &Holder, style: &TextStyle) -> String {
     let whole = holder.token.to_string();
     let mut parts = vec![style.token(&whole)];
@@ -75,7 +88,7 @@ fn holder(holder: &Holder, style: &TextStyle) -> String {
     parts.join(" ")
 }
 
-/// The age, with how well it is known. At least nothing is nothing known.
+/// The age, with how exactly it is known. "At least 0" is shown as unknown.
 pub fn held(lock: &LockView) -> String {
     match (lock.held_ms, lock.held_is) {
         (None, _) | (Some(0..1000), Some(HeldIs::AtLeast)) => "?".to_string(),
@@ -95,7 +108,7 @@ pub fn lease(lock: &LockView) -> String {
     }
 }
 
-/// What is left of it. Nothing is left of a lock that is gone.
+/// The remaining TTL; none for a lock that is free.
 pub fn ttl(lock: &LockView) -> String {
     if lock.ttl == Ttl::Never && lock.verdict.state == State::Free { "-".to_string() } else { left(lock.ttl) }
 }
@@ -117,10 +130,10 @@ fn renewals(lock: &LockView) -> String {
     }
 }
 
-/// How many wait for it, as far as the server shows them.
+/// How many clients wait for it, as far as the server shows them.
 pub fn wait(lock: &LockView) -> String {
     match lock.waits {
-        // Who polls can't be counted, but some of them were seen.
+        // Polling clients can't be counted, but these were seen.
         None if lock.demand.waiting > 0 => format!("≥{}", lock.demand.waiting),
         None if lock.wanted.is_some() => "some".to_string(),
         None => "?".to_string(),
@@ -129,18 +142,18 @@ pub fn wait(lock: &LockView) -> String {
     }
 }
 
-/// Attempts a second, with where the number comes from: `4.2~m`, `4.2=c`; `?` where nobody knows.
+/// Attempts a second, with the source of the number: `4.2~m`, `4.2=c`; `?` if unknown.
 pub fn attempts(lock: &LockView) -> String {
     lock.tries.map_or("?".into(), |tries| format!("{}{}", rate(tries.attempts_per_s()), tries.from.mark()))
 }
 
-/// Refused attempts a second, with where the number comes from: `4.2~m`; `?` where nobody knows.
+/// Refused attempts a second, with the source of the number: `4.2~m`; `?` if unknown.
 pub fn fail(lock: &LockView) -> String {
     let known = lock.tries.and_then(|tries| Some((tries.known_failures_per_s()?, tries.from)));
     known.map_or("?".into(), |(per_s, from)| format!("{}{}", rate(per_s), from.mark()))
 }
 
-/// A number a second, in three or four digits. What is not nought does not look like it.
+/// A rate a second, in three or four digits. A rate above zero is never shown as 0.
 pub fn rate(per_s: f64) -> String {
     match per_s {
         ..=0.0 => "0".into(),

@@ -1,7 +1,7 @@
 //! `ls --csv`: a header and a row for each lock.
 //!
-//! Keys and tokens are escaped as people see them and type them. Unknown, and the TTL of a lock that never expires, is an
-//! empty cell. Spreadsheets run a cell that begins with `=`, `+`, `-` or `@`: such a sign is written as an escape, and
+//! Keys and tokens are escaped as people see and type them. Unknown values, and the TTL of a lock that never expires,
+//! are empty cells. Spreadsheets run a cell that begins with `=`, `+`, `-` or `@`: such a sign is escaped, and
 //! `key_base64` has the exact bytes of every key whose cell differs from them.
 
 use std::io::{self, Write};
@@ -54,8 +54,8 @@ pub fn write(out: &mut impl Write, locks: &[LockView], place: &Place) -> io::Res
     table.flush()
 }
 
-/// The text with every sign escaped from which a spreadsheet would begin a formula: at the beginning, and after what another
-/// spreadsheet takes for the end of a cell.
+/// Escapes every sign that could begin a formula: at the start, and after a character that some spreadsheets take for
+/// the end of a cell.
 fn cell(text: String) -> String {
     let runs = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
     if !text.contains(runs) {

@@ -1,8 +1,8 @@
 //! The JSON of the contract, schema `lockscope/1`.
 //!
-//! A document is written as it goes, a lock a line, so that a million of them need no second copy in memory. Names are
-//! written as they are typed on the command line, with `…_base64` beside where that differs from their bytes. Values that
-//! are UTF-8 stay what they are, with everything a terminal could obey as `\uXXXX`. Unknown is `null`, never 0.
+//! A document is streamed, one lock per line, so that a million locks need no second copy in memory. Names are written
+//! as they are typed on the command line, with `…_base64` beside them if that differs from their bytes. UTF-8 values
+//! are kept, with control characters as `\uXXXX`. Unknown is `null`, never 0.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ use crate::sources::inspect::Inspection;
 
 pub const SCHEMA: &str = "lockscope/1";
 
-/// `ls --json`: one document. `locks` are those to show, in their order; the rest is of the snapshot as a whole.
+/// `ls --json`: one document. `locks` are those to show, in order; the rest describes the whole snapshot.
 pub fn write_list(
     out: &mut impl Write,
     snapshot: &Snapshot,
@@ -233,12 +233,17 @@ mod tests {
     fn a_holder_has_its_connection_and_a_lock_its_rates_where_they_are_known() {
         let mut lock = sample::redisson();
         let since = lock.at - std::time::Duration::from_secs(60);
-        lock.connection = Some(Connection {
+        let connection = Connection {
             name: Some("orders-1".into()),
             since: Some(since),
+            used: Some(since),
             closed: Some(lock.at - std::time::Duration::from_secs(31)),
             ..Connection::new(Address::parse("10.0.3.7:51322").unwrap(), since)
-        });
+        };
+        lock.presence = vec![Presence::Closed { connection: connection.clone(), like_it: Some(false) }];
+        let open = Connection { id: Some(7), closed: None, ..connection };
+        let mut other = lock.clone();
+        other.presence = vec![Presence::Connected { by: MatchedBy::Name, connection: open, more: 2 }];
         let second = std::time::Duration::from_secs(2);
         let (from, at) = (TriesFrom::Counted, lock.at);
         lock.tries = Some(Tries {
@@ -256,9 +261,16 @@ mod tests {
         let lock = &value["locks"][0];
         assert_eq!(
             lock["holders"][0]["connection"],
-            json!({"address": "10.0.3.7:51322", "name": "orders-1", "library": null, "user": null, "open": false,
-                "open_ms": 29_000, "closed_ms": 31_000})
+            json!({"address": "10.0.3.7:51322", "name": "orders-1", "library": null, "user": null,
+                "matched_by": "token", "more": 0, "open": false, "open_ms": 29_000, "idle_ms": null,
+                "closed_ms": 31_000})
         );
+        assert_eq!(lock["holders"][0]["connected"], json!(false));
+        let other = &list(&[other]).1["locks"][0]["holders"][0];
+        assert_eq!((&other["connected"], &other["connection"]["matched_by"]), (&json!(true), &json!("name")));
+        assert_eq!((&other["connection"]["more"], &other["connection"]["idle_ms"]), (&json!(2), &json!(60_000)));
+        let unknown = &list(&[sample::redisson()]).1["locks"][0]["holders"][0];
+        assert_eq!((unknown.get("connected"), unknown.get("connection")), (Some(&Value::Null), None));
         assert_eq!(
             lock["contention"],
             json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": true,

@@ -10,7 +10,7 @@ use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind, RawValue, Token};
-use crate::model::{HeldIs, Hold, LockView};
+use crate::model::{HeldIs, Hold, LockView, Presence};
 use crate::sources::inspect::{Belonging, Inspection};
 use crate::sources::waiters::{Health, Waiter};
 
@@ -22,7 +22,7 @@ pub struct Notes {
     pub release: Vec<String>,
 }
 
-/// Values longer than this are for `--json`.
+/// Longer values are cut; `--json` has them.
 const VALUE_SHOWN: usize = 200;
 
 /// Writes the page of a lock.
@@ -52,8 +52,11 @@ pub fn write(
     if lock.holders.is_empty() && lock.kind == Kind::Lock {
         lines.push(("holder", "not known".into()));
     }
-    lines.extend(lock.holders.iter().map(|holder| ("holder", holder_line(holder))));
-    lines.extend(lock.connection.as_ref().map(|known| ("connection", known.describe(lock.at))));
+    for (index, holder) in lock.holders.iter().enumerate() {
+        lines.push(("holder", holder_line(holder)));
+        let presence = lock.presence.get(index).unwrap_or(&Presence::Unknown);
+        lines.push(("client", presence.describe(lock.at)));
+    }
     lines.push(("held", held_line(lock)));
     lines.push(("ttl", ttl(lock)));
     lines.push(("lease", lease_line(lock)));
@@ -196,6 +199,7 @@ lock:order:8841  HELD
   type       hash, exclusive lock
   node       0, database 0
   holder     3f2a8c00-1111-4222-8333-444455556666:57, thread 57, count 2
+  client     not known: a burst of MONITOR would show it
   held       14m02s
   ttl        8.1s
   lease      30.0s

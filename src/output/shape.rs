@@ -53,10 +53,10 @@ pub(super) struct Lock<'a> {
     held_ms: Option<u64>,
     held_is: Option<&'static str>,
     renewals: Option<Renewals>,
-    /// `null` where nothing of it is known.
+    /// `null` if nothing is known.
     contention: Option<Contention>,
     fencing_token: Option<u64>,
-    /// A lock of one node has no others to agree with.
+    /// Always `null`: a lock on one node has no other nodes to agree with.
     nodes: Option<()>,
     related: Option<Cow<'a, str>>,
     usual: Option<Usual>,
@@ -84,7 +84,7 @@ impl<'a> Lock<'a> {
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
             findings: lock.findings.iter().map(Finding::of).collect(),
-            holders: lock.holders.iter().map(|holder| Holder::of(holder, lock)).collect(),
+            holders: lock.holders.iter().enumerate().map(|(index, holder)| Holder::of(index, holder, lock)).collect(),
             ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
             lease_ms: lock.lease_ms,
             lease_is: lock.lease_is.map(model::HeldIs::name),
@@ -103,7 +103,7 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// With what a closer look found.
+    /// Adds what an inspection found.
     pub(super) fn looked_at(self, lock: &LockView, found: &Inspection) -> Lock<'a> {
         Lock { contention: Contention::looked_at(lock, found), ..self }
     }
@@ -130,7 +130,7 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// What is usual for locks of its name pattern. The pattern is escaped: it names no single key.
+/// What is usual for locks of its name pattern. The pattern is escaped, because it is not a single key.
 #[derive(Serialize)]
 struct Usual {
     pattern: String,
@@ -201,14 +201,15 @@ struct Holder<'a> {
     until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'static str>,
+    /// `null` where that is not known.
+    connected: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     connection: Option<Connected<'a>>,
 }
 
 impl<'a> Holder<'a> {
-    fn of(holder: &'a crate::lock::Holder, lock: &'a LockView) -> Holder<'a> {
-        // It is known only of a lock that one alone holds.
-        let connection = lock.connection.as_ref().filter(|_| lock.holders.len() == 1);
+    fn of(index: usize, holder: &'a crate::lock::Holder, lock: &'a LockView) -> Holder<'a> {
+        let presence = lock.presence.get(index);
         let (token, token_base64) = typed(holder.token.as_bytes());
         Holder {
             token,
@@ -221,7 +222,8 @@ impl<'a> Holder<'a> {
             since: holder.since.map(Time::rfc3339),
             until: holder.until.map(Time::rfc3339),
             mode: holder.mode.map(crate::lock::Mode::name),
-            connection: connection.map(|known| Connected::of(known, lock.at)),
+            connected: presence.and_then(model::Presence::is_connected),
+            connection: presence.and_then(|presence| Connected::of(presence, lock.at)),
         }
     }
 }

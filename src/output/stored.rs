@@ -9,12 +9,12 @@ use serde::Serialize;
 use crate::base::text;
 use crate::lock::{Bytes, Pair, RawValue};
 
-/// What is stored under the key, as far as it was read.
+/// The key's value, as far as it was read.
 #[derive(Serialize)]
 pub(super) struct Stored<'a> {
-    /// Bytes of a string, elements of anything else; `null` where it was not read.
+    /// Bytes of a string, elements of anything else; `null` if it was not read.
     length: Option<u64>,
-    /// Only a part of it is here.
+    /// Only a part of the value is here.
     cut: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Cow<'a, str>>,

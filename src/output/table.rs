@@ -1,4 +1,4 @@
-//! The table of `ls` for people: aligned, fitted to the terminal where there is one.
+//! The table of `ls` for people: aligned, and fitted to the terminal if there is one.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::model::LockView;
 
 const GAP: usize = 2;
 
-/// What a column may be cut down to, for those that may be cut at all.
+/// The smallest width of a column that may be cut; `None` for the others.
 fn least(column: Column) -> Option<usize> {
     match column {
         Column::Key => Some(20),
@@ -21,7 +21,7 @@ fn least(column: Column) -> Option<usize> {
     }
 }
 
-/// Columns that go first when the terminal is too narrow for all.
+/// Columns that are dropped, in this order, if the terminal is too narrow.
 const DROPPED: [Column; 6] =
     [Column::Lease, Column::Fail, Column::Wait, Column::Renewals, Column::Library, Column::Held];
 
@@ -68,7 +68,7 @@ fn layout(locks: &[LockView], style: &TextStyle) -> Vec<(Column, usize)> {
         let cells = locks.iter().map(|lock| column.cell(lock, style).width());
         cells.max().unwrap_or(0).max(column.title().len())
     };
-    // Rates are the exception; where nobody counted any, their column has nothing to say.
+    // Rates are rarely known; without any, their column is left out.
     let rated = locks.iter().any(|lock| lock.tries.is_some());
     let shown = Column::ALL.iter().filter(|column| rated || **column != Column::Fail);
     let mut columns: Vec<(Column, usize)> = shown.map(|&column| (column, natural(column))).collect();
@@ -85,14 +85,14 @@ fn layout(locks: &[LockView], style: &TextStyle) -> Vec<(Column, usize)> {
             columns.retain(|(shown, _)| *shown != column);
         }
     }
-    // The holder gives way before the key does.
+    // The holder is cut before the key.
     for column in [Column::Holder, Column::Key] {
         let over = needed(&columns, false).saturating_sub(width);
         if let Some((_, natural)) = columns.iter_mut().find(|(shown, _)| *shown == column) {
             *natural -= over.min(natural.saturating_sub(least(column).unwrap_or(0)));
         }
     }
-    // Narrower than anybody's terminal: the last columns go, down to the state and what there is room for of the key.
+    // Still too narrow: drops columns from the end, and keeps the state and as much of the key as fits.
     while columns.len() > 2 && needed(&columns, false) > width {
         columns.pop();
     }

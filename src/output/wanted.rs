@@ -1,4 +1,4 @@
-//! The table of `contention`: how hard each lock is wanted, and where each number comes from.
+//! The table of `contention`: the demand for each lock, and the source of each number.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ use crate::base::text::fit_marked;
 use crate::model::{Contender, LockView, State};
 
 const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
-/// What a column may be cut down to on a narrow terminal, in this order.
+/// Columns and their smallest widths, cut in this order on a narrow terminal.
 const CUT: [(usize, usize); 3] = [(6, 13), (2, 10), (0, 20)];
 const GAP: usize = 2;
 
-/// Failures a second, with their source and how far they may be off: `4.2~m ±0.6`.
+/// Failures a second, with their source and margin of error: `4.2~m ±0.6`.
 fn failures(lock: &LockView) -> String {
     let known = lock.tries.filter(|tries| tries.known_failures_per_s().is_some());
     let margin = known.map(|tries| tries.margin_per_s).filter(|margin| *margin > 0.0);
@@ -52,7 +52,7 @@ pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io:
         for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
             let cell = fit_marked(cell, width, mark);
             let padding = " ".repeat(width - cell.width().min(width));
-            // Rates stand under one another.
+            // Rates are right-aligned.
             let is_number = matches!(index, 4 | 5);
             line.push_str(&if is_number { format!("{padding}{cell}  ") } else { format!("{cell}{padding}  ") });
         }
@@ -63,7 +63,7 @@ pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io:
     Ok(())
 }
 
-/// Who was seen to lose most often.
+/// The client with the most failures.
 fn top(lock: &LockView, style: &TextStyle) -> String {
     let rank = |one: &&Contender| (one.failures, one.attempts);
     let Some(top) = lock.contenders.iter().filter(|one| one.failures > 0).max_by_key(rank) else {

@@ -30,7 +30,7 @@ pub fn write(out: &mut impl Write, change: &Transition, style: &TextStyle) -> io
     writeln!(out, "{start}{}  {}", style.painted(paint(change.change), &word), text::fit_marked(&line, room, mark))
 }
 
-/// How a lock was lost, where the event's word does not say it.
+/// How a lock was lost, if the event's word does not say it.
 pub(super) fn why(change: Change) -> Option<&'static str> {
     match change {
         Change::Ended(Ending::Released | Ending::Expired | Ending::Forced) => None,

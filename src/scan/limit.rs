@@ -132,7 +132,7 @@ mod tests {
             let found = steps_until_circling((1..=length).cycle());
             assert!(found.unwrap() < 40 * length as usize, "{length}: {found:?}");
         }
-        // Into the circle by a way that is no part of it.
+        // A path into the circle that is not part of it.
         assert!(steps_until_circling((1..5_000).chain((5_000..5_010).cycle())).is_some());
         assert_eq!(steps_until_circling(1..), None);
         assert_eq!(steps_until_circling((1u64 << 50..).map(u64::reverse_bits)), None);

@@ -54,6 +54,7 @@ impl<'a> ClientLine<'a> {
             library,
             user: self.field("user").map(ServerText::from),
             since: number("age").map(|age| at - Duration::from_secs(age)),
+            used: number("idle").map(|idle| at - Duration::from_secs(idle)),
             ..Connection::new(Address::parse(self.field("addr")?)?, at)
         })
     }
@@ -80,10 +81,11 @@ mod tests {
             (Some("jedis 5.1".into()), Some("app".into()))
         );
         assert_eq!((connection.since, connection.closed), (Some(Time(820_000)), None));
+        assert_eq!((connection.used, connection.idle_ms(Time(1_002_000))), (Some(Time(999_000)), Some(3_000)));
         assert_eq!(lines(LINE).next().and_then(ClientLine::db), Some(2));
         assert_eq!(
             connection.describe(Time(1_000_000)),
-            "10.0.3.7:51322 (orders-1, jedis 5.1, user app), open for 3m00s"
+            "10.0.3.7:51322 (orders-1, jedis 5.1, user app), open for 3m00s, idle for 1.0s"
         );
     }
 

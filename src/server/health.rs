@@ -43,15 +43,14 @@ impl Report {
     }
 }
 
-/// Examines one node. An error means that the connection is lost; whatever else the server refuses is part of the
-/// report.
+/// Examines one node. An error means that the connection is lost; any refusal is part of the report.
 pub async fn examine(conn: &mut impl ConnectionLike, scope: &Scope) -> RedisResult<Report> {
     let facts = super::ask(conn, scope.db).await?;
     let permissions = permissions::ask(conn, scope, facts.user.clone(), facts.product.known()).await?;
     Ok(judge(facts, permissions, scope))
 }
 
-/// What of a server's own facts can hurt locks. Pure.
+/// Which facts of the server can hurt locks. Pure.
 pub fn hazards(facts: &ServerFacts) -> Vec<Check> {
     vec![
         hazards::eviction(facts),
@@ -62,7 +61,7 @@ pub fn hazards(facts: &ServerFacts) -> Vec<Check> {
     ]
 }
 
-/// The report on what was found. Pure.
+/// The report on these facts and permissions. Pure.
 pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Report {
     let mut checks = vec![hazards::version(&facts), hazards::readiness(&facts), hazards::topology(&facts)];
     // A sentinel has no data, and not the commands to read it; one sentence about that is enough.

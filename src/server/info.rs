@@ -1,4 +1,4 @@
-//! The text that INFO answers, as fields. Pure; any text will do.
+//! The reply to INFO, as fields. Pure; accepts any text.
 
 use std::collections::HashMap;
 use std::str::FromStr;

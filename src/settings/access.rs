@@ -1,4 +1,4 @@
-//! From the settings to what is needed to reach a server and to write there: the endpoint and the gate.
+//! Turns the settings into what is needed to reach a server and to write there: the endpoint and the gate.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::topology::Endpoint;
 use crate::topology::url::Address;
 
 impl Settings {
-    /// The gate of a command, whose very name is the consent to write.
+    /// The gate of a writing command. Running such a command is itself the consent to write.
     pub fn gate(&self) -> Gate {
         let read_only = self.read_only.as_ref().map(|why| match why {
             ReadOnly::Asked => "this is read-only, by --read-only; nothing was written".to_string(),
@@ -19,6 +19,7 @@ impl Settings {
                 "this is read-only: the target {name:?} has this address and is marked read_only in the config; \
                  nothing was written"
             ),
+            ReadOnly::Server(why) => format!("{why}; nothing was written"),
         });
         Gate::new(read_only, self.protected.clone())
     }
@@ -47,7 +48,7 @@ impl Settings {
             addr.into_connection_info().map_err(|error| Fault::from_redis(&error, &shown))?.set_redis_settings(login);
         let tls = if server.tls { Some(certificates(&self.tls)?) } else { None };
         if server.tls {
-            // Where another part of the process has chosen one already, that one stays.
+            // If the process already has a provider, that one stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         Ok(Endpoint { shown, info, tls })

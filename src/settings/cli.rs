@@ -1,8 +1,8 @@
-//! The command line: options and commands as clap reads them, nothing more.
+//! The command line: only the options and commands that clap parses.
 //!
 //! What the options mean together with the environment and the config is decided in [`settings`](crate::settings).
-//! URLs, filters and patterns stay text here: their own parsers know better sentences, and clap would echo a URL with
-//! its password.
+//! URLs, filters and patterns stay text here: their own parsers give better error messages, and clap would echo a URL
+//! with its password.
 
 mod values;
 mod writing;
@@ -192,7 +192,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it reads or writes what is on record of the actions.
+    /// Whether it reads or writes the records of actions.
     pub fn keeps_records(&self) -> bool {
         use Command::{Acquire, Audit, Extend, Probe, Release, Undo};
         matches!(self, Release(_) | Extend(_) | Undo(_) | Audit(_) | Acquire(_) | Probe(_))
@@ -311,7 +311,7 @@ pub struct Early {
 }
 
 impl Early {
-    /// Prints it where it belongs; the exit code comes back.
+    /// Prints it to stdout or stderr and returns the exit code.
     pub fn print(&self) -> Result<u8, Fault> {
         if self.exit_code == 0 {
             let mut out = io::stdout().lock();
@@ -329,7 +329,7 @@ impl Cli {
         let args: Vec<OsString> = args.into_iter().collect();
         Cli::try_parse_from(&args).map_err(|why| {
             let mut text = why.render().to_string();
-            // clap quotes what it does not understand, and that may be a URL in the wrong place, or the half of one.
+            // clap quotes what it does not understand, and that may be a misplaced URL with a password, or part of one.
             let may_be_url = |arg: &&str| arg.contains("://") || arg.contains('@') && arg.contains(':');
             for arg in args.iter().filter_map(|arg| arg.to_str()).filter(may_be_url) {
                 text = text.replace(arg, &shown(arg));
@@ -343,7 +343,7 @@ impl Cli {
     }
 }
 
-/// What clap says in paragraphs, as one line: what is wrong, and its tips. The usage it adds is what `--help` is for.
+/// Turns clap's paragraphs into one line: the error and its tips. The usage is left out: `--help` has it.
 fn sentence(said: &str) -> String {
     let mut parts = said.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
     let wrong = parts.next().unwrap_or_default();
@@ -357,13 +357,13 @@ fn sentence(said: &str) -> String {
 
 /// Writes the completions for a shell.
 pub fn write_completions(shell: clap_complete::Shell, out: &mut impl Write) -> io::Result<()> {
-    // The generator panics when its writer fails; a reader that leaves early must not.
+    // The generator panics when its writer fails, and a closed pipe must not cause a panic.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "lockscope", &mut script);
     out.write_all(&script)
 }
 
-/// Writes the manual page of the program, or of one command; `None` where there is no such command.
+/// Writes the manual page of the program, or of one command; `None` if there is no such command.
 pub fn write_man(page: Option<&str>, out: &mut impl Write) -> Option<io::Result<()>> {
     let mut root = Cli::command();
     root.build();

@@ -1,7 +1,7 @@
 //! The config file: TOML with targets, patterns and dialect mappings.
 //!
-//! Read and checked as a whole, so that a mistake in any part of it is told with its line before anything connects.
-//! How it joins with the command line and the environment is decided in [`settings`](crate::settings).
+//! Read and checked as a whole, so that a mistake in any part is reported with its line before anything connects.
+//! [`settings`](crate::settings) merges it with the command line and the environment.
 
 mod findings;
 mod section;
@@ -31,15 +31,15 @@ pub struct Config {
     /// Where it was read from.
     pub file: Option<PathBuf>,
     pub default_target: Option<String>,
-    /// Looked at beside the patterns of the known libraries.
+    /// Scanned in addition to the patterns of the known libraries.
     pub patterns: Vec<Glob>,
     pub mappings: Vec<Mapping>,
     /// Locks that are never written.
     pub protected: Vec<Glob>,
-    /// What is judged otherwise than usual.
+    /// Changes to the default findings and thresholds.
     pub findings: Vec<Tweak>,
     pub targets: BTreeMap<String, Target>,
-    /// Keys of the console's commands, where they are not the usual ones.
+    /// Rebound keys of the console's commands.
     pub keys: BTreeMap<String, Vec<String>>,
 }
 
@@ -52,7 +52,7 @@ pub struct Target {
     pub environment: Option<Environment>,
     pub patterns: Vec<Glob>,
     pub protected: Vec<Glob>,
-    /// The same as at the top, and after it.
+    /// As in [`Config::findings`], applied after them.
     pub findings: Vec<Tweak>,
     pub read_only: bool,
     pub pace: Option<PaceArg>,
@@ -81,14 +81,14 @@ const TARGET: &[&str] = &[
     "tls_insecure",
 ];
 
-/// Where the config file is looked for; `None` on a machine without a home directory.
+/// The usual path of the config file; `None` without a home directory.
 pub fn default_path() -> Option<PathBuf> {
     let places = etcetera::choose_base_strategy().ok()?;
     Some(places.config_dir().join("lockscope").join("config.toml"))
 }
 
 impl Config {
-    /// Reads the file that was named, or the one in its usual place if there is one.
+    /// Reads the named file, or the one at the usual path if it exists.
     pub fn load(named: Option<&Path>) -> Result<Config, Fault> {
         let Some(path) = named.map(Path::to_path_buf).or_else(default_path) else { return Ok(Config::default()) };
         match std::fs::read_to_string(&path) {
@@ -167,7 +167,7 @@ fn target(section: &Section<'_>, folder: &Path) -> Result<Target, Fault> {
     if urls.is_empty() {
         return Err(section.incomplete("url", "redis://host:6379"));
     }
-    // A file named in the config lies beside it, wherever the program is started.
+    // Paths in the config are relative to its folder, not to the working directory.
     let file = |key: &str| -> Result<Option<PathBuf>, Fault> {
         Ok(section.text(key)?.map(|path| if path.starts_with("~/") { path.into() } else { folder.join(path) }))
     };

@@ -1,4 +1,4 @@
-//! The one table of keys: what each key means, where, and how it is told.
+//! The one table of keys: what each key does, where, and how it is shown.
 //!
 //! Dispatch, the footer, the help screen, the README's list and rebinding from the config all read this table; a key is
 //! spelled nowhere else.
@@ -34,8 +34,8 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// The table, with the keys of some commands replaced: `quit = ["q", "ctrl-q"]`. A key that is given to a command
-    /// is taken from whichever had it where the command works.
+    /// The table, with the keys of some commands replaced: `quit = ["q", "ctrl-q"]`. A key given to a command is taken
+    /// from any other command that had it in the same place.
     pub fn bound(replaced: &BTreeMap<String, Vec<String>>) -> Result<Keys, Fault> {
         let names = names();
         if let Some(unknown) = replaced.keys().find(|name| !names.contains(&name.as_str())) {
@@ -74,7 +74,7 @@ impl Keys {
         self.meaning(Press::from(event), here)
     }
 
-    /// What the key means at some other place, if it means nothing here.
+    /// The command that the key has in any place.
     pub fn elsewhere(&self, event: KeyEvent) -> Option<Command> {
         let press = Press::from(event);
         self.0.iter().find(|bound| bound.press == press).map(|bound| bound.command)
@@ -85,7 +85,7 @@ impl Keys {
         there.min_by_key(|bound| bound.at == Where::All).map(|bound| bound.command)
     }
 
-    /// The keys of a command, the first one first: here, or where it works.
+    /// The keys of a command in order: those for this place, or for the place where it works.
     pub fn presses(&self, command: Command, here: Place) -> impl Iterator<Item = Press> + '_ {
         let own = self.0.iter().filter(move |bound| bound.command == command);
         own.filter_map(move |bound| {
@@ -95,7 +95,7 @@ impl Keys {
     }
 }
 
-/// Adds a key, unless it has another meaning at one of the binding's places.
+/// Adds a key, unless it has another command in one of the binding's places.
 fn bind(keys: &mut Vec<Bound>, binding: &Binding, text: &str) -> Result<(), Fault> {
     let (name, command, at) = (binding.name, binding.command, binding.at);
     let press: Press = text.parse().map_err(|why| Fault::usage(format!("keys.{name}: {why}")))?;

@@ -1,7 +1,7 @@
-//! Who we log in as: the one place where users and passwords of all sources meet.
+//! Who we log in as: the one place that merges users and passwords from all sources.
 //!
-//! A user or a password that was given is used as given, or refused here, before anything is sent. Nothing is left out:
-//! a client that drops a user without a password acts as `default`, which may do more.
+//! A given user or password is used as given, or refused here before anything is sent. Neither is ever dropped: a
+//! client that drops a user without a password logs in as `default`, which may have more rights.
 
 use super::{Outside, first_line, set};
 use crate::base::fault::Fault;
@@ -11,10 +11,10 @@ use crate::settings::cli::Global;
 use crate::settings::config::Target;
 use crate::topology::url::ServerUrl;
 
-/// What a server is told first.
+/// What is sent to the server first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Login {
-    /// Nothing: the server takes us for its `default` user.
+    /// Nothing: the server treats us as its `default` user.
     Default,
     /// The password of the `default` user.
     Password(Secret),
@@ -45,7 +45,7 @@ impl Login {
             return Err(Fault::usage("--user is empty; leave it out, or name the ACL user to log in as"));
         }
         let user = cli.user.as_ref().or(server.username.as_ref()).or(target.user.as_ref());
-        // The URL's password is that of the URL's user.
+        // The URL's password belongs to the URL's user.
         let is_the_urls = server.username.is_none() || server.username.as_ref() == user;
         let password = match &cli.password_file {
             Some(path) => Some(first_line(outside, path)?),
@@ -61,10 +61,10 @@ impl Login {
             (None, None) => Ok(Login::Default),
             (None, Some(password)) => Ok(Login::Password(password)),
             (Some(name), Some(password)) => Ok(Login::User { name: name.clone(), password }),
-            // That is what a server takes everybody for who says nothing.
+            // A client that does not log in is the `default` user anyway.
             (Some(name), None) if name == "default" => Ok(Login::Default),
             (Some(name), None) => {
-                // What stands in the place of a URL's user may be a password without its colon.
+                // The user part of a URL may be a password without its colon, so it is not printed.
                 let named = cli.user.is_some() || server.username.is_none();
                 let name = if named { text::visible(name.as_bytes()) } else { "in the URL".into() };
                 Err(Fault::usage(format!(

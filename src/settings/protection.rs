@@ -1,8 +1,7 @@
-//! What the config forbids at an address, whichever way the address was given.
+//! What the config forbids at an address, no matter how the address was given.
 //!
-//! A target's `read_only`, `environment` and `protected` guard a server, not a name: they hold for every URL with that
-//! address, and where several targets have it, the strictest of them counts. A tunnel under another address can't be
-//! recognised.
+//! A target's `read_only`, `environment` and `protected` guard a server, not a name: they apply to every URL with that
+//! address. If several targets have it, the strictest rules apply. A tunnel under another address can't be recognised.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -23,15 +22,17 @@ pub enum ReadOnly {
     Asked,
     /// By the target of this name.
     Target(String),
+    /// The server itself takes no writes; why.
+    Server(String),
 }
 
-/// The strictest of what holds at an address.
+/// The strictest rules that apply to an address.
 #[derive(Debug)]
 pub(super) struct Protection {
     pub read_only: Option<ReadOnly>,
     pub environment: Option<Environment>,
     pub protected: Vec<Glob>,
-    /// What targets that were not chosen by name add, in a sentence.
+    /// The rules added by targets that were not chosen by name, in a sentence.
     pub told: Option<String>,
 }
 
@@ -50,7 +51,7 @@ impl Protection {
             told: None,
         };
         let mut here = targets_at(config, outside, addresses);
-        // The chosen one first: what it forbids is known, and is not told of.
+        // The chosen target first: the user knows its rules, so they are not mentioned.
         here.sort_by_key(|name| Some(name.as_str()) != chosen);
         let strictest = here.iter().map(|name| rank(config.targets[*name].environment)).max().unwrap_or(0);
         let mut told = Vec::new();
@@ -81,7 +82,7 @@ impl Protection {
     }
 }
 
-/// How much care a place asks for.
+/// How much care an environment needs.
 fn rank(environment: Option<Environment>) -> u8 {
     match environment {
         None => 0,
@@ -110,7 +111,7 @@ fn targets_at<'a>(config: &'a Config, outside: &Outside<'_>, addresses: &[&Addre
     names.into_iter().collect()
 }
 
-/// Whether it is worth looking: another port is another place, whatever the host.
+/// Whether a lookup is needed: a different port is a different server on any host.
 fn may_be_same(one: &Address, other: &Address) -> bool {
     match (one, other) {
         (Address::Tcp { port, .. }, Address::Tcp { port: other, .. }) => port == other,
@@ -119,10 +120,10 @@ fn may_be_same(one: &Address, other: &Address) -> bool {
     }
 }
 
-/// How long names may take to be looked up, all of them together.
+/// How long all name lookups together may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// All that each address is known by: two that share one of these are the same place.
+/// All names of each address: two addresses that share a name are the same server.
 pub fn places(addresses: &[&Address]) -> Vec<BTreeSet<String>> {
     let (answers, inbox) = mpsc::channel();
     let mut places: Vec<BTreeSet<String>> = Vec::new();
@@ -136,7 +137,7 @@ pub fn places(addresses: &[&Address]) -> Vec<BTreeSet<String>> {
             Address::Tcp { host, port } => {
                 let (host, port) = (host.trim_end_matches('.').to_ascii_lowercase(), *port);
                 if host.parse::<IpAddr>().is_err() && host != "localhost" {
-                    // A thread that is still asking when the time is up ends with the process.
+                    // A thread still waiting when the time is up ends with the process.
                     let (answers, name) = (answers.clone(), host.clone());
                     asked += 1;
                     std::thread::spawn(move || {
@@ -156,10 +157,10 @@ pub fn places(addresses: &[&Address]) -> Vec<BTreeSet<String>> {
     places
 }
 
-/// One way to write it: this machine has many names for itself.
+/// One canonical name: this machine has many names for itself.
 fn place(host: &str, port: u16) -> String {
     match host.parse::<IpAddr>().map(|address| address.to_canonical()) {
-        // A connection to nobody's address ends at this machine too.
+        // A connection to an unspecified address (0.0.0.0, ::) reaches this machine too.
         Ok(address) if address.is_loopback() || address.is_unspecified() => format!("localhost:{port}"),
         Ok(address) => format!("{address}:{port}"),
         Err(_) => format!("{host}:{port}"),

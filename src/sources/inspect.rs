@@ -9,7 +9,7 @@ mod prove;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
-pub use prove::prove;
+pub use prove::{prove, prove_waits};
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Waiting};
@@ -31,7 +31,7 @@ pub struct Inspection {
     pub keys: Vec<Belonging>,
     /// The number of keys that were not read, since there are too many.
     pub left_out: usize,
-    /// Why nothing could be asked, where that is so.
+    /// Why nothing could be asked; `None` if we could.
     pub failed: Option<String>,
 }
 
@@ -146,7 +146,7 @@ impl Belonging {
         }
     }
 
-    /// Why it was not read, where that is so.
+    /// Why it was not read; `None` if it was.
     pub fn unread(&self) -> Option<&str> {
         match &self.value {
             RawValue::Unread { why, .. } => Some(why),

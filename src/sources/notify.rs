@@ -1,10 +1,9 @@
-//! Learns of changes as they happen: by keyspace notifications where they are on, else by client-side caching
-//! broadcasts, else by polling.
+//! Learns of changes as they happen: by keyspace notifications if they are on, else by client-side caching broadcasts,
+//! else by polling.
 //!
-//! [`follow`] runs for as long as somebody listens: it connects, chooses the best source the server offers, reports
-//! [`Standing::Up`] with the source in use, and after a lost connection [`Standing::Down`] and then tries again, waiting
-//! longer each time. What it sees goes out as [`Observation`]s. It never changes the server's configuration. Whoever
-//! listens must resync on each `Up`.
+//! [`follow`] runs while anybody listens: it connects, chooses the best source the server offers, and reports
+//! [`Standing::Up`] with that source. After a lost connection it reports [`Standing::Down`] and retries with backoff.
+//! Changes go out as [`Observation`]s. It never changes the server's configuration. Listeners must resync on each `Up`.
 
 mod guard;
 mod keyspace;
@@ -29,18 +28,18 @@ use crate::topology::{Node, ServerConnection};
 use guard::Guard;
 pub use prefixes::Prefixes;
 
-/// What a source says of itself and of its server.
+/// What a source reports about itself and its server.
 #[derive(Debug)]
 pub enum Standing {
-    /// What the server is, asked anew.
+    /// The server's facts, asked again.
     Facts(Box<ServerFacts>),
-    /// From here on changes are told by this source. `note`: what is missing, and how to get it.
+    /// From now on this source reports changes. `note`: what is missing, and how to get it.
     Up {
         source: Source,
         note: Option<String>,
         at: Time,
     },
-    /// So many events could not be taken in.
+    /// Events were dropped: the queue was full. Tracking does not count them, and reports 0.
     Overflow {
         at: Time,
         lost: u64,
@@ -51,12 +50,12 @@ pub enum Standing {
     },
 }
 
-/// Whoever listens takes both in one stream, in order.
+/// A listener takes both in one stream, in order.
 pub trait Hears: From<Observation> + From<Standing> + Send + 'static {}
 
 impl<M: From<Observation> + From<Standing> + Send + 'static> Hears for M {}
 
-/// What following a node takes.
+/// What following a node needs.
 pub struct Follower<M> {
     pub node: Node,
     pub recogniser: Arc<Recogniser>,
@@ -66,7 +65,7 @@ pub struct Follower<M> {
     pub known: watch::Receiver<Prefixes>,
 }
 
-/// How often a lesser source looks whether a better one has been permitted.
+/// How often a lesser source stops, to check whether a better one is available.
 const LOOK_FOR_BETTER: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
@@ -167,12 +166,12 @@ impl<M: Hears> Follower<M> {
         }
     }
 
-    /// Tells that the source stands; whether anybody listens.
+    /// Reports that the source is up. Returns whether anybody listens.
     async fn is_up(&self, source: Source, note: Option<String>) -> bool {
         self.tell(Standing::Up { source, note, at: self.clock.now() }).await
     }
 
-    /// Whether anybody listens.
+    /// Returns whether anybody listens.
     async fn tell(&self, what: impl Into<M>) -> bool {
         self.out.send(what.into()).await.is_ok()
     }

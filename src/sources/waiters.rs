@@ -1,4 +1,4 @@
-//! Who waits for a lock, as far as the server can tell.
+//! Who waits for a lock, as far as the server shows it.
 //!
 //! This file says what the replies mean, without a connection. `ask.rs` asks about one lock that somebody opened,
 //! `count.rs` about many locks at once; both read queues through `queue.rs` and subscribers through `listeners.rs`.
@@ -19,6 +19,9 @@ pub(super) use queue::Queue;
 use crate::base::text::{short_duration, visible};
 use crate::dialects::Waiting;
 use crate::server::Fact;
+
+/// No library gives its waiters longer names. A longer one would fill the screen before a release: it is not dropped.
+const LONGEST: usize = 512;
 
 /// How many wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,9 +124,10 @@ impl Health {
 }
 
 impl Waiters {
-    /// Those who stand in a fair queue and hear nothing any more: a release takes them out of it.
+    /// Waiters in a fair queue that no longer listen: a release removes them.
     pub fn deaf(&self) -> Vec<Vec<u8>> {
-        let deaf = self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false));
+        let deaf =
+            self.queue.iter().filter(|waiter| waiter.listens == Fact::Known(false) && waiter.id.len() <= LONGEST);
         deaf.map(|waiter| waiter.id.to_vec()).collect()
     }
 
@@ -194,7 +198,7 @@ impl Waiters {
         Waiters { count, counted, on: Some(list.to_vec()), note, queue: Vec::new() }
     }
 
-    /// The same where the library is a guess, and with it the place of its waiters.
+    /// The same where the library, and so the place of its waiters, is a guess.
     fn in_doubt(self) -> Waiters {
         let count = match self.count {
             Count::Exactly(count @ 1..) => Count::AtLeast(count),

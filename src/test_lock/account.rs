@@ -1,4 +1,4 @@
-//! What the records tell of a test lock: pure, but for the number that an account gets.
+//! What the records say about a test lock. Pure, except for the random id of an entry.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Form, Request, random};
 use crate::base::json::put;
 
-/// What every entry on a test lock begins with, under an id of its own.
+/// The start of every record about a test lock, with an id of its own.
 pub fn about(action: &str, request: &Request) -> io::Result<Map<String, Value>> {
     let mut about = Map::new();
     let id = random::<6>()?;
@@ -21,7 +21,7 @@ pub fn about(action: &str, request: &Request) -> io::Result<Map<String, Value>> 
     Ok(about)
 }
 
-/// What taking it comes down to, as one would type it.
+/// The commands that take it, as one would type them.
 fn commands(request: &Request) -> Vec<Value> {
     let (key, token, ttl) = (request.key(), request.token(), request.ttl().as_millis());
     let lines = match request.form() {
@@ -31,7 +31,7 @@ fn commands(request: &Request) -> Vec<Value> {
     lines.into_iter().map(Value::from).collect()
 }
 
-/// An entry with more in it.
+/// An entry with more fields.
 pub fn joined(about: &Map<String, Value>, more: &Value) -> Value {
     let mut entry = about.clone();
     if let Value::Object(more) = more {

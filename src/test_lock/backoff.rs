@@ -1,4 +1,4 @@
-//! How long to wait between two attempts at a lock. Pure: chance is handed in.
+//! How long to wait between two attempts at a lock. Pure: the random number is an argument.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::base::time::Ttl;
 const FIRST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_millis(250);
 
-/// Grows from attempt to attempt.
+/// Grows with each attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff(backoff::Backoff);
 
@@ -19,7 +19,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before the next attempt: not much longer than what is `left` of the lock. `chance` is any number.
+    /// The pause before the next attempt, not much longer than the lock's remaining time `left`. `chance` is any
+    /// number.
     pub fn next(&mut self, left: Ttl, chance: u8) -> Duration {
         let pause = self.0.next(chance);
         match left {

@@ -1,4 +1,4 @@
-//! One who tries to take a lock that others hold, attempt by attempt, on a connection of its own.
+//! A client that tries to take a lock that others hold, again and again, on its own connection.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use super::Request;
 use super::wire::{Failure, Reply, Wire};
 use crate::topology::Node;
 
-/// How long a question may take.
+/// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Dropped, what it holds stays on the server until its lease ends.
+/// If dropped, what it holds stays on the server until its lease ends.
 pub struct Contender {
     wire: Wire,
     request: Request,
@@ -19,13 +19,13 @@ pub struct Contender {
     owes: Option<Instant>,
 }
 
-/// How an attempt went.
+/// The result of an attempt.
 #[derive(Debug)]
 pub enum Attempt {
     Obtained,
     /// Somebody else has it.
     Refused,
-    /// There was no answer, or none that says so: what may have been taken is given back.
+    /// No reply, or none that says so: [`Contender::settle`] gives back what may have been taken.
     Failed,
 }
 
@@ -34,7 +34,7 @@ impl Contender {
         Contender { wire: Wire::new(node.clone()), request, owes: None }
     }
 
-    /// Tries once. Not to be dropped before it is done: nobody would know what it got.
+    /// Tries once. Do not drop it before it is done: nobody would know what it took.
     pub async fn attempt(&mut self) -> Attempt {
         let called = self.wire.call(self.request.form.acquire(), &self.request, PATIENCE).await;
         let lease = Instant::now() + self.request.ttl;
@@ -44,7 +44,7 @@ impl Contender {
                 Attempt::Obtained
             }
             Ok((Reply::Other(other), _)) => {
-                // An attempt without an answer was heard late.
+                // An earlier attempt without a reply took effect late.
                 if other.holder.as_ref() == Some(&self.request.token) {
                     self.owes = Some(lease);
                 }
@@ -59,11 +59,11 @@ impl Contender {
         }
     }
 
-    /// Gives back what it holds or may hold, if anything. An error: it may be there until its lease ends.
+    /// Gives back what it holds or may hold. An error: it may stay there until its lease ends.
     pub async fn settle(&mut self) -> Result<(), RedisError> {
         while self.owes.is_some_and(|until| Instant::now() < until) {
             match self.wire.call(self.request.form.release(), &self.request, PATIENCE).await {
-                // Entered more than once, by an attempt that was heard late.
+                // It entered more than once: an earlier attempt took effect late.
                 Ok((Reply::Done(1..), _)) => {}
                 Ok(_) => break,
                 Err(failure) => return Err(failure.error()),

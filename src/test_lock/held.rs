@@ -12,7 +12,7 @@ use crate::base::text;
 /// How long giving a lock back may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Dropped, the lock stays on the server until its lease ends.
+/// If dropped, the lock stays on the server until its lease ends.
 pub struct Held {
     wire: Wire,
     request: Request,
@@ -25,19 +25,19 @@ pub struct Held {
     trouble: Option<String>,
 }
 
-/// What one round of the watchdog brought.
+/// The result of one round of the watchdog.
 #[derive(Debug)]
 pub enum Turn {
     Renewed,
-    /// It failed, and is tried again while the lease lasts.
+    /// It failed, and is retried while the lease lasts.
     Trouble(RedisError),
     Lost(Loss),
 }
 
-/// Why a lock is not ours any more.
+/// Why a lock is no longer ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// Nobody has it: it was deleted, or its lease ended.
+    /// Nobody holds it: it was deleted, or its lease ended.
     Gone,
     Taken(Other),
     /// Its lease may have ended on the server, and no renewal was confirmed in time.
@@ -47,14 +47,14 @@ pub enum Loss {
     },
 }
 
-/// How giving it back went.
+/// The result of a release.
 #[derive(Debug)]
 pub enum Released {
-    /// With so many entries of the same token left: none, unless it was entered more than once.
+    /// `entries`: how many entries of the same token are left; zero unless it entered more than once.
     Done { entries: u64 },
-    /// It was not ours any more.
+    /// It was no longer ours.
     Lost(Loss),
-    /// The server did not say. If it is still there, it ends with its lease.
+    /// The server did not answer. If the lock is still there, it ends with its lease.
     Unknown(RedisError),
 }
 
@@ -81,24 +81,24 @@ impl Held {
         self.renewals
     }
 
-    /// When the watchdog last woke to send a renewal; later than planned where this process was kept from running.
+    /// When the watchdog last woke to send a renewal; later than planned if this process could not run.
     pub fn woke(&self) -> Instant {
         self.woke
     }
 
-    /// The connection, for the next lock.
+    /// The connection, to reuse for the next lock.
     pub fn into_wire(self) -> Wire {
         self.wire
     }
 
-    /// One round of the watchdog: waits until the renewal is due, sends it, and judges the answer. It can be dropped and
-    /// called again at any time: only a confirmed renewal counts, and one in doubt is sent again.
+    /// One round of the watchdog: waits until the renewal is due, sends it, and judges the reply. It can be dropped and
+    /// called again at any time: only a confirmed renewal counts, and an unconfirmed one is sent again.
     pub async fn renew(&mut self) -> Turn {
         tokio::time::sleep_until(self.lease.next_renewal().into()).await;
         self.renew_now().await
     }
 
-    /// Sends a renewal without waiting for its time, and judges the answer.
+    /// Sends a renewal at once, and judges the reply.
     pub async fn renew_now(&mut self) -> Turn {
         let now = Instant::now();
         self.woke = now;
@@ -135,7 +135,7 @@ impl Held {
         self.unconfirmed()
     }
 
-    /// Gives it back, if it is still ours. Tried a second time where the first had no answer.
+    /// Gives it back if it is still ours. Retries if there was no reply.
     pub async fn release(&mut self) -> Released {
         let script = self.request.form.release();
         let mut unsure = false;
@@ -143,16 +143,16 @@ impl Held {
         loop {
             let patience = (PATIENCE / 2).min(until.saturating_duration_since(Instant::now()));
             match self.wire.call(script, &self.request, patience).await {
-                // An attempt that was given up and heard late has entered it, too.
+                // An abandoned attempt took effect late and has entered it too.
                 Ok((Reply::Done(1..), _)) if self.request.unique => {}
                 Ok((Reply::Done(entries), _)) => return Released::Done { entries },
-                // The one without an answer was heard after all.
+                // The release without a reply took effect after all.
                 Ok((Reply::Gone, _)) if unsure => return Released::Done { entries: 0 },
                 Ok((Reply::Gone, _)) => return Released::Lost(Loss::Gone),
                 Ok((Reply::Other(other), _)) => return Released::Lost(Loss::Taken(other)),
                 Err(failure) => {
                     let in_doubt = matches!(failure, Failure::Unknown(_));
-                    // Leaving twice what was entered more than once would take an entry of somebody else's.
+                    // The lock was entered more than once, so leaving twice might remove an entry of somebody else.
                     let once = in_doubt && self.entries > 1 && !self.request.unique;
                     let over = Instant::now() >= until || (!in_doubt && self.wire.is_open());
                     if once || over {

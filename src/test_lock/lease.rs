@@ -1,33 +1,33 @@
-//! How long a lock is surely ours, by our own monotonic clock. Pure: every moment is handed in.
+//! How long a lock is surely ours, by our own monotonic clock. Pure: all times are arguments.
 //!
-//! The server begins a lease somewhere between our question and its answer, so only what follows from the moment of the
-//! *question* is sure. A lease that may have ended there without a renewal that we know of is over, even if an answer
-//! still comes: somebody else may have had the lock meanwhile, and what it protects.
+//! The server starts a lease at some time between our request and its reply, so we count from the *request*. A lease
+//! that may have ended on the server before a confirmed renewal is over, even if a reply still comes: somebody else may
+//! have held the lock meanwhile.
 
 use std::time::{Duration, Instant};
 
-/// A renewal is sent when this part of the lease is over.
+/// A renewal is sent after one third of the lease.
 const RENEWED_AFTER: u32 = 3;
 
-/// The server's clock may run faster than ours by this part.
+/// The server's clock may run faster than ours by one part in a hundred.
 const DRIFT: u32 = 100;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lease {
     ttl: Duration,
-    /// When the question was sent that the server last said yes to.
+    /// When the last request that the server granted was sent.
     confirmed: Instant,
     next: Instant,
 }
 
 impl Lease {
-    /// A lock that was asked for at `sent` and granted at `answered`; `None` if it may be over by now.
+    /// A lock that was requested at `sent` and granted at `answered`; `None` if it may be over by now.
     pub fn begin(ttl: Duration, sent: Instant, answered: Instant) -> Option<Lease> {
         let lease = Lease { ttl, confirmed: sent, next: sent + ttl / RENEWED_AFTER };
         lease.stands(answered).then_some(lease)
     }
 
-    /// Takes note of a renewal; whether the lock is still ours.
+    /// Records a renewal. Returns whether the lock is still ours.
     #[must_use]
     pub fn renewed(&mut self, sent: Instant, answered: Instant) -> bool {
         if !self.stands(answered) {
@@ -46,17 +46,17 @@ impl Lease {
         self.next = now + pause;
     }
 
-    /// When the question was sent that the server last said yes to.
+    /// When the last request that the server granted was sent.
     pub fn confirmed(&self) -> Instant {
         self.confirmed
     }
 
-    /// When the lease is to be renewed, whether or not that was tried already.
+    /// When the lease is due for renewal, whether that was tried already or not.
     pub fn due(&self) -> Instant {
         self.confirmed + self.ttl / RENEWED_AFTER
     }
 
-    /// When the next renewal is to be sent.
+    /// When to send the next renewal.
     pub fn next_renewal(&self) -> Instant {
         self.next.min(self.ends())
     }
@@ -70,7 +70,7 @@ impl Lease {
         now < self.ends()
     }
 
-    /// How long a renewal that is sent now may take: there is to be time for a second one.
+    /// How long a renewal sent now may take, so that there is time for a second one.
     pub fn patience(&self, now: Instant) -> Duration {
         let left = self.ends().saturating_duration_since(now);
         left.min(self.ttl / RENEWED_AFTER)

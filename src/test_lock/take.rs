@@ -1,4 +1,4 @@
-//! Tries to take a lock until it is there, the time is up or somebody says stop.
+//! Tries to take a lock until it succeeds, the time is up or the caller stops it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,30 +12,30 @@ use crate::base::time::Ttl;
 use crate::server;
 use crate::topology::Node;
 
-/// How long an attempt may take; a lease that is shorter makes it less.
+/// How long an attempt may take; a shorter lease limits it further.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How it went.
+/// The result.
 #[derive(Debug)]
 pub enum Taken {
     Held(Box<Held>),
-    /// Somebody else has it.
+    /// Somebody else holds it.
     Refused(Other),
     /// The server can't be reached, or does not permit it: nothing was taken.
     Failed(RedisError),
     /// The server may have given it to us, and we can't find out. If so, it ends with its lease.
     Unknown(RedisError),
-    /// Told to stop before there was anything to give back.
+    /// Stopped before there was anything to give back.
     Stopped,
 }
 
-/// Takes the lock; with `until`, waits for it till then. `stop` ends it before or between attempts, never in
-/// the middle of one, so that nothing is taken that nobody knows of.
+/// Takes the lock; with `until`, waits for it until then. `stop` ends it before or between attempts, never during one,
+/// so that nothing is taken without our knowledge.
 pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: impl Future<Output = ()>) -> Taken {
     take_on(&mut Wire::new(node.clone()), request, until, stop).await
 }
 
-/// The same on a connection that may be there already; what is held keeps it.
+/// The same on a connection that may be open already; the held lock keeps it.
 pub async fn take_on(
     wire: &mut Wire,
     request: Request,
@@ -46,12 +46,12 @@ pub async fn take_on(
     let mut backoff = Backoff::default();
     let patience = request.ttl.min(PATIENCE);
     let mut reached = false;
-    // An attempt without an answer: whether it went through is found out before the next one.
+    // An attempt without a reply: find out whether it took effect before the next one.
     let mut unsure: Option<RedisError> = None;
     loop {
         let form = request.form;
         let script = if unsure.is_some() { form.renew() } else { form.acquire() };
-        // Connecting can be stopped, a question that was sent can't.
+        // Connecting can be stopped; a command that was sent can't.
         let opened = tokio::select! {
             biased;
             () = &mut stop => return unsure.map_or(Taken::Stopped, Taken::Unknown),
@@ -68,11 +68,11 @@ pub async fn take_on(
                 let entries = if counts { number } else { 1 };
                 match Lease::begin(request.ttl, sent, Instant::now()) {
                     Some(lease) => return Taken::Held(Box::new(Held::new(wire.hand_over(), request, lease, entries))),
-                    // Answered so late that it may be over again.
+                    // The reply came so late that the lease may be over.
                     None => (Ttl::In(Duration::ZERO), Taken::Unknown(timed_out())),
                 }
             }
-            // An attempt that was given up was heard late.
+            // An abandoned attempt took effect late.
             Ok((Reply::Other(other), _)) if request.unique && other.holder.as_ref() == Some(&request.token) => {
                 unsure = Some(timed_out());
                 continue;
@@ -82,7 +82,7 @@ pub async fn take_on(
                 (other.left, Taken::Refused(other))
             }
             Ok((Reply::Gone, _)) => {
-                // The attempt in doubt was in vain.
+                // The uncertain attempt did not succeed.
                 (Ttl::In(Duration::ZERO), Taken::Failed(unsure.take().unwrap_or_else(timed_out)))
             }
             Err(Failure::Unknown(error)) if request.unique => {
@@ -114,11 +114,11 @@ pub async fn take_on(
     }
 }
 
-/// Whether it is worth trying again: the network, and what a server says while it starts or changes its role.
+/// Whether to retry: after network errors, and errors of a server that starts or changes its role.
 fn passes(error: &RedisError) -> bool {
     match error.code() {
         None => true,
-        // A replica that is being promoted takes writes soon.
+        // A replica that is being promoted will accept writes soon.
         Some(code) => server::is_passing(code) || code == "READONLY",
     }
 }

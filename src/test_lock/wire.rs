@@ -1,4 +1,4 @@
-//! The connection of one test lock: sends a script, waits as long as it is told to, and connects anew after a failure.
+//! The connection of one test lock: sends a script, waits for a limited time, and reconnects after a failure.
 
 use std::fmt;
 use std::future::Future;
@@ -18,14 +18,14 @@ use crate::topology::{Node, ServerConnection};
 pub struct Wire {
     node: Node,
     conn: Option<ServerConnection>,
-    /// How often it could not be made.
+    /// How often connecting failed.
     failed: u64,
 }
 
-/// What a script answered.
+/// The reply of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// With a number: of milliseconds or entries.
+    /// Success, with a number of milliseconds or entries.
     Done(u64),
     /// Somebody else holds it.
     Other(Other),
@@ -36,17 +36,17 @@ pub enum Reply {
 /// Who holds a lock that is not ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Other {
-    /// `None` where the key is kept in another way than ours, or has several holders.
+    /// `None` if the key is stored in another form than ours, or has several holders.
     pub holder: Option<Token>,
     pub left: Ttl,
-    /// The type of the key, where the holder is not known.
+    /// The type of the key, if the holder is not known.
     pub kind: Option<String>,
 }
 
-/// Why there is no answer.
+/// Why there is no reply.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nothing was sent, or the server said why not: nothing was done.
+    /// Nothing was sent, or the server refused it: nothing was done.
     Clean(RedisError),
     /// It may have been done.
     Unknown(RedisError),
@@ -62,7 +62,7 @@ impl Wire {
         self.conn.is_some()
     }
 
-    /// Connects, if there is no connection. Nothing is sent: it may be dropped at any time.
+    /// Connects if there is no connection. It sends no command, so it may be dropped at any time.
     pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
         if self.conn.is_none() {
             let until = Instant::now() + patience;
@@ -73,18 +73,18 @@ impl Wire {
         Ok(())
     }
 
-    /// How often there was no connection to be had.
+    /// How often connecting failed.
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// Hands itself over, and leaves one to the same server that is not connected and has seen nothing.
+    /// Returns itself, and leaves a new, unconnected one to the same server in its place.
     pub(super) fn hand_over(&mut self) -> Wire {
         let node = self.node.clone();
         std::mem::replace(self, Wire::new(node))
     }
 
-    /// Runs a script on the lock; the answer comes with the moment when the question was sent.
+    /// Runs a script on the lock. Returns the reply, and when the command was sent.
     pub async fn call(
         &mut self,
         script: &Script,
@@ -100,7 +100,7 @@ impl Wire {
         let sent = Instant::now();
         let answered = in_time(until, request.admission.run(script.text, &mut conn, &keys, &args)).await;
         match answered {
-            // A connection that failed, or on which an answer is still to come, is not used again.
+            // A connection that failed, or on which a reply is still due, is not reused.
             Ok(value) => {
                 let answer = read(value).map_err(Failure::Unknown)?;
                 self.conn = Some(conn);
@@ -114,7 +114,7 @@ impl Wire {
         }
     }
 
-    /// Where the script could not name the holder, asks of what type the key is; nothing depends on it.
+    /// If the script could not name the holder, asks for the type of the key. It is only for display.
     async fn identify(&mut self, answer: Reply, request: &Request, until: Instant) -> Reply {
         let (Reply::Other(Other { holder: None, left, .. }), Some(conn)) = (&answer, &mut self.conn) else {
             return answer;

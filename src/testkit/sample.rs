@@ -1,4 +1,4 @@
-//! Locks for unit tests to try things on.
+//! Sample locks for unit tests.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::server::Fact;
 use crate::sources::inspect::{Belonging, Inspection};
 use crate::sources::waiters::{Count, Counted, Waiter, Waiters};
 
-/// A Redisson lock, seen being taken, renewed four times.
+/// A Redisson lock whose acquire and four renewals were seen.
 pub fn redisson() -> LockView {
     let mut holder = Holder::new(b"3f2a8c00-1111-4222-8333-444455556666:57");
     holder.thread = Some("57".into());
@@ -37,6 +37,7 @@ pub fn redisson() -> LockView {
         demand: Demand::default(),
         contenders: Vec::new(),
         connection: None,
+        presence: Vec::new(),
         notices: Vec::new(),
         findings: Vec::new(),
         beats: Vec::new(),
@@ -70,7 +71,7 @@ pub fn redisson() -> LockView {
     }
 }
 
-/// A string of unknown make that never expires, with bytes in its key and value that no terminal should see.
+/// A string of an unknown library that never expires, with bytes in its key and value that no terminal should see.
 pub fn forever() -> LockView {
     let mut holder = Holder::new(b"worker-7\x1b[2J");
     holder.host = Some("10.0.3.7".into());
@@ -101,7 +102,7 @@ pub fn forever() -> LockView {
     }
 }
 
-/// A lock of which hardly anything is known.
+/// A lock about which hardly anything is known.
 pub fn unknown() -> LockView {
     LockView {
         key: Key::from("锁:cart"),
@@ -116,7 +117,7 @@ pub fn unknown() -> LockView {
     }
 }
 
-/// What a closer look at [`redisson`] found: a fair queue with a dead head, and a key that may not be read.
+/// The details of [`redisson`]: a fair queue with a dead head, and a key that may not be read.
 pub fn inspection() -> Inspection {
     let waiter =
         |id: &[u8], left_ms, listens| Waiter { id: id.into(), left_ms: Some(left_ms), listens: Fact::Known(listens) };

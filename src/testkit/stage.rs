@@ -1,7 +1,7 @@
-//! A console without a server, for unit tests: a table fed by hand, nodes made of INFO texts, a clock that is set.
+//! A console without a server, for unit tests: a table fed by hand, nodes made from INFO texts, a clock that tests set.
 //!
-//! What is done on the stage's pretended server (`acquire`, `renew`, `release`, `flush`) reaches the table the way it
-//! does in earnest: as events, and as the looks that the table asks for.
+//! Changes on the stage's pretended server (`acquire`, `renew`, `release`, `flush`) reach the table as they do in
+//! production: as events, and as the reads that the table asks for.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,7 +49,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A live server without locks, walked a moment ago.
+    /// A live server without locks, whose keyspace was just walked.
     pub fn new() -> Stage {
         let mut stage = Stage::unscanned();
         stage.pass(1_000);
@@ -57,7 +57,7 @@ impl Stage {
         stage
     }
 
-    /// The same before its first walk.
+    /// The same before the first walk.
     pub fn unscanned() -> Stage {
         Stage::with(Limits::default())
     }
@@ -92,7 +92,7 @@ impl Stage {
         Stage { app, table, node, now: START, server: BTreeMap::new() }
     }
 
-    /// Lets the server tell something else of itself, given as lines of its INFO.
+    /// Changes lines of the server's INFO.
     pub fn inform(&mut self, lines: &[&str]) {
         let name = |line: &str| line.split(':').next().unwrap_or_default().to_string();
         let told =
@@ -106,7 +106,7 @@ impl Stage {
         self.settle();
     }
 
-    /// A walk of the keyspace that takes no time.
+    /// A walk of the keyspace, in no time.
     pub fn scan(&mut self) {
         let at = self.now;
         let keys: Vec<Vec<u8>> = self.server.keys().cloned().collect();
@@ -139,7 +139,7 @@ impl Stage {
         self.settle();
     }
 
-    /// A lock that its holder took just now.
+    /// The holder takes a lock now.
     pub fn acquire(&mut self, key: impl AsRef<[u8]>, token: &str, ttl_ms: impl Into<Option<u64>>) {
         self.take(key.as_ref(), RawValue::string(token.as_bytes()), ttl_ms.into());
     }
@@ -180,7 +180,7 @@ impl Stage {
         self.settle();
     }
 
-    /// The server is lost, and events with it.
+    /// The connection is lost, and events with it.
     pub fn lose(&mut self) {
         self.node.stream = Stream::Reconnecting { why: "connection refused".into(), since: self.now };
         self.node.reconnects += 1;
@@ -221,7 +221,7 @@ impl Stage {
         }
     }
 
-    /// Answers what the table asks, unless the server is lost, and tells the app what happened.
+    /// Answers the table's reads, unless the server is lost, and passes the transitions to the app.
     fn settle(&mut self) {
         if !matches!(self.node.stream, Stream::Reconnecting { .. }) {
             for _ in 0..4 {
@@ -235,13 +235,14 @@ impl Stage {
         self.app.update(Event::Changes(changes, left_out), self.now);
     }
 
-    /// What the loop does before it draws.
+    /// What the loop does when it draws.
     pub fn compose(&mut self) {
         let known = Known { table: &self.table, nodes: vec![&self.node], now: self.now };
         driver::compose(&mut self.app, known);
+        self.app.was_shown(views::question(&self.app));
     }
 
-    /// Presses keys one after the other, written as the key table does: `"j enter ctrl-z"`.
+    /// Presses keys in order, written as in the key table: `"j enter ctrl-z"`.
     pub fn press(&mut self, keys: &str) -> Vec<Effect> {
         let mut effects = Vec::new();
         for key in keys.split(' ') {
@@ -252,7 +253,7 @@ impl Stage {
         effects
     }
 
-    /// Has the effects done as the loop does it, and gives back what only a server could do.
+    /// Carries out the effects as the loop does, and returns those that only a server could carry out.
     fn drive(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
         let mut double = Double { table: &self.table, node: &self.node, now: self.now, left: Vec::new() };
         let ended = drive(&mut self.app, effects, &mut double).expect("the double never fails");
@@ -268,7 +269,7 @@ impl Stage {
         self.compose();
     }
 
-    /// Types a filter and puts it in force.
+    /// Types a filter and applies it.
     pub fn filter(&mut self, text: &str) {
         self.press("/ ctrl-u");
         self.write(text);
@@ -280,7 +281,7 @@ impl Stage {
         self.compose();
     }
 
-    /// The keys in the rows, from the top.
+    /// The keys of the rows, from the top.
     pub fn rows(&self) -> Vec<String> {
         self.app.scene.rows.iter().map(|lock| lock.key.to_string()).collect()
     }
@@ -293,7 +294,7 @@ impl Stage {
         self.app.notice.as_ref().map_or("", |notice| &notice.text)
     }
 
-    /// The screen, as it would be drawn now.
+    /// The screen as it would be drawn now.
     pub fn draw(&mut self) -> Buffer {
         self.compose();
         let (width, height) = self.app.display.size;
@@ -310,7 +311,7 @@ impl Stage {
     }
 }
 
-/// The world without a server: locks are handed in as they stand in the table, a closer look finds nothing.
+/// The world without a server: locks come from the table, and inspections find nothing.
 struct Double<'a> {
     table: &'a Table,
     node: &'a NodeStatus,
@@ -349,7 +350,7 @@ fn facts(info: &str) -> ServerFacts {
     ServerFacts::read(&Fact::Known(info.into()), 0, Fact::Known("default".into()), settings, clock)
 }
 
-/// What a buffer says, line by line. A wide character takes the place of two cells.
+/// The text of a buffer, line by line. A wide character takes two cells.
 pub fn text(buffer: &Buffer) -> String {
     let mut lines = Vec::new();
     for y in 0..buffer.area.height {

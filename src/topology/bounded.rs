@@ -1,7 +1,7 @@
-//! A limit on what a server may send at once: the client crate keeps whatever comes until an answer is whole.
+//! Limits what a server may send at once: the client crate buffers a reply until it is complete.
 //!
-//! [`Bounded`] stands between a connection and its stream, follows the framing of RESP without keeping any of it, and ends
-//! the connection when an answer is larger than anything that lockscope asks for, deeper, or no answer at all.
+//! [`Bounded`] sits between a connection and its stream and follows the RESP framing without storing any of it. It ends
+//! the connection when a reply is larger or deeper than any that lockscope asks for, malformed, or unrequested.
 
 use std::io;
 use std::pin::Pin;
@@ -11,20 +11,20 @@ use std::task::{Context, Poll, ready};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most that one answer may weigh: its bytes, and for each value in it what a value takes beside its bytes. The
-/// largest that is asked for is the list of clients, with less than 1 KiB for each.
+/// The largest size of one reply: its bytes, plus [`VALUE`] for each value in it. The largest that we ask for is the
+/// list of clients, with less than 1 KiB for each.
 const ANSWER: u64 = 64 << 20;
 const VALUE: u64 = 32;
-/// The most that the answers to all commands sent together may weigh.
+/// The largest size of the replies to all commands sent together.
 const ANSWERS: u64 = 4 * ANSWER;
-/// The longest line: an error, a simple string. Strings of any length have another form.
+/// The longest line: an error or a simple string. Long strings have another form.
 const LINE: u64 = 1 << 20;
-/// The longest number that tells a size.
+/// The most digits of a size.
 const SIZE: u8 = 20;
-/// Answers within answers.
+/// The deepest nesting of replies.
 const DEPTH: usize = 16;
 
-/// What no server sends that means well.
+/// What no well-behaved server sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Excess {
     #[error("sent an answer of more than 64 MiB")]
@@ -45,14 +45,14 @@ pub enum Excess {
 pub(super) struct Bounded<S> {
     stream: S,
     frames: Frames,
-    /// What was sent, where each command has one answer; `None` where messages come that nobody asked for.
+    /// The commands sent, where each has one reply; `None` where messages arrive unrequested.
     questions: Option<Frames>,
     excess: Arc<OnceLock<Excess>>,
 }
 
 impl<S> Bounded<S> {
-    /// A stream of questions and answers. `excess` is filled in when a limit ends the connection: whoever waits for an
-    /// answer may hear only that it is closed.
+    /// A stream of commands and replies. `excess` is set when a limit ends the connection: the caller may otherwise
+    /// learn only that it is closed.
     pub fn of_answers(stream: S, excess: Arc<OnceLock<Excess>>) -> Bounded<S> {
         Bounded { stream, frames: Frames::default(), questions: Some(Frames::default()), excess }
     }
@@ -65,7 +65,7 @@ impl<S> Bounded<S> {
     fn received(&mut self, bytes: &[u8]) -> Result<(), Excess> {
         self.frames.take(bytes)?;
         match &self.questions {
-            // One answer too many, and each that follows would be taken for that of another question.
+            // One reply too many: each later one would be taken for the reply to another command.
             Some(questions) if self.frames.whole > questions.whole => Err(Excess::Unasked),
             _ => Ok(()),
         }
@@ -75,7 +75,7 @@ impl<S> Bounded<S> {
         self.frames.since_asked = 0;
         if let Some(questions) = &mut self.questions {
             questions.since_asked = 0;
-            // What we send has no limit; where it can't be followed, answers are not counted.
+            // What we send has no limit. If we can't follow it, replies are not counted.
             if questions.take(bytes).is_err() {
                 self.questions = None;
             }
@@ -110,19 +110,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     }
 }
 
-/// Where in its answers a server is.
+/// The position in a stream of replies.
 #[derive(Debug, Default)]
 struct Frames {
     at: At,
-    /// What the answer under way weighs so far, and all answers since something was asked.
+    /// The size of the current reply so far, and of all replies since the last command.
     weight: u64,
     since_asked: u64,
-    /// The answer under way was not asked for.
+    /// The current reply is a push: nobody asked for it.
     is_push: bool,
-    /// How many values are missing in each answer within which we are, the outermost first.
+    /// The missing values of each open reply, the outermost first.
     missing: [u64; DEPTH],
     depth: usize,
-    /// Answers that were whole.
+    /// Complete replies.
     whole: u64,
 }
 
@@ -131,11 +131,11 @@ enum At {
     /// Before the first byte of a value.
     #[default]
     Start,
-    /// In the size of a string or of a list, with what it has come to so far.
+    /// In the size of a string or a list, with the digits read so far.
     Size { kind: u8, size: u64, negative: bool, length: u8 },
     /// In a line, with its length so far.
     Line(u64),
-    /// Before the end of a string, with so many bytes missing, its line end among them.
+    /// In a string, with the number of missing bytes, including its line end.
     Text(u64),
 }
 
@@ -170,7 +170,7 @@ impl Frames {
                         self.at = At::Size { kind, size, negative, length: length + 1 };
                     }
                     b'\n' => self.sized(kind, size, negative)?,
-                    // Of anything but a line end and a minus the client crate complains by itself.
+                    // The client crate itself refuses anything but a line end and a minus.
                     _ => self.at = At::Size { kind, size, negative: negative || *first == b'-', length: length + 1 },
                 },
                 At::Line(length) => {
@@ -207,10 +207,10 @@ impl Frames {
         };
     }
 
-    /// The size of a string or of a list is known.
+    /// The size of a string or a list was read.
     fn sized(&mut self, kind: u8, size: u64, negative: bool) -> Result<(), Excess> {
         if negative {
-            // Nothing: a string or a list that is not there. The others have no such form.
+            // A null string or list. The other types have no null form.
             return if matches!(kind, b'$' | b'*' | b'~' | b'>') { self.one_done() } else { Err(Excess::Sizeless) };
         }
         let values = match kind {
@@ -240,7 +240,7 @@ impl Frames {
         Ok(())
     }
 
-    /// A value is complete; so may be the ones around it.
+    /// A value is complete; the replies around it may be too.
     fn one_done(&mut self) -> Result<(), Excess> {
         self.at = At::Start;
         while self.depth > 0 {
@@ -259,8 +259,8 @@ impl Frames {
     }
 }
 
-/// The length of the string that the bytes begin with, where all of it is there: most of what comes is that, and it is
-/// read over in one go.
+/// The length of the string that starts here, if all of it has come. Most of the input is such strings, so we skip each
+/// in one step.
 #[inline]
 fn whole_string(bytes: &[u8]) -> Option<usize> {
     let (b'$', rest) = bytes.split_first()? else { return None };
@@ -269,7 +269,7 @@ fn whole_string(bytes: &[u8]) -> Option<usize> {
         match byte {
             b'0'..=b'9' => size = size * 10 + usize::from(byte - b'0'),
             b'\r' if at > 0 => {
-                // The kind, the digits, and two line ends.
+                // The type, the digits, the content and two line ends.
                 let length = 1 + at + 2 + size + 2;
                 return (rest.get(at + 1) == Some(&b'\n') && length <= bytes.len()).then_some(length);
             }

@@ -1,7 +1,7 @@
-//! A connection for questions and answers, with a limit on what comes back.
+//! A connection for commands and replies, with a limit on the replies.
 //!
-//! The client crate's own connection over a [`Bounded`] stream. All clones share it; when the last is dropped it is closed
-//! at once, whatever is still to come on it.
+//! The client crate's own connection over a [`Bounded`] stream. All clones share it; dropping the last closes it at
+//! once, even if replies are missing.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -43,7 +43,7 @@ impl ServerConnection {
     }
 }
 
-/// Whoever waited for one of several answers hears only that the connection is closed, not why.
+/// Adds why we ended the connection: the caller learns only that it is closed.
 fn with_reason(error: RedisError, excess: &OnceLock<Excess>) -> RedisError {
     match excess.get() {
         Some(excess) if error.code().is_none() => io::Error::new(io::ErrorKind::InvalidData, *excess).into(),

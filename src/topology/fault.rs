@@ -1,4 +1,4 @@
-//! What Redis, TLS and the network say, as a sentence with its fix.
+//! Turns errors of Redis, TLS and the network into a sentence with its fix.
 
 use std::error::Error;
 use std::io;
@@ -51,6 +51,11 @@ fn by_code(code: &str, detail: &str, url: &str) -> Option<String> {
         ),
         "MASTERDOWN" => {
             format!("{url} is a replica that has lost its master and does not serve old data; connect to the master")
+        }
+        "MOVED" | "ASK" => {
+            // `MOVED 3999 127.0.0.1:6381`
+            let place = detail.rsplit(' ').next().unwrap_or("");
+            format!("this key belongs to another node of the cluster of {url}; look at it there: {}", cleaned(place))
         }
         "CLUSTERDOWN" => format!("the cluster of {url} is down; see CLUSTER INFO on it"),
         "BUSY" => format!("{url} is busy with a script that does not end; SCRIPT KILL on the server stops it"),

@@ -1,7 +1,7 @@
-//! One task's connection to a node: made when it is first needed, and again after it was lost.
+//! One task's connection to a node: opened on first use, and again after a loss.
 //!
-//! After a failure the next attempt waits, longer each time and never as long as another task's. Whoever uses it waits
-//! with [`Link::pause`] before it takes a turn of the shared budget, so that nobody else waits with it.
+//! After a failure the next attempt waits, longer each time and with jitter. Callers wait with [`Link::pause`] before
+//! they take a turn of the shared budget, so that others do not wait with them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Link {
     node: Node,
     conn: Option<ServerConnection>,
     backoff: Backoff,
-    /// Not before this; `None`: at once.
+    /// Do not connect before this; `None`: connect at once.
     again_at: Option<Instant>,
     lost: bool,
 }
@@ -36,7 +36,7 @@ impl Link {
         }
     }
 
-    /// The connection, made now where there is none.
+    /// The connection; opened now if there is none.
     pub async fn open(&mut self) -> RedisResult<&mut ServerConnection> {
         match &mut self.conn {
             Some(conn) => Ok(conn),
@@ -44,19 +44,19 @@ impl Link {
         }
     }
 
-    /// The connection, where there is one.
+    /// The connection, if there is one.
     pub fn made(&mut self) -> Option<&mut ServerConnection> {
         self.conn.as_mut()
     }
 
-    /// The last use succeeded; whether that was the first since the connection was lost.
+    /// The last use succeeded. Returns whether it was the first since the connection was lost.
     pub fn works(&mut self) -> bool {
         self.backoff.reset();
         self.again_at = None;
         std::mem::take(&mut self.lost)
     }
 
-    /// The last use failed: the connection is given up.
+    /// The last use failed: drops the connection.
     pub fn fails(&mut self) {
         (self.conn, self.lost) = (None, true);
         self.again_at = Some(Instant::now() + self.backoff.next(chance()));

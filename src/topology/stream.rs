@@ -1,4 +1,4 @@
-//! A connection to a node as a plain stream of bytes, for what no client crate can read: TCP, TLS or a socket file, with
+//! A connection to a node as a plain byte stream, for what no client crate can read: TCP, TLS or a socket file, with
 //! the same address, certificates and login as every other connection.
 
 use std::io;
@@ -21,14 +21,14 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// What a server wants to be told first. Never printed.
+/// The credentials for AUTH. Never printed.
 pub struct Login {
     pub username: Option<String>,
     pub password: Option<String>,
 }
 
 impl Node {
-    /// Opens a stream of bytes to the node. Whoever does has to log in by itself.
+    /// Opens a byte stream to the node. The caller must log in.
     pub async fn stream(&self) -> io::Result<Box<dyn Stream>> {
         tokio::time::timeout(CONNECT, self.open()).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -77,7 +77,7 @@ fn config(certificates: Option<&TlsCertificates>, insecure: bool) -> io::Result<
     Ok(config)
 }
 
-/// The authority that the user named, else those that the system trusts.
+/// The authority that the user named, else those the system trusts.
 fn roots(certificates: Option<&TlsCertificates>) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     match certificates.and_then(|certificates| certificates.root_cert.as_ref()) {
@@ -93,7 +93,7 @@ fn roots(certificates: Option<&TlsCertificates>) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-/// `--insecure`: whoever answers is believed, as the user asked for.
+/// `--insecure`: accepts any certificate, as the user asked.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

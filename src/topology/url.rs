@@ -1,7 +1,7 @@
 //! The address of a server as users write it: `redis://`, `rediss://`, `redis+unix://`, `unix://`.
 //!
-//! Parsing keeps the password apart, and every way to print the result leaves it out. Schemes of topologies that are
-//! recognised but not spoken yet are refused by name.
+//! Parsing keeps the password apart, and no way to print the result shows it. Schemes of topologies that we know but do
+//! not support are refused by name.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// One server, as far as its URL tells.
+/// One server, as its URL describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerUrl {
     pub address: Address,
@@ -74,7 +74,7 @@ impl ServerUrl {
 }
 
 fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
-    // A '/', '#' or '?' in a password ends the authority too early; what is left of it would pass for a host.
+    // A '/', '#' or '?' in a password ends the authority too early; the part before it would be taken for a host.
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     if rest[authority..].contains('@') {
         return Err(bad(
@@ -107,7 +107,7 @@ fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
     };
     let password = match url.password() {
         Some(word) if !word.is_empty() => Some(decoded(text, "password", word)?),
-        // `user:@` is a user whose password is empty; the parser makes no difference between that and `user@`.
+        // `user:@` is a user with an empty password; the parser does not distinguish it from `user@`.
         _ => rest[..authority].contains(":@").then(String::new).filter(|_| username.is_some()),
     };
     let mut server = ServerUrl {
@@ -162,7 +162,7 @@ fn parameters(text: &str, url: &Url, server: &mut ServerUrl) -> Result<(), Fault
             "user" | "username" => server.username = Some(value()?),
             "pass" | "password" => server.password = Some(Secret::new(value()?)),
             name if IGNORED.contains(&name) => {}
-            // By its name alone: what it is set to may be a password.
+            // Show only the name: the value may be a password.
             name => return Err(bad(text, &format!("has a parameter {name:?}; known are db, user and password"))),
         }
     }
@@ -173,7 +173,7 @@ fn database(text: &str, number: &str) -> Result<u32, Fault> {
     number.parse().map_err(|_| bad(text, "has something else where the database number belongs, as in /0"))
 }
 
-/// What the percent escapes stand for. A part that can't be read is never left out, nor taken as it is.
+/// Decodes percent escapes. An invalid one is an error: the part is neither dropped nor taken literally.
 fn decoded(text: &str, what: &str, part: &str) -> Result<String, Fault> {
     let bytes = percent_decode(part).ok_or_else(|| {
         bad(text, &format!("has a '%' in its {what} that begins no escape such as %40; write a '%' itself as %25"))

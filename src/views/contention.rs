@@ -20,7 +20,6 @@ use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::{App, Consent};
-use crate::base::server_text::ServerText;
 use crate::base::text::short_duration;
 use crate::model::{Contender, LockView, TriesFrom};
 use crate::output::columns;
@@ -51,7 +50,7 @@ impl Widths {
     }
 }
 
-/// How much of the screen tells of the selected lock.
+/// The height of the part about the selected lock.
 pub fn below(height: u16) -> u16 {
     (height.saturating_sub(3) / 2).clamp(4, 14)
 }
@@ -146,23 +145,20 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     row.line()
 }
 
-/// The holder, and where it sits if that is known.
+/// The holder, and its connection if known.
 fn holder(app: &App, lock: &LockView) -> String {
     let token = match lock.holders.as_slice() {
         [] => return "-".into(),
         [one] => part::holder(app, one),
         [first, rest @ ..] => format!("{} +{}", part::holder(app, first), rest.len()),
     };
-    match &lock.connection {
-        Some(connection) if !app.display.private => {
-            let name = connection.name.as_ref().map_or_else(|| connection.address.to_string(), ServerText::visible);
-            format!("{token} {}", part::safe(&name, app.theme))
-        }
-        _ => token,
+    match part::place(app, lock) {
+        Some(place) => format!("{token} {place}"),
+        None => token,
     }
 }
 
-/// Everything about the selected lock: how it is stuck, how often it is tried for, and who wants it.
+/// Everything about the selected lock: what blocks it, how often clients try to take it, and who wants it.
 fn tell(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
     let theme = app.theme;
     let mut lines = Vec::new();
@@ -215,7 +211,7 @@ fn blocked(app: &App, lock: &LockView) -> String {
     parts.join("; ")
 }
 
-/// How often somebody tries to take it, with where that comes from.
+/// How often clients try to take it, and the source of that number.
 fn tried(app: &App, lock: &LockView) -> String {
     let Some(tries) = lock.tries else {
         return match lock.wanted {
@@ -247,7 +243,7 @@ fn tried(app: &App, lock: &LockView) -> String {
     }
 }
 
-/// One who wants it.
+/// One contender.
 fn one(app: &App, contender: &Contender, width: usize) -> Line<'static> {
     let (theme, now) = (app.theme, app.scene.at);
     let who = match (&contender.address, &contender.token) {

@@ -1,4 +1,4 @@
-//! One lock, everything about it: the verdict, its life on a chart, and what is known of it in words.
+//! Everything about one lock: the verdict, its lease on a chart, and what is known in words.
 //!
 //! ```text
 //!  lock:order:8841  STALLED                       lock:order:8841  STALLED
@@ -28,7 +28,7 @@ use crate::app::App;
 use crate::model::LockView;
 use timeline::Timeline;
 
-/// From this width on there are two columns.
+/// At this width or more there are two columns.
 const WIDE: u16 = 120;
 
 /// The lines of a detail: some over the whole width, then a column, or two.
@@ -82,7 +82,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let Some(lock) = &app.scene.lock else { return };
     let layout = Layout::of(app, lock, area);
     let most = layout.height().saturating_sub(usize::from(area.height));
-    // The head stays: whatever is scrolled to, it is about this lock.
+    // The head does not scroll, so that the lock's name stays in sight.
     let head = (layout.head.len() as u16).min(area.height);
     let body = Rect { y: area.y + head, height: area.height - head, ..area };
     frame.render_widget(Paragraph::new(layout.head), Rect { height: head, ..area });
@@ -110,13 +110,13 @@ pub fn scroll_most(app: &App, area: Rect) -> usize {
     Layout::of(app, lock, area).height().saturating_sub(usize::from(area.height))
 }
 
-/// How many lines a page down goes: all but one of those below the head.
+/// How many lines a page down moves: all lines below the head but one.
 pub fn page(app: &App, area: Rect) -> usize {
     let head = app.scene.lock.as_ref().map_or(0, |lock| head(app, lock, area).len());
     usize::from(area.height).saturating_sub(head + 1)
 }
 
-/// Its name, its state, and the sentence with the numbers: a few lines, however long they are.
+/// Its name, its state, and the sentence with the numbers; long texts are cut to a few lines.
 fn head(app: &App, lock: &LockView, area: Rect) -> Vec<Line<'static>> {
     let theme = app.theme;
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -138,7 +138,7 @@ fn head(app: &App, lock: &LockView, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-/// The first lines, with a mark where there were more.
+/// The first `most` lines, with a mark if there were more.
 fn at_most(most: usize, mut lines: Vec<String>, app: &App) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);

@@ -1,4 +1,4 @@
-//! The question before anything is written, and the list of what came of it.
+//! The question before anything is written, and the list of results.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -8,46 +8,81 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::{help, part, wrap};
 use crate::actions::Plan;
-use crate::app::{App, Dialog, Ended};
+use crate::app::{App, Dialog, Ended, Sight};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
+use crate::settings::keys::Command;
 
 const WIDEST: u16 = 120;
 const BORDER: u16 = 2;
 /// The label in front of a line.
 const LABEL: usize = 9;
-/// As many locks of many as are listed.
+/// At most this many locks are listed.
 const LISTED: usize = 500;
-/// As many different hazards of many.
+/// At most this many different hazards are listed.
 const HAZARDS: usize = 20;
+
+/// The question, laid out.
+struct Layout {
+    lines: Vec<Line<'static>>,
+    /// So many of the lines have to be shown before the question can be answered.
+    warnings: usize,
+    asked: Vec<Line<'static>>,
+    over: Rect,
+    scroll: usize,
+    room: usize,
+}
+
+impl Layout {
+    /// Warnings come before the commands, so that they are in sight first.
+    fn new(app: &App, area: Rect, dialog: &Dialog) -> Layout {
+        // The line on top says that writing is on, all the while.
+        let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
+        let width = area.width.min(WIDEST);
+        let inner = usize::from(width.saturating_sub(BORDER + 2));
+        let (mut lines, plans) = (Vec::new(), dialog.choice().plans.as_slice());
+        match plans {
+            [one] => warn_of_one(app, dialog, one, inner, &mut lines),
+            many => warn_of_many(app, many, inner, &mut lines),
+        }
+        for why in &dialog.choice().left_out {
+            say(app, "left out", why, app.theme.warning(), inner, &mut lines);
+        }
+        let warnings = lines.len();
+        match plans {
+            [one] => what_runs(app, one, inner, &mut lines),
+            many => list(app, many, inner, &mut lines),
+        }
+        let asked = question(app, dialog, inner);
+        // The border, the question, and the line that is typed into.
+        let around = BORDER + asked.len() as u16 + 1;
+        let height = (lines.len() as u16 + around).min(area.height.saturating_sub(1)).max(around + 1);
+        let room = usize::from(height - around);
+        let over = Rect {
+            x: area.x + (area.width - width) / 2,
+            y: area.y + area.height.saturating_sub(1).saturating_sub(height) / 2,
+            width,
+            height,
+        };
+        let scroll = dialog.scroll.min(lines.len().saturating_sub(room));
+        Layout { lines, warnings, asked, over, scroll, room }
+    }
+}
+
+/// What of the question is in sight.
+pub fn sight(app: &App, area: Rect, dialog: &Dialog) -> Sight {
+    let Layout { warnings, over, scroll, room, .. } = Layout::new(app, area, dialog);
+    Sight { first: scroll, end: scroll + room, warnings, width: over.width }
+}
 
 /// Says where the cursor belongs. There is room for it: smaller screens show nothing but a notice.
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, dialog: &Dialog) -> Position {
-    // The line on top says that writing is on, all the while.
-    let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let width = area.width.min(WIDEST);
-    let inner = usize::from(width.saturating_sub(BORDER + 2));
-    let mut lines = Vec::new();
-    match dialog.choice().plans.as_slice() {
-        [one] => about_one(app, dialog, one, inner, &mut lines),
-        many => about_many(app, many, inner, &mut lines),
-    }
-    for why in &dialog.choice().left_out {
-        say(app, "left out", why, app.theme.warning(), inner, &mut lines);
-    }
-    let asked = question(app, dialog, inner);
-    // The border, the question, and the line that is typed into.
-    let around = BORDER + asked.len() as u16 + 1;
-    let height = (lines.len() as u16 + around).min(area.height.saturating_sub(1)).max(around + 1);
-    let room = usize::from(height - around);
-    let over = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + area.height.saturating_sub(1).saturating_sub(height) / 2,
-        width,
-        height,
+    let Layout { lines, warnings, asked, over, scroll, room } = Layout::new(app, area, dialog);
+    let more = match scroll + room {
+        end if end < warnings => " more to read first: down ",
+        end if end < lines.len() => " more below: down ",
+        _ => "",
     };
-    let scroll = dialog.scroll.min(lines.len().saturating_sub(room));
-    let more = if lines.len() > scroll + room { " more below: down " } else { "" };
     let block = Block::bordered()
         .border_set(help::border(app.theme))
         .border_style(app.theme.bad())
@@ -55,7 +90,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect, dialog: &Dialog) -> Po
         .title_bottom(more);
     frame.render_widget(Clear, over);
     frame.render_widget(block, over);
-    let inside = Rect { x: over.x + 2, y: over.y + 1, width: width.saturating_sub(4), height: room as u16 };
+    let inside = Rect { x: over.x + 2, y: over.y + 1, width: over.width.saturating_sub(4), height: room as u16 };
     frame.render_widget(Paragraph::new(lines.into_iter().skip(scroll).take(room).collect::<Vec<_>>()), inside);
     let below = Rect { y: inside.y + inside.height, height: asked.len() as u16, ..inside };
     frame.render_widget(Paragraph::new(asked), below);
@@ -86,7 +121,8 @@ fn question(app: &App, dialog: &Dialog, width: usize) -> Vec<Line<'static>> {
     wrap::wrap(&part::safe(&text, app.theme), width).into_iter().map(|line| Line::styled(line, style)).collect()
 }
 
-fn about_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mut Vec<Line<'static>>) {
+/// What lock it is about, and what to know before.
+fn warn_of_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mut Vec<Line<'static>>) {
     let theme = app.theme;
     let mut put = |label: &str, text: &str, style| say(app, label, text, style, width, lines);
     put("lock", &format!("{}   {}", part::key(&plan.key, theme), plan.dialect), theme.title());
@@ -95,21 +131,25 @@ fn about_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mut 
     if let Some(waiters) = &dialog.waiters {
         put("waiters", waiters, Style::new());
     }
-    put("only if", &hidden(app, plan, plan.conditions()), theme.dim());
-    for (index, command) in plan.commands().into_iter().enumerate() {
-        put(if index == 0 { "runs" } else { "" }, &hidden(app, plan, command), theme.accent());
-    }
     for hazard in &plan.hazards {
-        put("beware", hazard, theme.warning());
+        put("beware", &hidden(app, plan, hazard.clone()), theme.warning());
     }
-    match &plan.undo {
-        Some(Ok(())) => put("undo", "possible, while nobody takes the lock and its lease would run", theme.dim()),
+    match plan.undoing() {
+        Some(Ok(may)) => put("undo", &may, theme.dim()),
         Some(Err(why)) => put("undo", &format!("not possible: {why}"), theme.warning()),
         None => {}
     }
 }
 
-fn about_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
+fn what_runs(app: &App, plan: &Plan, width: usize, lines: &mut Vec<Line<'static>>) {
+    let mut put = |label: &str, text: String, style| say(app, label, &hidden(app, plan, text), style, width, lines);
+    put("only if", plan.conditions(), app.theme.dim());
+    for (index, command) in plan.commands().into_iter().enumerate() {
+        put(if index == 0 { "runs" } else { "" }, command, app.theme.accent());
+    }
+}
+
+fn list(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
     let key = (width / 2).max(20);
     for plan in plans.iter().take(LISTED) {
         let name = part::fit_key(&plan.key, key, app.theme);
@@ -120,25 +160,36 @@ fn about_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'sta
     if plans.len() > LISTED {
         lines.push(Line::raw(format!("and {} more", plans.len() - LISTED)));
     }
-    let mut hazards: Vec<(&String, usize)> = Vec::new();
+}
+
+/// Each warning once, with how many locks it is about. What there is no room for is counted.
+fn warn_of_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
+    let mut put = |label: &str, text: &str| say(app, label, text, app.theme.warning(), width, lines);
+    let (mut hazards, mut more): (Vec<(&String, usize)>, usize) = (Vec::new(), 0);
     for hazard in plans.iter().flat_map(|plan| &plan.hazards) {
         match hazards.iter().position(|(known, _)| *known == hazard) {
             Some(at) => hazards[at].1 += 1,
             None if hazards.len() < HAZARDS => hazards.push((hazard, 1)),
-            None => {}
+            None => more += 1,
         }
     }
     for (hazard, count) in hazards {
-        say(app, &format!("beware {count}"), hazard, app.theme.warning(), width, lines);
+        put(&format!("beware {count}"), hazard);
     }
-    let for_good = plans.iter().filter_map(|plan| Some((plan, plan.undo.as_ref()?.as_ref().err()?)));
-    for (plan, why) in for_good.take(HAZARDS) {
-        let text = format!("{}: {why}", part::key(&plan.key, app.theme));
-        say(app, "no undo", &text, app.theme.warning(), width, lines);
+    if more > 0 {
+        put("beware", &format!("{more} more warnings, which each lock tells when it is opened"));
+    }
+    let for_good: Vec<(&Plan, &String)> =
+        plans.iter().filter_map(|plan| Some((plan, plan.undo.as_ref()?.as_ref().err()?))).collect();
+    for (plan, why) in for_good.iter().take(HAZARDS) {
+        put("no undo", &format!("{}: {why}", part::key(&plan.key, app.theme)));
+    }
+    if for_good.len() > HAZARDS {
+        put("no undo", &format!("{} more can't be undone", for_good.len() - HAZARDS));
     }
 }
 
-/// A label and a text beside it, in as many lines as it takes.
+/// A label and a wrapped text beside it.
 fn say(app: &App, label: &str, text: &str, style: Style, width: usize, lines: &mut Vec<Line<'static>>) {
     let text = part::safe(text, app.theme);
     for (index, line) in wrap::wrap(&text, width.saturating_sub(LABEL + 1)).into_iter().enumerate() {
@@ -150,7 +201,7 @@ fn say(app: &App, label: &str, text: &str, style: Style, width: usize, lines: &m
     }
 }
 
-/// Whole tokens: whoever frees a lock has to see whose it is.
+/// Whole tokens: the operator must see whose lock is freed.
 fn holders(app: &App, plan: &Plan) -> String {
     if app.display.private {
         return part::HIDDEN.into();
@@ -160,10 +211,8 @@ fn holders(app: &App, plan: &Plan) -> String {
 }
 
 fn hidden(app: &App, plan: &Plan, text: String) -> String {
-    if !app.display.private {
-        return text;
-    }
-    plan.holders.iter().fold(text, |text, token| text.replace(&token.to_string(), part::HIDDEN))
+    let names = plan.holders.iter().chain(&plan.dropped).map(|token| token.to_string());
+    part::without(app, names.collect(), text)
 }
 
 fn ttl(plan: &Plan) -> String {
@@ -177,7 +226,7 @@ fn short_ttl(plan: &Plan) -> String {
     plan.ttl.remaining().map_or("never".into(), |left| short_duration(left.as_millis() as u64))
 }
 
-/// What came of each.
+/// The result of each write.
 pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize) {
     let width = area.width.min(WIDEST);
     let inner = usize::from(width.saturating_sub(BORDER + 2));
@@ -196,9 +245,13 @@ pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize)
     let scroll = scroll.min(lines.len().saturating_sub(room));
     let more = if lines.len() > scroll + room { " more below " } else { "" };
     let over = Rect { x: area.x + (area.width - width) / 2, y: area.y + 2.min(area.height - height), width, height };
+    let again = match app.writing.can_look_again() {
+        true => format!("; {} looks again at what moved", app.key_of(Command::LookAgain)),
+        false => String::new(),
+    };
     let block = Block::bordered()
         .border_set(help::border(app.theme))
-        .title(" What came of it; any other key closes this ")
+        .title(format!(" What came of it{again}; esc closes this "))
         .title_bottom(more);
     frame.render_widget(Clear, over);
     frame.render_widget(block, over);

@@ -1,4 +1,4 @@
-//! The sentence on the selected lock: what it is, by which numbers.
+//! The sentence on the selected lock: its state and the numbers behind it.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::dialects::Claim;
 use crate::lock::Kind;
 use crate::model::{Ending, Hold, LockView, State};
 
-/// The line above it, with where the cursor is.
+/// The line above it, with the position of the cursor.
 pub fn draw_rule(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let theme = app.theme;
     let rule = Rect { height: 1.min(area.height), ..area };
@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
         *last = part::fit(&format!("{last} {over}"), width, theme);
     }
     for (index, line) in lines.iter().take(rows).enumerate() {
-        // The name and the state are short enough to stand on the first line.
+        // The name and the state are short enough for the first line.
         let line = match line.strip_prefix(&format!("{key}{label}")) {
             Some(rest) if index == 0 => Line::from(vec![
                 Span::styled(key.as_str(), theme.title()),
@@ -53,7 +53,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     }
 }
 
-/// How the hold before ended, where that is worth a word.
+/// How the previous hold ended, if that is worth a sentence.
 fn before(app: &App, hold: &Hold) -> Option<String> {
     let holder = hold.holder.as_ref().map_or("somebody".into(), |token| part::token(app, &token.to_string()));
     match hold.ending {
@@ -84,7 +84,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
         several => parts.push(format!("held by {} at once", several.len())),
     }
     parts.extend(lock.past.last().and_then(|hold| before(app, hold)));
-    // The evidence of a stalled lock has these numbers already.
+    // The evidence of a stalled lock already has these numbers.
     if let Some(renewals) = &lock.renewals
         && let Some(last) = renewals.last_ms
         && !matches!(lock.verdict.state, State::Stalled | State::Orphan)

@@ -1,4 +1,4 @@
-//! The last line: what is being typed, what there is to say, or the keys.
+//! The last line: what is being typed, a notice, or the keys.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -12,7 +12,7 @@ use crate::app::prompt::Prompt;
 use crate::app::{App, Overlay};
 use crate::settings::keys::{BINDINGS, Command};
 
-/// Says where the cursor belongs while something is typed.
+/// Returns the position of the cursor while something is typed.
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     match &app.overlay {
         Overlay::Filter(prompt) => return Some(draw_prompt(frame, app, area, "/ ", prompt)),
@@ -34,9 +34,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     }
     let mut shown: Vec<(Command, String, &str)> = Vec::new();
     for binding in BINDINGS {
-        // In the lab its own keys need the room.
+        // The lab's own keys need the room.
         let aside = app.in_lab() && matches!(binding.command, Command::Filter | Command::Pause);
-        // What we took ourselves may be given back at any time.
+        // Test locks of our own may be given back even when writing is off.
         let ours = binding.command == Command::GiveBack && !app.lab.rows().is_empty();
         let allowed = app.writes() || !binding.command.writes() || ours;
         let useful = !aside && allowed && app.can(binding.command);
@@ -45,7 +45,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
             shown.push((binding.command, key.to_string(), word));
         }
     }
-    // Where there is no room for all, help and quit stay.
+    // If there is not enough room, help and quit stay.
     let width = |shown: &[(Command, String, &str)]| {
         1 + shown.iter().map(|(_, key, word)| key.width() + word.width() + 3).sum::<usize>()
     };
@@ -63,7 +63,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
     None
 }
 
-/// What is typed, marked from where it is wrong; what is wrong stands on the line above.
+/// What is typed, marked from the mistake on; the error message is on the line above.
 fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect, sign: &'static str, prompt: &Prompt) -> Position {
     let theme = app.theme;
     let typed = prompt.shown(usize::from(area.width).saturating_sub(sign.len() + 1), theme.ascii);

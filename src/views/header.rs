@@ -1,4 +1,4 @@
-//! The two lines on top: where we are, whether what is shown is the truth, and what there is.
+//! The two top lines: the target, how current the screen is, and the counts of locks.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,7 +16,7 @@ use crate::model::{Source, State};
 struct Part {
     text: String,
     style: Style,
-    /// What gives way first where there is no room: the largest. [`KEEP`] never does.
+    /// The part with the largest value is dropped first when room is short; [`KEEP`] is never dropped.
     gives_way: u8,
 }
 
@@ -41,7 +41,7 @@ fn width(parts: &[Part]) -> usize {
     parts.iter().map(|part| part.text.width()).sum()
 }
 
-/// One line with something at either end. What gives way is left out, and what is still too long on the left is cut.
+/// One line with parts at either end. Parts are dropped until it fits; if it is still too long, the left end is cut.
 fn draw_both(frame: &mut Frame<'_>, app: &App, area: Rect, mut left: Vec<Part>, mut right: Vec<Part>) {
     while width(&left) + width(&right) > usize::from(area.width) {
         let first = left.iter().chain(&right).map(|part| part.gives_way).max().unwrap_or(KEEP);
@@ -66,7 +66,7 @@ fn draw_both(frame: &mut Frame<'_>, app: &App, area: Rect, mut left: Vec<Part>, 
     frame.render_widget(line(right), Rect { x: area.x + left_width, width: right_width, ..area });
 }
 
-/// Where we are. The name of the target comes last of what stays: it is what can be cut.
+/// The target. If room is short the last part left is cut, so the name comes after the other parts that are kept.
 fn place(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let mut parts = vec![part(" lockscope ", theme.title()).gives_way(2)];
@@ -74,25 +74,27 @@ fn place(app: &App) -> Vec<Part> {
         parts.push(part(format!(" {} ", environment.name().to_uppercase()), theme.environment(environment)));
     }
     parts.push(part(format!(" {} ", part::safe(&app.title.target, theme)), theme.accent()));
-    // Of several nodes, each has its own on the servers screen.
+    // With several nodes, the servers screen shows this for each.
     if let [node] = app.scene.nodes.as_slice() {
         if let Some(product) = node.facts.product.known() {
             let product = format!(" {} {}", product.flavor.name(), product.version);
             parts.push(part(part::safe(&product, theme), Style::new()).gives_way(5));
         }
-        if let Some(mode) = node.facts.mode.known() {
+        if let Some(part) = node.facts.part() {
+            parts.push(super::header::part(format!(" {} ", part.name()), theme.bad()));
+        } else if let Some(mode) = node.facts.mode.known() {
             let mode = format!(" {} {} ", theme.sign("·", "-"), mode.name());
             parts.push(part(mode, theme.dim()).gives_way(6));
         }
     }
-    // Longer than the rest, and it stays: then this is what is cut.
+    // This is longer than the name and is kept, so it comes last and is cut instead.
     if let Some(told) = &app.title.protected_by {
         parts.push(part(format!(" {} ", part::safe(told, theme)), theme.warning()));
     }
     parts
 }
 
-/// How well what is shown can be trusted.
+/// How current and complete the screen is.
 fn truth(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let dot = theme.sign("·", "-");
@@ -115,7 +117,7 @@ fn truth(app: &App) -> Vec<Part> {
         if node.lost > 0 {
             parts.push(part(format!(" {dot} {} events lost", node.lost), theme.bad()));
         }
-        // While the server is lost, that the rows are stale says more than the age of the scan.
+        // While the server is lost, it matters more that the rows are stale than how old the scan is.
         let scan = if matches!(node.stream, Stream::Reconnecting { .. }) { 3 } else { 1 };
         match (node.scanning, node.scanned_ago) {
             (Some(share), None) => {
@@ -131,7 +133,7 @@ fn truth(app: &App) -> Vec<Part> {
             }
         }
         if let Some(cost) = node.cost {
-            // Rounded up: it is the most that it can be.
+            // Rounded up, because it is an upper bound.
             let cost = format!(" {dot} cost {}{:.1}%", theme.sign("≤", "<="), (cost * 1_000.0).ceil() / 10.0);
             parts.push(part(cost, Style::new()).gives_way(4));
         }
@@ -172,7 +174,7 @@ fn tab_parts(app: &App) -> Vec<Part> {
             None => part(name, style),
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));
-                // Where there is no room, the key alone stands for a screen, for the last ones first.
+                // If room is short, only the key of a screen is shown, starting with the last screens.
                 part(format!(" {name}"), style).gives_way(if here { KEEP } else { 2 + index as u8 })
             }
         };
@@ -180,7 +182,7 @@ fn tab_parts(app: &App) -> Vec<Part> {
         parts.push(part("  ", Style::new()));
     }
     let scene = &app.scene;
-    // Before the first walk is done, none found is no number.
+    // Before the first scan is done, no locks found means unknown, not zero.
     let unknown = scene.total == 0 && scene.nodes.iter().any(|node| node.scanned_ago.is_none());
     let total = if unknown { "? locks".into() } else { counted(scene.total, "lock") };
     parts.push(part(format!(" {total}"), theme.title()));

@@ -1,4 +1,4 @@
-//! The help: every key and what it does, straight from the key table. What works on another screen only names it.
+//! The help: every key and what it does, from the key table. A key that works only on another screen names that screen.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -13,7 +13,7 @@ use crate::settings::keys::{BINDINGS, Where};
 /// The frame around it.
 const BORDER: u16 = 2;
 const WIDEST: u16 = 108;
-/// A border for terminals that have nothing but ASCII.
+/// A border for ASCII-only terminals.
 const ASCII: border::Set<'static> = border::Set {
     top_left: "+",
     top_right: "+",
@@ -29,7 +29,7 @@ pub fn border(theme: Theme) -> border::Set<'static> {
     if theme.ascii { ASCII } else { border::PLAIN }
 }
 
-/// The last line, with what is being typed and the like, stays as it is.
+/// Leaves the footer uncovered.
 fn place(area: Rect) -> Rect {
     let room = area.height.saturating_sub(1);
     let height = (BINDINGS.len() as u16 + BORDER).min(room);

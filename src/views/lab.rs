@@ -1,4 +1,4 @@
-//! The lab: test locks that this console took, one a row, and below them all about the selected one.
+//! The lab: the test locks of this console, one per row, and below them the details of the selected one.
 //!
 //! ```text
 //!   STATE    KEY              FORM          TTL WATCHDOG  RENEWED CONTEND  FAIL/S
@@ -19,10 +19,10 @@ use crate::base::text::short_duration;
 use crate::lab::{Phase, WINDOW};
 use crate::settings::keys::Command;
 
-/// Where there is room for all that was counted.
+/// At this width or more there is room for all columns.
 const WIDE: usize = 110;
 
-/// A title, its width, and whether what is under it stands to the right.
+/// A title, its width, and whether the cells are right-aligned.
 type Column = (&'static str, usize, bool);
 
 const COLUMNS: [Column; 11] = [
@@ -39,7 +39,7 @@ const COLUMNS: [Column; 11] = [
     ("OBTAINED", 9, true),
 ];
 
-/// The columns that have room; the key takes what the others leave.
+/// The columns that fit; the key takes the remaining width.
 fn columns(width: usize) -> Vec<Column> {
     let mut columns = COLUMNS[..if width >= WIDE { COLUMNS.len() } else { 8 }].to_vec();
     let taken: usize = 1 + columns.iter().map(|(_, width, _)| width + 1).sum::<usize>();
@@ -130,7 +130,7 @@ fn state(phase: &Phase, theme: Theme) -> (&'static str, Style) {
     }
 }
 
-/// How long it is surely ours.
+/// How long our hold surely lasts.
 fn ttl(app: &App, row: &Row) -> String {
     match (&row.report.phase, row.ends) {
         (Phase::Held, Some(ends)) => short_duration(ends.since(app.scene.at).as_millis() as u64),
@@ -138,7 +138,7 @@ fn ttl(app: &App, row: &Row) -> String {
     }
 }
 
-/// Counted by the contenders themselves; `?` until there was time to count.
+/// The failure rate that the contenders count themselves; `?` until it was measured.
 fn rate(row: &Row) -> String {
     match (row.report.contenders, row.report.failures_per_s) {
         (0, _) => "-".into(),
@@ -147,7 +147,7 @@ fn rate(row: &Row) -> String {
     }
 }
 
-/// All about the selected one.
+/// The details of the selected test lock.
 fn about(app: &App, width: usize) -> Vec<Line<'static>> {
     let Some(row) = app.lab.cursor().map(|at| &app.lab.rows()[at]) else { return Vec::new() };
     let (theme, report) = (app.theme, &row.report);
@@ -159,7 +159,7 @@ fn about(app: &App, width: usize) -> Vec<Line<'static>> {
     ]));
     let mut say = |label: &str, text: String, style: Style| page.say(label, &safe(&text, theme), style);
     match &report.phase {
-        // Whose it is may be in it.
+        // The reason may name the holder.
         Phase::Refused(_) | Phase::Lost(_) if app.display.private => say("why", part::HIDDEN.into(), style),
         Phase::Refused(why) | Phase::Lost(why) | Phase::Unknown(why) => say("why", why.clone(), style),
         Phase::Taking | Phase::Held | Phase::Released => {}

@@ -20,7 +20,7 @@ use crate::model::LockView;
 use crate::output::columns;
 use crate::settings::keys::Command;
 
-/// The widths of the columns at some width of the terminal. What has none is left out.
+/// The widths of the columns for a width of the terminal. A column of width 0 is left out.
 struct Widths {
     key: usize,
     library: usize,

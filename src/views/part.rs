@@ -12,10 +12,10 @@ use crate::base::server_text::ServerText;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
 use crate::lock::{Holder, Key};
-use crate::model::{LockView, Notice};
+use crate::model::{LockView, Notice, Presence};
 use crate::output::columns;
 
-/// What stands where something is hidden for a picture.
+/// Shown in place of what private mode hides.
 pub const HIDDEN: &str = "(hidden)";
 
 /// Exactly `width` cells: cut with a mark, or filled with spaces.
@@ -27,21 +27,21 @@ pub fn fit(text: &str, width: usize, theme: Theme) -> String {
     format!("{cut}{}", " ".repeat(room))
 }
 
-/// The same, to the right.
+/// The same, right-aligned.
 pub fn fit_right(text: &str, width: usize, theme: Theme) -> String {
     let cut = fit(text, width, theme);
     let trimmed = cut.trim_end();
     format!("{}{trimmed}", " ".repeat(width.saturating_sub(trimmed.width())))
 }
 
-/// Any text that is not all our own, safe to look at on this terminal.
+/// Makes text that is not entirely our own safe to print on this terminal.
 pub fn safe(text: &str, theme: Theme) -> String {
-    // What was made visible before is not escaped twice: nothing that is printable changes here.
+    // Printable text does not change here, so nothing is escaped twice.
     let text = text::harmless(text);
     if theme.ascii { text::ascii(&text) } else { text }
 }
 
-/// A key's name in as many cells as it takes. Two different keys never look the same.
+/// A key's whole name. Two different keys never look the same.
 pub fn key(key: &Key, theme: Theme) -> String {
     let name = key.to_string();
     if theme.ascii { text::ascii_only(&name) } else { name }
@@ -52,7 +52,7 @@ pub fn fit_key(name: &Key, width: usize, theme: Theme) -> String {
     fit(&cut_key(name, width, theme), width, theme)
 }
 
-/// The key with its middle cut out when it is too long: both ends tell more than one.
+/// The key, with its middle cut out if it is too long: both ends identify a key better than one.
 pub fn cut_key(name: &Key, width: usize, theme: Theme) -> String {
     let key = key(name, theme);
     let mark = if theme.ascii { '~' } else { '…' };
@@ -71,13 +71,24 @@ pub fn cut_key(name: &Key, width: usize, theme: Theme) -> String {
     format!("{head}{tail}")
 }
 
-/// A token as it may be shown now.
+/// A token, hidden, whole or shortened as the display settings say.
 pub fn token(app: &App, text: &str) -> String {
     match (app.display.private, app.display.reveal) {
         (true, _) => HIDDEN.into(),
         (false, true) => text.to_string(),
         (false, false) => text::short_token(text),
     }
+}
+
+/// A text that may contain these names, as it may be shown now.
+pub fn without(app: &App, mut names: Vec<String>, text: String) -> String {
+    if !app.display.private {
+        return text;
+    }
+    names.retain(|name| !name.is_empty());
+    // A name that is part of another would leave the rest of it to be seen.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
 }
 
 /// A text that may name the lock's holders, as it may be shown now.
@@ -94,7 +105,8 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
         Notice::FreedBy { holder, address } => (holder.as_ref(), address.as_ref()),
     });
     let contenders = lock.contenders.iter().map(|contender| (contender.token.as_ref(), contender.address.as_ref()));
-    let connection = lock.connection.as_ref().map(|connection| (None, Some(&connection.address)));
+    let connections = lock.presence.iter().filter_map(Presence::connection).chain(&lock.connection);
+    let connection = connections.map(|connection| (None, Some(&connection.address)));
     let holders = lock.holders.iter().map(|holder| (Some(&holder.token), None));
     let past = lock.past.iter().map(|hold| (hold.holder.as_ref(), None));
     for (token, address) in holders.chain(past).chain(contenders).chain(noticed).chain(connection) {
@@ -102,13 +114,10 @@ pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
         names.extend(token.map(|token| text::short_token(&token.to_string())));
         names.extend(address.map(|address| address.to_string()));
     }
-    names.retain(|name| !name.is_empty());
-    // A name that is part of another would leave the rest of it to be seen.
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
+    without(app, names, text)
 }
 
-/// Who holds it, as short as it helps: what a person calls it before what a machine does.
+/// The holder, in short: a name that people know if there is one, else the token.
 pub fn holder(app: &App, holder: &Holder) -> String {
     if app.display.private {
         return HIDDEN.into();
@@ -116,7 +125,7 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     let mut parts = vec![token(app, &holder.token.to_string())];
     if let Some(host) = &holder.host {
         let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
-        // A network card's number tells an operator less than the token does.
+        // A MAC address helps an operator less than the token.
         if !host.as_bytes().starts_with(b"mac ") {
             parts = vec![format!("{}{pid}", host.visible())];
         }
@@ -124,11 +133,15 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     parts.join(" ")
 }
 
-/// The holders in exactly `width` cells: how many there are is not cut off.
+/// The holders in exactly `width` cells; the number of holders is never cut off.
 pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     match lock.holders.as_slice() {
         [] => fit("-", width, app.theme),
-        [one] => fit(&holder(app, one), width, app.theme),
+        [one] => {
+            let (text, place) = (holder(app, one), place(app, lock));
+            let whole = place.map(|place| format!("{text} {place}")).filter(|whole| whole.width() <= width);
+            fit(&whole.unwrap_or(text), width, app.theme)
+        }
         [first, rest @ ..] => {
             let more = format!(" +{}", rest.len());
             let first = fit(&holder(app, first), width.saturating_sub(more.len()), app.theme);
@@ -137,18 +150,25 @@ pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     }
 }
 
+/// The name or address of its only holder's client, where that is known.
+pub fn place(app: &App, lock: &LockView) -> Option<String> {
+    let connection = lock.presence.first().and_then(Presence::connection).filter(|_| !app.display.private)?;
+    let place = connection.name.as_ref().map_or_else(|| connection.address.to_string(), ServerText::visible);
+    Some(safe(&place, app.theme))
+}
+
 pub fn held(lock: &LockView, theme: Theme) -> String {
     safe(&columns::held(lock), theme)
 }
 
-/// What is left of the lease, 0 to 1; `None` where the lease is not known.
+/// The remaining share of the lease, 0 to 1; `None` if the lease is unknown.
 pub fn share_left(lock: &LockView) -> Option<f64> {
     let left = lock.ttl.remaining()?.as_millis() as f64;
     let lease = lock.whole_lease_ms()? as f64;
     Some((left / lease).min(1.0))
 }
 
-/// The renewals seen, then those that are missing: `||||··  2 missed`.
+/// The renewals seen, then the missed ones: `||||··  2 missed`.
 pub fn heartbeat(lock: &LockView, width: usize, theme: Theme) -> (String, Option<u64>) {
     let Some(renewals) = &lock.renewals else { return ("?".into(), None) };
     let missed = renewals.missed.filter(|missed| *missed > 0);
@@ -171,7 +191,7 @@ pub fn whole_seconds(age: Duration) -> String {
     }
 }
 
-/// The clock time of day, UTC, as logs have it.
+/// The time of day in UTC, as in logs.
 pub fn clock(at: Time) -> String {
     at.rfc3339().get(11..23).unwrap_or_default().to_string()
 }

@@ -1,4 +1,4 @@
-//! What the console promises to whoever was paged, where no snapshot shows it.
+//! Promises of the console to an operator that no snapshot shows.
 
 use clap::CommandFactory;
 use ratatui::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::model::Observation;
 use crate::settings::cli::Cli;
 use crate::testkit::stage::{NODE, Stage, text};
 
-/// The colours in which a word is written.
+/// The colours of a word on the screen.
 fn colours_of(buffer: &Buffer, word: &str) -> Vec<Color> {
     let cells = &buffer.content;
     let letters: Vec<String> = word.chars().map(String::from).collect();
@@ -75,7 +75,7 @@ fn what_is_not_known_is_never_a_zero() {
     stage.scan();
     assert!(stage.screen().contains(" 0 locks"), "and now it was");
 
-    // Of a lock that was there before us, neither its age nor its renewals are known.
+    // For a lock older than our watch, neither its age nor its renewals are known.
     let mut lock = crate::testkit::sample::redisson();
     (lock.held_ms, lock.held_is, lock.renewals) = (None, None, None);
     assert_eq!(super::part::held(&lock, stage.app.theme), "?");

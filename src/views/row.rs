@@ -36,7 +36,7 @@ impl Row {
         if self.selected { self.base.patch(style) } else { style.patch(self.base) }
     }
 
-    /// The next cell, in the colours of the row; none where there is no text.
+    /// Adds a cell in the colours of the row, unless the text is empty.
     pub fn cell(&mut self, text: String) {
         self.styled(text, Style::new());
     }

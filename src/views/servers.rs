@@ -1,4 +1,4 @@
-//! The nodes: what they are, how they are watched, what can hurt locks there, and what we cost them.
+//! The nodes: what they are, how they are watched, what can harm locks there, and how much load we add.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! What the screens look like: snapshots at the sizes people have, and what must hold at any size.
+//! What the screens look like: snapshots at common sizes, and what must hold at any size.
 
 use std::collections::BTreeMap;
 
@@ -256,7 +256,7 @@ fn ascii_mode_has_nothing_but_ascii() {
         stage.app.title.target = "bücher-redis".into();
         stage.filter("lock or käse or complet or job");
         stage.resize(width, height);
-        // The detail has a file and tests of its own.
+        // The detail has its own file and tests.
         for buffer in tour(&mut stage) {
             let screen = text(&buffer);
             let odd: Vec<char> = screen.chars().filter(|c| !c.is_ascii()).collect();

@@ -1,4 +1,4 @@
-//! Texts in lines of a known width, so that how many there are is known before they are drawn.
+//! Wraps texts to a known width, so that the number of lines is known before drawing.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -8,7 +8,7 @@ use super::part::{LABEL, labelled};
 use crate::app::theme::Theme;
 use crate::base::text;
 
-/// The text in lines of at most `width` cells: broken at spaces, and inside a word where that alone is too long.
+/// The text in lines of at most `width` cells: broken at spaces, and inside a word that is too long for a line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(2);
     let mut lines = vec![String::new()];
@@ -51,7 +51,7 @@ impl Labelled {
         self.width
     }
 
-    /// Adds a text. A label that was the last already is not repeated.
+    /// Adds a text. The same label is not repeated on the next text.
     pub fn say(&mut self, label: &str, text: &str, style: Style) {
         let text = if self.theme.ascii { text::ascii(text) } else { text.to_string() };
         let mut label = if self.last == label { "" } else { label };
@@ -64,7 +64,7 @@ impl Labelled {
         }
     }
 
-    /// The same with a mark in front of the text, such as a number, under which nothing is wrapped.
+    /// The same with a mark in front of the text, such as a number; wrapped lines are indented past it.
     pub fn item(&mut self, label: &str, mark: &str, text: &str, style: Style) {
         let before = self.lines.len();
         let width = self.width;

@@ -1,7 +1,7 @@
-//! A lock of our own that is taken, renewed and given back again and again, to see what locks go through on a server.
+//! Our own lock, taken, renewed and given back again and again, to see how the server treats locks.
 //!
-//! It does what an application does, with the same scripts, and survives what an application should survive: a server that
-//! pauses, restarts, forgets its scripts, or gives the lock to somebody else. `probe` calls it; it prints nothing.
+//! It does what an application does, with the same scripts, and survives what an application should survive: a server
+//! that pauses, restarts, forgets its scripts, or gives the lock to somebody else. `probe` runs it; it prints nothing.
 
 use std::future::Future;
 use std::pin::pin;
@@ -22,10 +22,10 @@ use crate::topology::Node;
 /// Renewals in each cycle.
 pub const RENEWALS: u32 = 3;
 
-/// How long the server may take to say who it is; nothing depends on it.
+/// How long the server may take to identify itself; nothing depends on it.
 const INTRODUCTION: Duration = Duration::from_secs(1);
 
-/// How long a renewal that was sent is waited for when the time is up.
+/// How long we wait for a renewal that was sent when the time is up.
 const LAST_ANSWER: Duration = Duration::from_millis(500);
 
 /// What a canary saw.
@@ -35,7 +35,7 @@ pub struct Report {
     pub ran: Duration,
     pub end: End,
     pub tally: Tally,
-    /// How often there was no connection to be had.
+    /// How often connecting failed.
     pub failed_connections: u64,
     /// Whether the server answered at the end.
     pub answers: bool,
@@ -50,7 +50,7 @@ pub enum End {
     Failed(RedisError),
 }
 
-/// Runs for `duration`, or until `stop`. The lock is given back at the end, whatever it is.
+/// Runs for `duration`, or until `stop`. In both cases it gives the lock back.
 pub async fn run(node: &Node, request: &Request, duration: Duration, stop: impl Future<Output = ()>) -> Report {
     let (clock, began) = (Clock::start(), Instant::now());
     let over = async {
@@ -82,14 +82,14 @@ struct Canary<'a, F: Future<Output = End>> {
     request: &'a Request,
     tally: Tally,
     over: Shared<F>,
-    /// Which process the server is, where it tells.
+    /// The server's process; `None` if it does not say.
     process: Option<String>,
-    /// When it came back from where it did not answer, if nobody has looked since whether it is the same.
+    /// When it answered again after a silence, until we have checked whether it restarted.
     back: Option<Instant>,
 }
 
 impl<F: Future<Output = End>> Canary<'_, F> {
-    /// One cycle after the other.
+    /// Runs cycles until the end.
     async fn live(&mut self, wire: &mut Wire) -> End {
         let mut backoff = Backoff::default();
         loop {
@@ -102,7 +102,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
             let now = Instant::now();
             match taken {
                 Taken::Held(mut held) => {
-                    // Making the connection is no part of taking a lock.
+                    // Connecting is not part of taking a lock.
                     let sent = if was_open { asked } else { held.lease().confirmed() };
                     self.tally.acquire.latencies.add(now.duration_since(sent));
                     self.tally.free(now);
@@ -135,7 +135,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
         }
     }
 
-    /// Renews the lock a few times and gives it back, unless it is lost or the time is up before.
+    /// Renews the lock a few times and gives it back, unless it is lost or the time is up first.
     async fn hold(&mut self, held: &mut Held) {
         let mut lost = false;
         for _ in 0..RENEWALS {
@@ -143,7 +143,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                 Renewed::Confirmed => {}
                 Renewed::Over => break,
                 Renewed::Lost(Loss::Unconfirmed { .. }) => {
-                    // It may still be there.
+                    // It may still exist.
                     lost = true;
                     break;
                 }
@@ -184,7 +184,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                 _ = self.over.clone() => return Renewed::Over,
                 () = sleep_until(planned.into()) => {}
             }
-            // What was sent is waited for a little even when the time is up: its answer may be there already.
+            // When the time is up, wait a little for the renewal that was sent: its reply may have come already.
             let turn = {
                 let mut sent = pin!(held.renew());
                 tokio::select! {
@@ -213,7 +213,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                 }
                 Turn::Lost(loss) => {
                     let restarted = match &loss {
-                        // We slept through the lease ourselves: the server has nothing to do with it.
+                        // We slept through the lease ourselves; it is not the server's fault.
                         Loss::Unconfirmed { why: None, .. } if own >= self.request.ttl() / 2 => {
                             let kept = text::short_duration(own.as_millis() as u64);
                             self.tally.lost(now, format!("lockscope itself was kept from running for {kept}"));
@@ -243,8 +243,8 @@ impl<F: Future<Output = End>> Canary<'_, F> {
         }
     }
 
-    /// Whether the server came back as another process. It is not asked while the lock is held: that would make renewals
-    /// late.
+    /// Whether the server came back as another process. We do not ask while we hold the lock, since that would delay
+    /// renewals.
     async fn recognise(&mut self) -> bool {
         let Some(back) = self.back.take() else { return false };
         let Some(process) = process(self.node).await else { return false };
@@ -271,7 +271,7 @@ fn reason(loss: &Loss, restarted: bool) -> String {
     }
 }
 
-/// Which process the server is; `None` where it does not tell.
+/// The server's process; `None` if it does not say.
 async fn process(node: &Node) -> Option<String> {
     let asking = async {
         let mut conn = node.connect().await.ok()?;

@@ -1,12 +1,12 @@
-//! How long many answers took, in little room: counts in buckets, each 3 % wide. Pure.
+//! A histogram of latencies, in buckets 3 % wide. Pure.
 //!
-//! A probe that runs for a day keeps no more than one that runs for a second.
+//! A probe that runs for a day takes no more memory than one that runs for a second.
 
 use std::time::Duration;
 
 use crate::base::histogram::Histogram;
 
-/// Microseconds, up to three days; what is longer counts as that.
+/// In microseconds, up to three days; longer ones count as that.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies(Histogram<32, 1_120>);
 
@@ -19,12 +19,12 @@ impl Latencies {
         self.0.count()
     }
 
-    /// The longest, to the microsecond; `None` of none.
+    /// The longest, to the microsecond; `None` if there is none.
     pub fn most(&self) -> Option<Duration> {
         self.0.most().map(Duration::from_micros)
     }
 
-    /// What so many of a hundred stayed within, at most 3 % too long.
+    /// A percentile, at most 3 % too long.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         self.0.percentile(percent).map(Duration::from_micros)
     }

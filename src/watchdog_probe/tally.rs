@@ -1,6 +1,6 @@
-//! What a canary has been through so far: latencies, late and lost renewals, and when the server was away.
+//! What a canary saw so far: latencies, late and lost renewals, and when the server did not answer.
 //!
-//! Pure: every moment is handed in. Bounded: what happens too often is counted and no longer told one by one.
+//! Pure: all times are arguments. Bounded: frequent events are counted and no longer listed.
 
 use std::time::{Duration, Instant};
 
@@ -8,48 +8,48 @@ use super::latencies::Latencies;
 use crate::base::clock::Clock;
 use crate::base::time::Time;
 
-/// So many events are told; the rest are counted.
+/// List at most this many events; count the rest.
 const TOLD: usize = 50;
 
 #[derive(Debug)]
 pub struct Tally {
     clock: Clock,
-    /// An answer or a renewal that is later than this is late.
+    /// A reply or renewal that is later than this counts as late.
     tolerance: Duration,
     pub acquire: Operation,
     pub renew: Operation,
     pub release: Operation,
-    /// How much later than planned we ourselves came to send a renewal.
+    /// How much later than planned we sent our renewals.
     pub waking: Latencies,
     pub late: Late,
-    /// How often the lock was lost while it was ours.
+    /// How often we lost the lock while we held it.
     pub lost: u64,
-    /// How often somebody else had it when we wanted it.
+    /// How often somebody else held it when we wanted it.
     pub refused: u64,
     pub restarts: u64,
     pub away: Away,
     pub events: Vec<Event>,
-    /// Events that are not among those.
+    /// Events that are not listed.
     pub more_events: u64,
-    /// The server does not answer, since then, and why.
+    /// Since when the server does not answer, and why.
     silence: Option<(Instant, String)>,
-    /// Somebody else has the lock, since then.
+    /// Since when somebody else holds the lock, and who.
     blocked: Option<(Instant, String)>,
 }
 
-/// One of the three things that a canary does again and again.
+/// One of the three operations of a canary.
 #[derive(Debug, Default)]
 pub struct Operation {
-    /// How long those took that went well.
+    /// The latencies of the successful ones.
     pub latencies: Latencies,
-    /// Attempts that had no answer, or an error for one.
+    /// Attempts without a reply, or with an error.
     pub failed: u64,
 }
 
-/// Renewals that were confirmed, but too late.
+/// Renewals that were confirmed too late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Late {
-    /// Because we ourselves were kept from running: without that they had been in time.
+    /// We could not run in time; the server's part alone was not late.
     pub ours: u64,
     pub server: u64,
 }
@@ -62,13 +62,13 @@ pub struct Away {
     pub longest: Duration,
 }
 
-/// One thing worth telling.
+/// One event to report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When it began.
     pub at: Time,
     pub kind: Kind,
-    /// How long it lasted, where it did.
+    /// How long it lasted; `None` if it has no duration.
     pub lasted: Option<Duration>,
     pub why: String,
 }
@@ -77,9 +77,9 @@ pub struct Event {
 pub enum Kind {
     /// The server did not answer.
     Away,
-    /// The lock was ours, and is not any more.
+    /// We held the lock, and no longer do.
     Lost,
-    /// Somebody else had the lock.
+    /// Somebody else held the lock.
     Refused,
     Restarted,
 }
@@ -95,8 +95,8 @@ impl Kind {
     }
 }
 
-/// A renewal that was confirmed: when it was due, when we first came to send it, how much of the delay is our own, and
-/// when the answer came.
+/// A confirmed renewal: when it was due, when we first sent it, how much of the delay is our own, and when the reply
+/// came.
 #[derive(Clone, Copy, Debug)]
 pub struct Renewal {
     pub due: Instant,
@@ -106,7 +106,7 @@ pub struct Renewal {
 }
 
 impl Tally {
-    /// Of a lock with this lease, of which a tenth is what may be late.
+    /// For a lock with this lease. A tenth of it is the tolerance.
     pub fn new(clock: Clock, ttl: Duration) -> Tally {
         Tally {
             clock,
@@ -137,14 +137,14 @@ impl Tally {
         }
     }
 
-    /// A question that was asked at `asked` has no answer, or an error for one.
+    /// The request sent at `asked` got no reply, or an error.
     pub fn failed(&mut self, asked: Instant, why: impl Into<String>) {
         if self.silence.is_none() {
             self.silence = Some((asked, why.into()));
         }
     }
 
-    /// A question was answered; whether the server comes back with that from where it did not answer.
+    /// A request was answered. Returns whether the server had not answered before.
     pub fn answered(&mut self, asked: Instant, now: Instant) -> bool {
         let silence = self.silence.take();
         let came_back = silence.is_some();
@@ -165,7 +165,7 @@ impl Tally {
         self.tell(now, Kind::Lost, None, why);
     }
 
-    /// Somebody else has the lock that we wanted.
+    /// Somebody else holds the lock that we want.
     pub fn refused(&mut self, now: Instant, by: String) {
         self.refused += 1;
         if self.blocked.is_none() {
@@ -173,14 +173,14 @@ impl Tally {
         }
     }
 
-    /// The lock was ours at `now`, or nobody's.
+    /// The lock was ours or free at `now`.
     pub fn free(&mut self, now: Instant) {
         if let Some((since, by)) = self.blocked.take() {
             self.tell(since, Kind::Refused, Some(now.saturating_duration_since(since)), by);
         }
     }
 
-    /// The end: what still lasts, lasted until now. Whether the server answers by then.
+    /// The end: whatever still lasts ends now. Returns whether the server answers.
     pub fn close(&mut self, now: Instant) -> bool {
         self.free(now);
         match self.silence.take() {
@@ -206,7 +206,7 @@ impl Tally {
             return;
         }
         let event = Event { at: self.clock.at(at), kind, lasted, why };
-        // What lasted is told when it is over, and belongs where it began.
+        // An event is added when it is over, at the place where it began.
         let place = self.events.partition_point(|other| other.at <= event.at);
         self.events.insert(place, event);
     }

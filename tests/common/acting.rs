@@ -1,4 +1,4 @@
-//! An operator on a test's server: sees locks, plans, and performs, without the binary around it.
+//! An operator on a test's server: reads locks, plans and performs, without the binary.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ pub struct Acting {
     pub place: PathBuf,
 }
 
-/// What the command line with these arguments comes to.
+/// The settings for this URL, with changes to the command line.
 pub fn settings(url: &str, change: impl FnOnce(&mut Global)) -> Settings {
     let mut global = Global { urls: vec![url.to_string()], ..Global::default() };
     change(&mut global);
@@ -65,7 +65,7 @@ impl Acting {
         }
     }
 
-    /// The lock as an operator sees it; `told`: the library that the user says it is of.
+    /// The lock as an operator sees it. `told`: the library that the user names.
     pub async fn see(&self, key: &[u8], told: Option<&str>) -> Option<LockView> {
         let mut conn = self.topology.nodes()[0].connect().await.expect("a connection");
         let mapping = |dialect| Mapping::parse(&format!("{dialect}=*")).expect("a mapping");
@@ -84,13 +84,13 @@ impl Acting {
         Some(view)
     }
 
-    /// The plan to free it, whatever it takes.
+    /// The plan to free it, forced.
     pub fn plan_free(&self, lock: &LockView, holder: Option<&[u8]>) -> Plan {
         let asked = Freeing { holder, dead_waiters: &[], force: true };
         plan::free(lock, asked, self.clock.now()).unwrap_or_else(|why| panic!("{}: {why}", lock.key))
     }
 
-    /// A plan to extend a sample's lock by its name; `None` for kinds that can't be given a TTL, and for no others.
+    /// A plan to extend a sample's lock, by the sample's name; `None` exactly for the kinds that can't get a TTL.
     #[track_caller]
     pub fn plan_extend(&self, name: &str, lock: &LockView, ttl: Duration) -> Option<Plan> {
         let plan = plan::extend(lock, None, ttl, self.clock.now());

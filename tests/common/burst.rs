@@ -7,7 +7,7 @@ use redis::IntoConnectionInfo;
 
 use super::server::Server;
 
-/// Locks are what is under `lock:*`.
+/// Locks are the keys under `lock:*`.
 pub fn recogniser() -> Recogniser {
     Recogniser::new(vec![Glob::new("lock:*").expect("a pattern")], Vec::new(), Vec::new())
 }

@@ -1,4 +1,4 @@
-//! Somebody at a command line: the binary on a test's server, with a home of its own where the records are kept.
+//! A user at a command line: the binary on a test's server, with its own home where the records are kept.
 
 use std::path::PathBuf;
 use std::process::{Child, Output, Stdio};
@@ -15,7 +15,7 @@ pub struct Desk {
     url: String,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -37,18 +37,18 @@ impl Desk {
         self.run_bare(&[&["-u", &self.url], arguments].concat())
     }
 
-    /// The same without naming the server.
+    /// The same without the server's URL.
     pub fn run_bare(&self, arguments: &[&str]) -> Ran {
         Ran::of(lockscope_at(self.home.path()).args(arguments).output().expect("lockscope runs"))
     }
 
-    /// The same with more in the environment.
+    /// The same with more environment variables.
     pub fn run_in(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
         let mut command = lockscope_at(self.home.path());
         Ran::of(command.envs(environment.iter().copied()).args(arguments).output().expect("lockscope runs"))
     }
 
-    /// Starts a command on the server and goes on; its output can be read.
+    /// Starts a command on the server and does not wait; its output can be read.
     pub fn start(&self, arguments: &[&str]) -> Child {
         let mut command = lockscope_process(self.home.path());
         command.args(["-u", &self.url]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -66,14 +66,14 @@ impl Desk {
         std::fs::write(place.join("config.toml"), text).expect("a config");
     }
 
-    /// The lines of the audit file, all of them whole.
+    /// The lines of the audit file, all of them complete.
     pub fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.state().join("audit.jsonl")).unwrap_or_default();
         assert!(text.is_empty() || text.ends_with('\n'), "cut short: {text}");
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))).collect()
     }
 
-    /// Frees a lock and says under which id.
+    /// Frees a lock and returns the id of the release.
     #[track_caller]
     pub fn free(&self, key: &str, holder: &str) -> String {
         let ran = self.run(&["release", key, "--holder", holder, "--yes", "--json"]);
@@ -96,13 +96,13 @@ impl Ran {
         serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("{why}: {self:?}"))
     }
 
-    /// One JSON object a line.
+    /// One JSON object for each line.
     #[track_caller]
     pub fn lines(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"))).collect()
     }
 
-    /// The one sentence on stderr, of a command that was refused.
+    /// The one sentence on stderr of a refused command.
     #[track_caller]
     pub fn refusal(&self) -> &str {
         assert_eq!((self.code, self.out.as_str(), self.err.lines().count()), (1, "", 1), "{self:?}");

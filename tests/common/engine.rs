@@ -1,4 +1,4 @@
-//! The engine of the library on a test's server, without the binary around it.
+//! The library's engine on a test's server, without the binary.
 
 use lockscope::base::glob::Glob;
 use lockscope::dialects::Recogniser;
@@ -16,7 +16,7 @@ pub async fn follow(server: &Server, feed: Feed, pace: Pace) -> Engine {
     followed(server, feed, Options { pace, ..options(Limits::default()) }).await
 }
 
-/// To follow the locks under `lock:*`, within these limits.
+/// Options that follow the locks under `lock:*`, within these limits.
 pub fn options(limits: Limits) -> Options {
     let patterns = vec![Glob::new("lock:*").expect("a pattern")];
     let recogniser = Recogniser::new(patterns, Vec::new(), Vec::new());
@@ -27,7 +27,7 @@ pub async fn followed(server: &Server, feed: Feed, options: Options) -> Engine {
     start(&endpoint(server, feed), options).await.0
 }
 
-/// The engine at this address, with the nodes that it is on.
+/// The engine at this address, and its nodes.
 pub async fn start(endpoint: &Endpoint, options: Options) -> (Engine, Topology) {
     let topology = Topology::open(endpoint).await.expect("the test's server");
     (Engine::start(&topology, options).await.expect("the engine starts"), topology)
@@ -42,7 +42,7 @@ pub fn endpoint_at(url: &str) -> Endpoint {
     Endpoint { shown: url.into(), info: url.into_connection_info().expect("a URL"), tls: None }
 }
 
-/// Keys and first holders of the locks that the engine takes to be held.
+/// Keys and first holders of the locks that the engine believes to be held.
 pub fn held(engine: &Engine) -> Vec<(String, String)> {
     let now = engine.clock.now();
     let table = engine.table();

@@ -1,27 +1,27 @@
-//! A server that says ugly things: a proxy in front of a real one, which refuses one command, or puts escapes into every
-//! text that it answers.
+//! A server that sends hostile text: a proxy before a real one, which refuses one command, or puts escapes into every
+//! text of its replies.
 //!
-//! It understands the protocol just as far as it takes to tell one command and one answer from the next. What nobody
-//! asked for (events, MONITOR) passes as it is.
+//! It understands just enough of the protocol to separate commands and replies. Unrequested messages (events, MONITOR)
+//! pass unchanged.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What a terminal obeys or is fooled by, as text: colours, a place, the clipboard, the one-character CSI, a bell, a
-/// backspace, DEL, and marks that turn the text around.
+/// Text that drives or deceives a terminal: colours, a cursor position, the clipboard, the one-character CSI, a bell, a
+/// backspace, DEL, and marks that reverse the text.
 pub const TEXT: &str = "\x1b[31m\x1b[666;1H\x1b]52;c;ZXZpbA==\x07\u{9b}666m\x08\x7f\u{202e}\u{2066}\u{200f}";
-/// The same as bytes that are no text.
+/// The same as bytes that are not UTF-8.
 pub const BYTES: &[u8] = b"\x1b[31m\x1b]52;c;ZXZpbA==\x07\x9b666m\xff\x00\x7f";
 
 #[derive(Clone, Default, Debug)]
 pub enum Lie {
     #[default]
     None,
-    /// This command is answered with this error.
+    /// This command gets this error.
     Refuse(String, String),
-    /// Every text of every answer to this command has escapes in it.
+    /// Every text in the replies to this command contains escapes.
     Taint(String),
 }
 
@@ -29,11 +29,11 @@ pub enum Lie {
 pub struct Liar {
     pub port: u16,
     lie: Arc<Mutex<Lie>>,
-    /// The commands that were asked for.
+    /// The commands that were received.
     heard: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// An answer that is owed.
+/// A reply that is due.
 enum Owed {
     Real(String),
     Made(Vec<u8>),
@@ -68,7 +68,7 @@ impl Liar {
         self.heard.lock().unwrap().clear();
     }
 
-    /// The commands that came since the last lie began.
+    /// The commands received since the last lie began.
     pub fn heard(&self) -> BTreeSet<String> {
         self.heard.lock().unwrap().clone()
     }
@@ -129,7 +129,7 @@ fn pass_answers(upstream: TcpStream, lie: &Mutex<Lie>, line: &Mutex<Line>) -> io
     }
 }
 
-/// The command's name, with that of its subcommand where it has some.
+/// The command's name, with its subcommand if it has any.
 fn name(command: &[u8]) -> String {
     let text = String::from_utf8_lossy(command).to_uppercase();
     let mut words = text.split("\r\n").skip(1).filter(|word| !word.starts_with('$'));
@@ -152,7 +152,7 @@ fn count(line: &[u8]) -> i64 {
     std::str::from_utf8(&line[1..line.len() - 2]).ok().and_then(|text| text.parse().ok()).unwrap_or(-1)
 }
 
-/// One whole command or answer.
+/// One complete command or reply.
 fn frame(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut out = line_of(from)?;
     let many = count(&out).max(0) as usize;
@@ -177,7 +177,7 @@ fn frame(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The same answer with escapes in each of its texts. Numbers stay what they are, or hardly anything would be read.
+/// The same reply with escapes in each text. Numbers stay as they are, or hardly anything would be parsed.
 fn tainted(from: &mut &[u8]) -> io::Result<Vec<u8>> {
     let head = line_of(from)?;
     let many = count(&head).max(0) as usize;
@@ -216,7 +216,7 @@ fn ugly(text: &[u8]) -> Vec<u8> {
     if !text.contains('\n') {
         return format!("{text}{TEXT}").into_bytes();
     }
-    // INFO and CLIENT LIST: each field that is no number.
+    // INFO and CLIENT LIST: each field that is not a number.
     let lines = text.split('\n').map(|line| {
         let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
         let line = match line.split_once(':') {

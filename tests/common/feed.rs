@@ -1,4 +1,4 @@
-//! The three ways to learn of changes, each on a server that leaves no better one.
+//! The three ways to learn of changes, each on a server that offers no better one.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl Feed {
         server
     }
 
-    /// Options and environment with which `lockscope` has only this feed on such a server.
+    /// Options and environment that leave `lockscope` only this feed on such a server.
     pub fn login(self) -> (Vec<&'static str>, Vec<(&'static str, &'static str)>) {
         match self {
             Feed::Polling => (vec!["--user", "poller"], vec![("LOCKSCOPE_PASSWORD", "polls")]),
@@ -45,7 +45,7 @@ impl Feed {
         }
     }
 
-    /// Watches the server, and returns when changes are told as they happen.
+    /// Watches the server, and returns when changes are reported as they happen.
     pub fn watch(self, server: &Server, arguments: &[&str]) -> Watching {
         self.start(server, arguments).ready(server)
     }

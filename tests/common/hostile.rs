@@ -1,7 +1,7 @@
 //! A server that misbehaves: a proxy before a real one, which answers chosen commands in its own way.
 //!
-//! Every command of every connection goes through [`Hostile`]; `choose` is asked for each what to do with it. What is not
-//! chosen is answered by the real server, so that a conversation can go deep before it goes wrong.
+//! Every command of every connection goes through [`Hostile`], and `choose` decides what to do with it. The real server
+//! answers the rest, so that a session can go far before it goes wrong.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,30 +9,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What is done with a command instead of answering it.
+/// What to do with a command instead of answering it.
 #[derive(Clone, Debug)]
 pub enum Mischief {
-    /// Answered with these bytes; the server never hears of it.
+    /// Reply with these bytes; the server never gets the command.
     Instead(Vec<u8>),
-    /// Run by the server, and answered with these bytes.
+    /// Run it on the server, and reply with these bytes.
     Replaced(Vec<u8>),
-    /// Never answered, like all that follows on the connection.
+    /// Never reply, nor to anything that follows on the connection.
     Silence,
-    /// Run by the server; a part of its answer comes, then the connection is reset.
+    /// Run it on the server; send a part of the reply, then reset the connection.
     HalfThenReset,
-    /// The connection is closed.
+    /// Close the connection.
     Close,
-    /// Run by the server, and answered twice.
+    /// Run it on the server, and reply twice.
     Twice,
-    /// Run by the server, and not answered, while all that follows is.
+    /// Run it on the server and do not reply, but reply to everything that follows.
     Skipped,
-    /// Answered byte by byte.
+    /// Reply byte by byte.
     Slowly,
-    /// These bytes come first, and then these again and again for as long as somebody reads.
+    /// Send the first bytes, then repeat the second for as long as anybody reads.
     Endless(&'static [u8], &'static [u8]),
 }
 
-/// So much is sent of what never ends, in bytes: far more than anybody should keep.
+/// The most bytes of an endless reply: far more than any client should keep.
 const ENDLESS: u64 = 3 << 30;
 
 type Choose = dyn Fn(u64, &str) -> Option<Mischief> + Send + Sync;
@@ -41,14 +41,14 @@ type Choose = dyn Fn(u64, &str) -> Option<Mischief> + Send + Sync;
 pub struct Hostile {
     port: u16,
     ended: Arc<AtomicBool>,
-    /// Commands that have come through, and how many of them were answered in another way.
+    /// Commands received, and how many of them got another reply.
     pub commands: Arc<AtomicU64>,
     pub mischiefs: Arc<AtomicU64>,
 }
 
 impl Hostile {
-    /// Stands before the server at `port`. `choose` gets the number of the command, from 0, and the command in upper case
-    /// with its first argument.
+    /// A proxy before the server at `port`. `choose` gets the number of the command, from 0, and the command in upper
+    /// case with its first argument.
     pub fn before(port: u16, choose: impl Fn(u64, &str) -> Option<Mischief> + Send + Sync + 'static) -> Hostile {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
         let ours = listener.local_addr().expect("the address of a bound listener").port();
@@ -82,7 +82,7 @@ impl Hostile {
 impl Drop for Hostile {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Wakes the one who waits for connections.
+        // Wake the thread that waits for connections.
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
@@ -101,7 +101,7 @@ struct Conversation {
     answers: Arc<Answers>,
 }
 
-/// What the server owes.
+/// The replies that the server still has to send.
 #[derive(Default)]
 struct Answers {
     state: Mutex<Owed>,
@@ -111,7 +111,7 @@ struct Answers {
 #[derive(Default)]
 struct Owed {
     answers: u64,
-    /// The next answer is not passed on but kept.
+    /// Keep the next reply instead of passing it on.
     keep: bool,
     kept: Option<Vec<u8>>,
     closed: bool,
@@ -137,7 +137,7 @@ impl Conversation {
         let _ = passing.join();
     }
 
-    /// `None` when it is over.
+    /// `None` when the connection is over.
     fn serve(&mut self) -> Option<()> {
         let mut frames = Frames::new(self.client.try_clone().ok()?, self.shared.ended.clone());
         while let Some(command) = frames.next() {
@@ -190,7 +190,7 @@ impl Conversation {
             Mischief::Skipped => self.ask(command).map(drop),
             Mischief::Slowly => {
                 let answer = self.ask(command)?;
-                // All of it would take too long for large answers.
+                // Large replies would take too long.
                 let (slow, rest) = answer.split_at(answer.len().min(200));
                 slow.iter().try_for_each(|byte| {
                     std::thread::sleep(Duration::from_micros(200));
@@ -240,7 +240,7 @@ fn pass_answers(server: TcpStream, mut client: TcpStream, answers: &Answers, sha
         } else if client.write_all(&frame).is_err() {
             break;
         }
-        // Messages of a RESP2 subscription are owed to nobody.
+        // Messages of a RESP2 subscription are not replies.
         if !is_push {
             owed.answers = owed.answers.saturating_sub(1);
         }
@@ -252,7 +252,7 @@ fn pass_answers(server: TcpStream, mut client: TcpStream, answers: &Answers, sha
     let _ = client.shutdown(Shutdown::Both);
 }
 
-/// Whole frames of a stream, one after the other.
+/// The complete frames of a stream, in order.
 struct Frames {
     stream: TcpStream,
     ended: Arc<AtomicBool>,
@@ -284,7 +284,7 @@ impl Frames {
     }
 }
 
-/// Where the frame that begins at `at` ends; `None` where it is not whole.
+/// The end of the frame that starts at `at`; `None` if it is incomplete.
 fn frame_end(bytes: &[u8], at: usize) -> Option<usize> {
     let line = bytes.get(at..)?;
     let length = line.windows(2).position(|pair| pair == b"\r\n")?;
@@ -315,7 +315,7 @@ fn is_closed(stream: &TcpStream) -> bool {
     matches!(stream.peek(&mut [0]), Ok(0))
 }
 
-/// Has the other side see a reset, not an end.
+/// Makes the other side see a reset instead of a normal end.
 fn reset(stream: &TcpStream) {
     use std::os::fd::AsRawFd;
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };

@@ -1,7 +1,7 @@
-//! What a test could not do on this machine, said so that it is counted: never a silent pass.
+//! Counts what a test could not do on this machine: never a silent pass.
 //!
-//! With `LOCKSCOPE_STRICT=1`, as in `.ci/run`, it is a failure. Otherwise it is noted in `target/left-out`, and
-//! `make test` names it on its last lines.
+//! With `LOCKSCOPE_STRICT=1`, as in `.ci/run`, it is a failure. Otherwise it is noted in `target/left-out`, and `make
+//! test` names it on its last lines.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -17,6 +17,6 @@ pub fn left_out(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_string();
     let path = target_directory().join("left-out");
     let mut file = OpenOptions::new().create(true).append(true).open(&path).expect("a place for notes");
-    // One write a line, so that tests in parallel do not mix theirs.
+    // One write for each line, so that parallel tests do not mix theirs.
     file.write_all(format!("{why} ({test})\n").as_bytes()).expect("a note");
 }

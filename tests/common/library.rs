@@ -1,7 +1,7 @@
 //! Real locks, taken by the real libraries through the scripts under `tests/libs`.
 //!
-//! `scripts/ensure-libs` installs the libraries. Where it could not (no Node on the machine, say) [`Library::python`] and
-//! [`Library::node`] are `None`, which is counted as left out, and the test makes do with the library's exact commands
+//! `scripts/ensure-libs` installs the libraries. If it could not (for example without Node), [`Library::python`] and
+//! [`Library::node`] return `None`, which counts as left out, and the test uses the library's exact commands instead
 //! ([`super::samples`]).
 
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::process;
 use super::server::{Server, target_directory};
 
-/// One script of a library, pointed at one server.
+/// One script of a library, for one server.
 pub struct Library {
     interpreter: PathBuf,
     script: PathBuf,
@@ -50,23 +50,23 @@ impl Library {
         self.attempt("ttl", name, ttl).taken()
     }
 
-    /// Takes a lock that never expires, where the library allows it.
+    /// Takes a lock that never expires, if the library allows it.
     pub fn acquire_forever(&self, name: &str) -> Taken {
         self.attempt("forever", name, Duration::ZERO).taken()
     }
 
-    /// Takes a lock that the library itself keeps alive, where it has a watchdog.
+    /// Takes a lock that the library renews, if it has a watchdog.
     pub fn acquire_renewing(&self, name: &str, ttl: Duration) -> Taken {
         self.attempt("renew", name, ttl).taken()
     }
 
-    /// Begins to take a lock and does not wait for it: a waiter, as long as somebody else holds it. The scenarios are
-    /// `ttl`, `forever` and `renew`.
+    /// Starts to take a lock without waiting for it: a waiter while somebody else holds it. The scenarios are `ttl`,
+    /// `forever` and `renew`.
     pub fn attempt(&self, scenario: &str, name: &str, ttl: Duration) -> Attempt {
         Attempt { script: self.script(&[scenario, name, &ttl.as_millis().to_string()]) }
     }
 
-    /// Starts the script to obey line by line, for a test that goes through thousands of locks.
+    /// Starts the script in a mode that obeys line by line, for a test with thousands of locks.
     pub fn driver(&self) -> Driver {
         Driver { script: self.script(&[]) }
     }
@@ -83,26 +83,26 @@ impl Library {
     }
 }
 
-/// A process that takes and frees locks of real libraries as it is told. Dropped, it is killed.
+/// A process that takes and frees locks of real libraries on order. It is killed when dropped.
 pub struct Driver {
     script: Script,
 }
 
 impl Driver {
-    /// One order and its answer, each a JSON document in a line.
+    /// Sends one order and returns its reply, each a JSON document in a line.
     pub fn order(&mut self, order: &Value) -> Value {
         writeln!(self.script.input, "{order}").unwrap_or_else(|error| panic!("{:?}: {error}", self.script.path));
         self.script.line()
     }
 }
 
-/// Many threads of the real libraries that take and free locks, and count for themselves. Dropped, they are killed.
+/// Many threads of the real libraries that take and free locks, and keep their own counts. Killed when dropped.
 pub struct Load {
     script: Script,
 }
 
 impl Load {
-    /// Starts `tests/libs/python/load.py` with these jobs, once the libraries are there.
+    /// Starts `tests/libs/python/load.py` with these jobs, if the libraries are installed.
     pub fn start(server: &Server, jobs: &[Value]) -> Option<Load> {
         let library = Library::python("load", server)?;
         let mut script = library.script(&[&Value::from(jobs).to_string()]);
@@ -110,7 +110,7 @@ impl Load {
         Some(Load { script })
     }
 
-    /// Attempts and failures on one lock so far, as the clients counted them.
+    /// Attempts and failures on one lock so far, by the clients' own counts.
     pub fn counted(&mut self, key: &str) -> (u64, u64) {
         writeln!(self.script.input, "count").unwrap_or_else(|error| panic!("the load is gone: {error}"));
         let counts = self.script.line();
@@ -119,7 +119,7 @@ impl Load {
     }
 }
 
-/// A holder that does not have its lock yet. Dropped, it is killed.
+/// A holder that does not have its lock yet. It is killed when dropped.
 pub struct Attempt {
     script: Script,
 }
@@ -142,10 +142,10 @@ impl Attempt {
     }
 }
 
-/// A lock that a real library holds. Dropped, its holder is killed and the lock stays.
+/// A lock that a real library holds. When it is dropped, the holder is killed and the lock stays.
 pub struct Taken {
     pub key: String,
-    /// What the library itself calls its token, where it has one.
+    /// The library's own token, if it has one.
     pub token: Option<String>,
     pub ttl: Option<Duration>,
     script: Script,
@@ -165,7 +165,7 @@ impl Taken {
     /// Ends the holder without a release.
     pub fn crash(self) {}
 
-    /// Stops the holder in its tracks, its watchdog too.
+    /// Stops the holder at once, and its watchdog too.
     pub fn pause(&self) {
         process::signal(&self.script.child, libc::SIGSTOP);
     }
@@ -210,7 +210,7 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/libs")
 }
 
-/// Where the libraries of a language are, if `scripts/ensure-libs` got them.
+/// Where the libraries of a language are, if `scripts/ensure-libs` installed them.
 fn installed(language: &str, script: &str) -> Option<PathBuf> {
     let directory = target_directory().join("libs").join(language);
     if directory.join("stamp").is_file() {

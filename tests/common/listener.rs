@@ -1,4 +1,4 @@
-//! A client that listens on channels, as waiters do, and can say for sure that nothing was said there.
+//! A client that listens on channels, as waiters do, and can prove that no message came.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Listener {
     connection: Connection,
-    /// A channel of its own, which tells it how far it has heard.
+    /// Its own channel, to find out how far it has read.
     fence: String,
 }
 
@@ -33,7 +33,7 @@ impl Listener {
         self.connection.recv_response().unwrap_or_else(|error| panic!("{how} {channel}: {error}"));
     }
 
-    /// The next message: its channel and its body. Waits for it.
+    /// Waits for the next message: its channel and its body.
     pub fn next(&mut self) -> (String, String) {
         let answer = self.connection.recv_response().expect("a message in time");
         let (Value::Array(parts) | Value::Push { data: parts, .. }) = answer else { panic!("{answer:?}") };
@@ -45,7 +45,7 @@ impl Listener {
         (text(channel), text(body))
     }
 
-    /// The bodies of all that was said until now. What one client is sent comes in order, so that nothing is missed.
+    /// The bodies of all messages until now. The server sends in order, so none is missed.
     pub fn heard(&mut self, server: &Server) -> Vec<String> {
         server.cli(&["PUBLISH", &self.fence, "now"]);
         let mut bodies = Vec::new();

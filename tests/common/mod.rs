@@ -1,9 +1,9 @@
-//! What the tests on real servers share: servers of their own, real lock libraries, sample locks, and the binary.
+//! What the tests on real servers share: their own servers, real lock libraries, sample locks, and the binary.
 //!
-//! A test starts what it needs and owns it: a server lives as long as its [`Server`] value and never longer than the
-//! test process. Nothing here sleeps for a fixed time; [`wait_until`] waits for a condition.
+//! A test starts and owns what it needs: a server lives as long as its [`Server`] value and never longer than the test
+//! process. Nothing here sleeps for a fixed time; [`wait_until`] waits for a condition.
 
-// Each test binary compiles this module for itself and uses a part of it.
+// Each test binary compiles this module and uses a part of it.
 #![allow(dead_code, unused_imports)]
 
 pub mod acting;
@@ -11,6 +11,7 @@ pub mod burst;
 pub mod desk;
 pub mod engine;
 pub mod feed;
+pub mod judged;
 pub mod left_out;
 pub mod library;
 pub mod listener;
@@ -35,7 +36,7 @@ pub use server::Server;
 pub use tls::Certificates;
 pub use watching::Watching;
 
-/// Waits until `condition` holds, and fails the test with `what` when it still does not after `timeout`.
+/// Waits until `condition` holds, and fails the test with `what` after `timeout`.
 #[track_caller]
 pub fn wait_until(what: &str, timeout: Duration, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -55,11 +56,11 @@ pub fn row(screen: &str, state: &str, key: &str) -> bool {
     })
 }
 
-/// The binary under test in an empty environment: no configuration, no targets, no home of anybody.
+/// The binary under test in an empty environment: no configuration, no targets, no user's home.
 pub fn lockscope() -> assert_cmd::Command {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    // Not created: a command that keeps nothing leaves nothing behind.
+    // Not created: a command that keeps nothing must leave nothing behind.
     lockscope_at(&process::scratch(&format!("home-{call}")))
 }
 
@@ -70,7 +71,7 @@ pub fn lockscope_at(home: &Path) -> assert_cmd::Command {
     command
 }
 
-/// The same as a plain process, for commands that run on while the test goes on.
+/// The same as a plain process, for commands that run while the test continues.
 pub fn lockscope_process(home: &Path) -> std::process::Command {
     let mut command = std::process::Command::new(binary());
     command.env_clear().envs(clean_environment(home)).stdin(std::process::Stdio::null());
@@ -78,12 +79,12 @@ pub fn lockscope_process(home: &Path) -> std::process::Command {
     command
 }
 
-/// Where the binary under test is.
+/// The path of the binary under test.
 pub fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_lockscope"))
 }
 
-/// What the binary under test finds in its environment.
+/// The environment of the binary under test.
 pub fn clean_environment(home: &Path) -> Vec<(&'static str, std::ffi::OsString)> {
     let mut environment = vec![
         ("HOME", home.into()),

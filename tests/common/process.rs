@@ -1,4 +1,4 @@
-//! Child processes that never outlive the tests, and directories that are cleaned up on every way out.
+//! Child processes that never outlive the tests, and directories that are always cleaned up.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use lockscope::base::process::end_with_us;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// Has the kernel kill the child when the thread that started it ends, in whatever way. Use [`spawn`] where the child
-/// must outlive that thread.
+/// Makes the kernel kill the child when the thread that started it ends for any reason. Use [`spawn`] if the child must
+/// outlive that thread.
 pub fn dies_with_us(command: &mut Command) {
     end_with_us(command, Signal::KILL);
 }
 
-/// Starts a child that lives until it is killed or this process ends, whichever thread asks: the kernel ties a child to
-/// the thread that started it, so all of them are started by one thread that stays.
+/// Starts a child that lives until it is killed or this process ends. The kernel ties a child to the thread that
+/// started it, so one lasting thread starts all of them.
 pub fn spawn(mut command: Command) -> io::Result<Child> {
     type Order = (Command, mpsc::Sender<io::Result<Child>>);
     static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
@@ -41,9 +41,9 @@ pub fn signal(child: &Child, signal: libc::c_int) {
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 
-/// A directory that goes with its value. What killed test processes left behind goes when the next one starts.
+/// A directory that is removed with its value. The next test process removes those that killed ones left.
 ///
-/// It is in the system's place for such, not under the target directory: the path of a Unix socket must be short.
+/// It is in the system's temporary directory, not under the target directory: the path of a Unix socket must be short.
 pub fn temporary_directory() -> TempDir {
     static SWEPT: Once = Once::new();
     SWEPT.call_once(sweep);
@@ -51,7 +51,7 @@ pub fn temporary_directory() -> TempDir {
     tempfile::Builder::new().prefix(&prefix).tempdir().expect("a temporary directory")
 }
 
-/// A path for files of this test process, of the kind that the next one sweeps away. Nothing is created there.
+/// A path for files of this test process, which the next one removes. Nothing is created there.
 pub fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("{PREFIX}{}-{name}", std::process::id()))
 }
@@ -69,7 +69,7 @@ fn sweep() {
     }
 }
 
-/// Whether there is a process of this number.
+/// Whether a process with this id exists.
 pub fn is_alive(pid: u32) -> bool {
     // SAFETY: signal 0 only asks whether the process exists.
     let asked = unsafe { libc::kill(pid as libc::pid_t, 0) };

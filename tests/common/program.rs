@@ -1,6 +1,6 @@
 //! Which server program the tests start, and what its version can do.
 //!
-//! What an older one can't do is left out, and counted by its name ([`has`]).
+//! What an older version lacks is left out, and counted by name ([`has`]).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,7 +23,7 @@ pub fn program() -> PathBuf {
         .expect("no redis-server or valkey-server here: run scripts/ensure-server, which fetches one")
 }
 
-/// Major and minor version of the server program, by its own number: that of Valkey is not the one of Redis.
+/// Major and minor version of the server program, by its own number: Valkey's differs from Redis's.
 pub fn version() -> (u32, u32) {
     static VERSION: OnceLock<(u32, u32)> = OnceLock::new();
     *VERSION.get_or_init(|| {
@@ -36,7 +36,7 @@ pub fn version() -> (u32, u32) {
     })
 }
 
-/// Whether the server program is new enough; counted as left out, with `what` the older one lacks, where it is not.
+/// Whether the server program is new enough. If not, `what` it lacks is counted as left out.
 #[track_caller]
 pub fn has(since: (u32, u32), what: &str) -> bool {
     let (major, minor) = version();
@@ -46,7 +46,7 @@ pub fn has(since: (u32, u32), what: &str) -> bool {
     (major, minor) >= since
 }
 
-/// Every class of event that a lock's life shows up in, letter by letter: `A` would leave out `n`, which version 7 brought.
+/// Every class of events that locks need, letter by letter: `A` would leave out `n`, which came with version 7.
 pub fn events() -> &'static str {
     if version() >= (7, 0) { "Kg$lshzxen" } else { "Kg$lshzxe" }
 }

@@ -38,22 +38,24 @@ enum Listen {
     Port,
     Socket,
     Tls(Certificates),
+    /// With the directives of its config.
+    Sentinel(String),
 }
 
 /// When a server counts as ready.
 #[derive(Clone, Copy, PartialEq)]
 enum Ready {
-    /// It answers, and may still read its data from the disk.
+    /// It answers, but may still load its data from disk.
     Answers,
-    /// It has its data.
+    /// It has loaded its data.
     Loaded,
 }
 
-/// Why a server did not come up.
+/// Why a server did not start.
 enum Failed {
-    /// Somebody took the port between our look and the server's.
+    /// Another process took the port before the server did.
     PortTaken,
-    /// It ended, or never answered: what it wrote.
+    /// It ended, or never answered; with its log.
     Ended(String),
 }
 
@@ -68,24 +70,24 @@ impl Server {
         Server::launch(Listen::Port, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
     }
 
-    /// A server that tells of every change in a lock's life.
+    /// A server that sends an event for every change of a lock.
     pub fn notifying(arguments: &[&str]) -> Server {
         Server::with(&[arguments, &["--notify-keyspace-events", events()]].concat())
     }
 
-    /// A server that tells of every change, takes a millisecond for each key it loads from its snapshot, and answers
-    /// meanwhile; `None`, counted as left out, where the server can't.
+    /// A server that sends every event, takes a millisecond to load each key of its snapshot, and answers meanwhile;
+    /// `None`, counted as left out, if the server can't.
     pub fn loading_slowly() -> Option<Server> {
         let slowly = ["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
         has((7, 0), "way to answer while it loads a few keys").then(|| Server::notifying(&slowly))
     }
 
-    /// A server that listens on a Unix socket and on no port.
+    /// A server that listens only on a Unix socket.
     pub fn on_socket(arguments: &[&str]) -> Server {
         Server::launch(Listen::Socket, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
     }
 
-    /// A server that speaks TLS only, with certificates made for it; `None`, counted as left out, where the server was built
+    /// A server with TLS only, and certificates made for it; `None`, counted as left out, if the server was built
     /// without TLS. `--tls-auth-clients` is `optional` unless the arguments say otherwise.
     pub fn with_tls(arguments: &[&str]) -> Option<Server> {
         match Server::launch(Listen::Tls(Certificates::generate()), arguments) {
@@ -96,6 +98,40 @@ impl Server {
             }
             Err(log) => panic!("the server did not start: {log}"),
         }
+    }
+
+    /// A sentinel that watches a master.
+    pub fn sentinel(master: &Server) -> Server {
+        let config = format!("sentinel monitor watched 127.0.0.1 {} 1\n", master.port);
+        Server::launch(Listen::Sentinel(config), &[]).unwrap_or_else(|log| panic!("the sentinel did not start: {log}"))
+    }
+
+    /// Masters of one cluster that share the slots evenly, each knowing the others; empty, counted as left out, where
+    /// the server can't be told its bus port.
+    pub fn cluster(size: u16) -> Vec<Server> {
+        if !has((7, 0), "choice of the cluster's bus port") {
+            return Vec::new();
+        }
+        let bus = || free_port().to_string();
+        let nodes: Vec<Server> =
+            (0..size).map(|_| Server::with(&["--cluster-enabled", "yes", "--cluster-port", &bus()])).collect();
+        for (index, node) in (0..size).zip(&nodes) {
+            let (first, next) =
+                (u32::from(index) * 16_384 / u32::from(size), (u32::from(index) + 1) * 16_384 / u32::from(size));
+            node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()]);
+            node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
+            for other in &nodes[usize::from(index) + 1..] {
+                let bus = other.settings.argument("--cluster-port").expect("it was given");
+                node.cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port.to_string(), bus]);
+            }
+        }
+        for node in &nodes {
+            super::wait_until("the cluster to agree", PATIENCE, || {
+                let info: String = node.ask(&["CLUSTER", "INFO"]);
+                field(&info, "cluster_state") == Some("ok") && field(&info, "cluster_size") == Some(&size.to_string())
+            });
+        }
+        nodes
     }
 
     fn launch(listen: Listen, arguments: &[&str]) -> Result<Server, String> {
@@ -116,6 +152,12 @@ impl Server {
         let port = match &settings.listen {
             Listen::Socket => 0,
             Listen::Port => free_port(),
+            Listen::Sentinel(config) => {
+                let port = free_port();
+                let config = format!("port {port}\n{config}");
+                std::fs::write(directory.path().join("sentinel.conf"), config).expect("a config in our own directory");
+                port
+            }
             Listen::Tls(certificates) => {
                 certificates.write_to(directory.path());
                 free_port()
@@ -126,7 +168,7 @@ impl Server {
         server.wait_ready(Ready::Loaded).map(|()| server)
     }
 
-    /// Waits until the server answers, and makes sure that it is ours.
+    /// Waits until the server answers, and checks that it is ours.
     fn wait_ready(&mut self, when: Ready) -> Result<(), Failed> {
         let start = Instant::now();
         loop {
@@ -137,9 +179,9 @@ impl Server {
             }
             match self.try_connection().and_then(|mut connection| process_id(&mut connection, when)) {
                 Ok(pid) if pid == self.pid() => return Ok(()),
-                // The one who took the port answers; ours is about to notice.
+                // Another process took the port and answers; ours will fail to bind.
                 Ok(_) => {}
-                // Up, and the test wants it closed to strangers.
+                // It is up, and refuses strangers as the test wants.
                 Err(error) if is_refusal(&error) => return Ok(()),
                 Err(error) if start.elapsed() > PATIENCE => {
                     return Err(Failed::Ended(format!("no answer in {PATIENCE:?}: {error}; {}", self.log())));
@@ -153,7 +195,7 @@ impl Server {
     /// The URL for `lockscope -u`, without any password.
     pub fn url(&self) -> String {
         match &self.settings.listen {
-            Listen::Port => format!("redis://127.0.0.1:{}", self.port),
+            Listen::Port | Listen::Sentinel(_) => format!("redis://127.0.0.1:{}", self.port),
             Listen::Tls(_) => format!("rediss://localhost:{}", self.port),
             Listen::Socket => format!("redis+unix://{}", self.socket().display()),
         }
@@ -171,7 +213,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Where the server keeps its files: `ca.pem`, `client.pem` and `client.key` with TLS.
+    /// The directory of the server's files: `ca.pem`, `client.pem` and `client.key` with TLS.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -187,7 +229,7 @@ impl Server {
             None => String::new(),
         };
         let client = match &self.settings.listen {
-            Listen::Port => Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?,
+            Listen::Port | Listen::Sentinel(_) => Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?,
             Listen::Tls(certificates) => certificates.client(&format!("rediss://{password}localhost:{}", self.port))?,
             Listen::Socket => {
                 let query = self.settings.argument("--requirepass").map(|p| format!("?pass={p}")).unwrap_or_default();
@@ -206,7 +248,7 @@ impl Server {
         self.ask(command)
     }
 
-    /// Runs one command and reads its answer as the type wanted.
+    /// Runs one command and converts its reply to the type wanted.
     #[track_caller]
     pub fn ask<T: FromRedisValue, A: ToRedisArgs>(&self, command: &[A]) -> T {
         self.try_ask(command).unwrap_or_else(|error| panic!("the command failed: {error}"))
@@ -220,13 +262,13 @@ impl Server {
         line.query(&mut self.try_connection()?)
     }
 
-    /// What every key holds: what must not have changed.
+    /// The content of every key, to check that nothing changed.
     pub fn everything(&self) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
         let keys: Vec<Vec<u8>> = self.ask(&["KEYS", "*"]);
         let content = |key: Vec<u8>| {
             let kind: String = self.ask(&[&b"TYPE"[..], &key]);
             let mut content: Vec<Vec<u8>> = match kind.as_str() {
-                // They have no order, and are dumped in one that chance makes.
+                // They have no order, and DUMP writes them in a random one.
                 "set" => self.ask(&[&b"SMEMBERS"[..], &key]),
                 "hash" => {
                     let pairs: Vec<(Vec<u8>, Vec<u8>)> = self.ask(&[&b"HGETALL"[..], &key]);
@@ -240,7 +282,7 @@ impl Server {
         keys.into_iter().filter_map(content).collect()
     }
 
-    /// Major, minor and patch. For Valkey its own number, not the Redis it says it is compatible with.
+    /// Major, minor and patch. For Valkey its own number, not the Redis version it is compatible with.
     pub fn version(&self) -> (u32, u32, u32) {
         let info: String = self.ask(&["INFO", "server"]);
         let text = field(&info, "valkey_version").or(field(&info, "redis_version")).expect("a version in INFO");
@@ -259,8 +301,8 @@ impl Server {
         answer.first().is_some_and(|first| !matches!(first, Value::Nil))
     }
 
-    /// What the server refused to anybody, as it keeps it on record. Before version 7 it takes subcommands that it does not
-    /// know for forbidden ones.
+    /// What the server refused to anybody, from its ACL log. Before version 7 it also logs subcommands that it does not
+    /// know.
     pub fn refused(&self) -> Vec<String> {
         let log: Vec<BTreeMap<String, Value>> = self.ask(&["ACL", "LOG", "1000"]);
         let unknown = |entry: &BTreeMap<String, Value>| {
@@ -281,7 +323,7 @@ impl Server {
         self.start_again(Ready::Loaded);
     }
 
-    /// The same, and returns while the server may still read its data from the disk.
+    /// The same, but returns while the server may still load its data from disk.
     pub fn restart_loading(&mut self) {
         self.start_again(Ready::Answers);
     }
@@ -300,7 +342,7 @@ impl Server {
         }
     }
 
-    /// Stops the server without closing its connections: it takes what is sent and answers nothing.
+    /// Stops the server without closing its connections: it accepts input and answers nothing.
     pub fn pause(&self) {
         process::signal(&self.child, libc::SIGSTOP);
     }
@@ -309,7 +351,7 @@ impl Server {
         process::signal(&self.child, libc::SIGCONT);
     }
 
-    /// The last of what the server has written to its log.
+    /// The last lines of the server's log.
     pub fn log(&self) -> String {
         let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -327,11 +369,17 @@ impl Settings {
     fn spawn(&self, port: u16, directory: &Path) -> Child {
         let log = std::fs::File::create(directory.join("log")).expect("a log file in our own directory");
         let mut command = Command::new(&self.program);
+        if let Listen::Sentinel(_) = self.listen {
+            command.args(["sentinel.conf", "--sentinel"]);
+        }
         command.current_dir(directory).stdin(Stdio::null());
         command.stdout(log.try_clone().expect("a second handle of the log")).stderr(log);
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
-        command.arg("--dir").arg(directory);
+        command.args(["--bind", "127.0.0.1", "--daemonize", "no"]).arg("--dir").arg(directory);
+        if !matches!(self.listen, Listen::Sentinel(_)) {
+            command.args(["--save", "", "--appendonly", "no"]);
+        }
         match &self.listen {
+            Listen::Sentinel(_) => &mut command,
             Listen::Port => command.args(["--port", &port.to_string()]),
             Listen::Socket => command.args(["--port", "0", "--unixsocket", "socket"]),
             Listen::Tls(_) => command.args(["--port", "0", "--tls-port", &port.to_string()]).args([
@@ -345,7 +393,7 @@ impl Settings {
                 "optional",
             ]),
         };
-        // Last, so that they win.
+        // Last, so that they override the others.
         command.args(&self.arguments);
         process::spawn(command).unwrap_or_else(|error| panic!("{} does not start: {error}", self.program.display()))
     }
@@ -361,13 +409,13 @@ pub fn target_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory above tmp").into()
 }
 
-/// A loopback port that nobody listens on at this moment.
+/// A loopback port that nobody listens on now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
     listener.local_addr().expect("the address of a bound listener").port()
 }
 
-/// Of a server that is ready.
+/// The process id of a server that is ready.
 fn process_id(connection: &mut Connection, when: Ready) -> RedisResult<u32> {
     let info: String = redis::cmd("INFO").query(connection)?;
     if when == Ready::Loaded && field(&info, "loading") == Some("1") {

@@ -1,6 +1,6 @@
-//! A program in a terminal of its own: a pty, and an emulator that understands what is written to it.
+//! A program in its own terminal: a pty, and an emulator that interprets its output.
 
-// Each test binary compiles this module for itself and uses a part of it.
+// Each test binary compiles this module and uses a part of it.
 #![allow(dead_code)]
 
 use std::io::{Read, Write};
@@ -28,22 +28,22 @@ struct Seen {
     emulator: vt100::Parser,
 }
 
-/// What the program left behind.
+/// The state after the program ended.
 pub struct Left {
     pub status: ExitStatus,
     pub raw: Vec<u8>,
     pub screen: vt100::Screen,
-    /// Lines are edited and echoed again.
+    /// Line editing and echo are on again.
     pub cooked: bool,
 }
 
 impl Terminal {
-    /// Starts a program on a terminal of 80x24, in the environment that all tests give to the binary.
+    /// Starts a program on a terminal of 80x24, in the environment of the binary under test.
     pub fn start(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Terminal {
         let pair = native_pty_system().openpty(size(80, 24)).expect("a pty");
         let mut command = CommandBuilder::new(program);
         command.args(arguments);
-        // A pty starts its program at home, and the home of a test is only a name.
+        // A pty starts its program in its home, but a test's home does not exist.
         command.cwd(std::env::temp_dir());
         command.env_clear();
         for (name, value) in clean_environment(&process::scratch("terminal-home")) {
@@ -54,7 +54,7 @@ impl Terminal {
             command.env(name, value);
         }
         let child = pair.slave.spawn_command(command).expect("the program starts");
-        // Ours must be closed, or the end of the program would not end what is read.
+        // Close our end, or reading would not end with the program.
         drop(pair.slave);
         let emulator = vt100::Parser::new(nonzero(24), nonzero(80), 0);
         let seen = Arc::new(Mutex::new(Seen { raw: Vec::new(), emulator }));
@@ -87,7 +87,7 @@ impl Terminal {
         unsafe { libc::kill(pid, signal) };
     }
 
-    /// All that was written so far.
+    /// All output so far.
     pub fn raw(&self) -> Vec<u8> {
         self.seen.lock().unwrap().raw.clone()
     }
@@ -96,7 +96,7 @@ impl Terminal {
         self.seen.lock().unwrap().emulator.screen().clone()
     }
 
-    /// Waits until the screen is as wanted, and says what is on it.
+    /// Waits until the screen is as wanted, and returns its text.
     #[track_caller]
     pub fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
@@ -109,7 +109,7 @@ impl Terminal {
         last
     }
 
-    /// How the program ended, if it has.
+    /// The program's exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child of ours")
     }

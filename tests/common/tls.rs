@@ -1,6 +1,6 @@
 //! Certificates for one test: an authority, a server certificate that it signed, and a client's.
 //!
-//! The server's is not the authority's own: rustls refuses a CA certificate in that place.
+//! The server does not use the authority's certificate: rustls refuses a CA certificate in that place.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Certificates {
 
     /// A client that trusts this authority and shows the client certificate.
     pub fn client(&self, url: &str) -> RedisResult<Client> {
-        // Fails when a provider is there already, which is as good.
+        // Fails if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = TlsCertificates {
             client_tls: Some(ClientTlsConfig {
@@ -66,7 +66,7 @@ impl Certificates {
 
 fn issue(authority: &Issuer<'_, KeyPair>, names: &[String], purpose: ExtendedKeyUsagePurpose) -> (String, String) {
     let mut params = CertificateParams::new(names).expect("valid names");
-    // Of its own: OpenSSL takes a certificate with its issuer's name for a self-signed one.
+    // A distinct name: OpenSSL takes a certificate with its issuer's name for a self-signed one.
     params.distinguished_name.push(DnType::CommonName, names[0].as_str());
     params.extended_key_usages = vec![purpose];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];

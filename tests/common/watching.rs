@@ -1,4 +1,4 @@
-//! `lockscope watch --json` as a child, and what it has told so far.
+//! `lockscope watch --json` as a child process, and its output so far.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Watching {
     child: Child,
     told: Arc<Told>,
-    /// How many lines of a key the test has seen.
+    /// How many lines about each key the test has read.
     taken: HashMap<String, usize>,
     fences: usize,
     _home: tempfile::TempDir,
@@ -60,7 +60,7 @@ impl Watching {
         Watching { child, told, taken: HashMap::new(), fences: 0, _home: home }
     }
 
-    /// Waits until what is taken now is told as taken: changes from here on are told one by one.
+    /// Waits until a new lock is reported as acquired: from then on every change is reported.
     pub fn ready(mut self, server: &Server) -> Watching {
         loop {
             if self.fence(server) == "acquired" {
@@ -69,7 +69,7 @@ impl Watching {
         }
     }
 
-    /// Takes a lock and waits until it is told: whatever was done before has been told then, too.
+    /// Takes a lock and waits until it is reported: then every earlier change was reported too.
     #[track_caller]
     pub fn fence(&mut self, server: &Server) -> String {
         self.fences += 1;
@@ -97,7 +97,7 @@ impl Watching {
         line
     }
 
-    /// Nothing was told about the keys but what the test has taken.
+    /// There are no lines about these keys but those that the test has read.
     #[track_caller]
     pub fn tells_no_more(&mut self, server: &Server, keys: &[&str]) {
         self.fence(server);
@@ -114,7 +114,7 @@ impl Watching {
         self.wait(part, |lines| lines.err.iter().find(|line| line.contains(part)).cloned())
     }
 
-    /// Waits until so many lines on stderr contain `part`.
+    /// Waits until this many lines on stderr contain `part`.
     #[track_caller]
     pub fn says_again(&self, part: &str, times: usize) {
         self.wait(part, |lines| (lines.err.iter().filter(|line| line.contains(part)).count() >= times).then_some(()));
@@ -145,7 +145,7 @@ impl Watching {
         self.told.lines.lock().expect("no reader panics").err.clone()
     }
 
-    /// Everything told so far, for the message of a test that fails.
+    /// All output so far, for the message of a failing test.
     pub fn story(&self) -> String {
         let tell = |line: &Value| format!("{} {} {} why {}", line["key"], line["event"], line["holder"], line["why"]);
         let lines: Vec<String> = self.lines().iter().map(tell).collect();

@@ -30,10 +30,11 @@ fn cannot_be_told(subject: &Subject, shown: &Hold, now: &Hold) -> Option<&'stati
         _ if !same => None,
         // Some libraries bring their lock back when they renew it and find it gone.
         Proof::EachHold => Some("its holder has brought it back"),
-        // A renewal of a token that looks unique is no obstacle, and taking it again looks the same.
-        Proof::EachProcess if shown.process == now.process => Some("the same process has taken it again"),
+        Proof::EachProcess if shown.process != now.process => None,
         // Neither the value nor the lease differs.
-        Proof::Nothing if close(shown.until, now.until) => Some("the same token with the same end"),
+        Proof::EachProcess | Proof::Nothing if close(shown.until, now.until) => {
+            Some("the same token with the same end")
+        }
         _ => None,
     }
 }

@@ -1,9 +1,9 @@
-//! One lock of each kind: how it is set up, what may happen to it before it is freed, who listens, and what must be so
+//! One lock of each kind: its set-up, what may happen to it before it is freed, who listens, and what must be true
 //! afterwards.
 
 pub type Line = &'static [&'static str];
 
-/// A lock, what may happen to it before it is freed, and what must be so afterwards.
+/// A lock, what may happen to it before it is freed, and what must be true afterwards.
 pub struct Case {
     pub name: &'static str,
     pub set_up: &'static [Line],
@@ -12,9 +12,9 @@ pub struct Case {
     pub holder: Option<&'static str>,
     /// After any of these the release must be refused.
     pub changes: &'static [&'static [Line]],
-    /// How and where somebody listens, and what they hear.
+    /// How and where clients listen, and which messages they get.
     pub listens: &'static [(&'static str, &'static str, &'static [&'static str])],
-    /// Commands and their answers.
+    /// Commands and their replies.
     pub after: &'static [(Line, &'static str)],
 }
 

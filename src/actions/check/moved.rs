@@ -8,6 +8,15 @@ use crate::base::text::{self, short_duration};
 use crate::lock::Key;
 
 impl Check {
+    /// The holder that was seen has the lock, for another lease: a person who looks again may free it all the same.
+    pub fn is_another_lease(&self, now: &Value) -> bool {
+        match self {
+            Check::Lease(_) => matches!(now, Value::Int(-1..)),
+            Check::Score { .. } | Check::FieldEnd { .. } => matches!(now, Value::BulkString(_)),
+            _ => false,
+        }
+    }
+
     /// What moved, by what the server found instead: a value, a number, or the key's type in a list.
     pub fn moved(&self, now: &Value) -> String {
         if let Value::Array(kind) = now
@@ -44,10 +53,10 @@ impl Check {
                 }
                 _ => format!("{} does not hold it any more", text::visible(holder)),
             },
-            Check::Score { member, .. } if *now == Value::Nil => {
+            Check::Score { member, .. } | Check::FieldEnd { field: member, .. } if *now == Value::Nil => {
                 format!("{} does not hold it any more", text::visible(member))
             }
-            Check::Score { member, .. } => {
+            Check::Score { member, .. } | Check::FieldEnd { field: member, .. } => {
                 format!("{} has another lease now: {}", text::visible(member), ANEW)
             }
             Check::Fields { count: seen, .. }
@@ -78,6 +87,9 @@ impl Check {
                 }
             },
             Check::NobodyListens(_) => "somebody listens for its permits now: it counts those of a semaphore".into(),
+            Check::NobodyBlocked if count.is_none() => {
+                "the server does not tell any more whether clients are blocked, and one may wait for this lock".into()
+            }
             Check::NobodyBlocked => {
                 "clients are blocked on the server now, and none was when you looked: one may wait for this lock; look \
                  again, so that it is woken"
@@ -103,6 +115,7 @@ impl Check {
         match self {
             Check::Field { field: holder, .. }
             | Check::FieldValue { field: holder, .. }
+            | Check::FieldEnd { field: holder, .. }
             | Check::Member { member: holder, .. }
             | Check::Score { member: holder, .. }
             | Check::Element { member: holder, .. } => {
@@ -123,6 +136,7 @@ impl Check {
             }
             Check::Field { .. }
             | Check::FieldValue { .. }
+            | Check::FieldEnd { .. }
             | Check::Fields { .. }
             | Check::NoField { .. }
             | Check::HeldAs { .. } => another_type(kind, "hash"),

@@ -1,11 +1,11 @@
-//! The comparisons of what the operator saw: pure.
+//! The comparisons with what the operator saw: pure.
 
 use super::Check;
 use crate::actions::lease::comes_again;
 use crate::lock::RawValue;
 use crate::model::{LockView, Whole};
 
-/// That nobody but the holders that were seen has the key.
+/// Checks that only the holders that were seen have the key.
 pub fn whole(lock: &LockView) -> Vec<Check> {
     let key = || lock.key.as_bytes().to_vec();
     match &lock.value {
@@ -32,25 +32,35 @@ pub fn whole(lock: &LockView) -> Vec<Check> {
     }
 }
 
-/// That the field is as it was seen. A count goes up and down while the same holder has the lock.
+/// Checks that the field with the end of a hold is as it was seen, if the holder's name does not distinguish one hold from
+/// the next.
+pub fn end_field(lock: &LockView, field: &[u8]) -> Check {
+    match field_seen(lock, field).filter(|_| comes_again(lock, field)) {
+        Some(end) => Check::FieldEnd { key: lock.key.as_bytes().to_vec(), field: field.to_vec(), end: end.to_vec() },
+        None => hash_field(lock, field),
+    }
+}
+
+/// Checks that the field is as it was seen. A count may change while the same holder has the lock.
 pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
     let key = lock.key.as_bytes().to_vec();
     let counts = lock.holders.iter().any(|holder| holder.token.as_bytes() == field && holder.count.is_some());
     let is_number = |value: &[u8]| !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    let seen = match &lock.value {
-        RawValue::Hash { fields, .. } => fields.iter().find(|(name, _)| **name == *field),
-        _ => None,
-    };
     let is_holder = lock.holders.iter().any(|holder| holder.token.as_bytes() == field);
-    match seen {
-        Some((_, value)) if !counts && (is_holder || !is_number(value)) => {
+    match field_seen(lock, field) {
+        Some(value) if !counts && (is_holder || !is_number(value)) => {
             Check::FieldValue { key, field: field.to_vec(), value: value.to_vec() }
         }
         _ => Check::Field { key, field: field.to_vec() },
     }
 }
 
-/// That the member is there; with the same lease, where its name does not tell one hold from the next.
+fn field_seen<'a>(lock: &'a LockView, field: &[u8]) -> Option<&'a [u8]> {
+    let RawValue::Hash { fields, .. } = &lock.value else { return None };
+    fields.iter().find(|(name, _)| **name == *field).map(|(_, value)| &**value)
+}
+
+/// Checks that the member exists; with the same lease, if its name does not distinguish one hold from the next.
 pub fn scored(lock: &LockView, member: &[u8]) -> Check {
     let (key, holds) = (lock.key.as_bytes().to_vec(), lock.holders.iter().any(|held| held.token.as_bytes() == member));
     let score = match &lock.value {

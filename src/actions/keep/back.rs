@@ -1,5 +1,5 @@
-//! The plan of putting back what was freed: pure. Only what was surely freed, only while it would still be held, and
-//! only into a place that is free by the library's own rule.
+//! Plans putting back what was freed: pure. Only what was surely freed, only while its lease would still run, and only
+//! if the lock is free by the library's own rule.
 
 use super::{Barrier, Blob, Deed, Keep, Kept, State, What};
 use crate::actions::check::Check;
@@ -7,13 +7,14 @@ use crate::actions::comparisons;
 use crate::actions::gate::Refusal;
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
+use crate::actions::queue;
 use crate::actions::write::Write;
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{by_name, dialect};
 use crate::lock::{Key, KeyspaceId, Token};
 
-/// Tells the score of a permit that never ends from a moment, and keeps sums within bounds.
+/// A score above this is not a time but "never"; it also keeps sums within bounds.
 const NEVER: i64 = 100_000_000_000_000;
 
 impl Kept {
@@ -28,7 +29,7 @@ impl Kept {
         if self.things.is_empty() {
             return Err(Refusal::NotSo(format!("nothing was kept of {}", self.id())));
         }
-        // All moments here are the server's.
+        // All times here are by the server's clock.
         let now = Time(now.0 + self.ahead);
         if let Some(until) = self.until.filter(|until| *until <= now.0) {
             return Err(self.over(until, now));
@@ -46,6 +47,11 @@ impl Kept {
             checks.extend(its_checks);
             writes.push(write);
         }
+        let dropped: Vec<Token> = self.dropped.iter().map(|token| Token::from(&token.0[..])).collect();
+        let mut hazards = vec!["The holder may have noticed the loss and stopped its work.".to_string()];
+        hazards.extend(
+            queue::not_put_back(&dropped, self.overdue, true).map(|what| format!("Dropped waiters are {what}.")),
+        );
         let ttl = self.until.map_or(Ttl::Never, |until| Ttl::In(Time(until).since(now)));
         Ok(Plan {
             action: Action::Undo(self.id().to_string()),
@@ -56,17 +62,19 @@ impl Kept {
             ttl,
             checks,
             writes,
-            hazards: vec!["The holder may have noticed the loss and stopped its work.".into()],
+            hazards,
             obstacles: Vec::new(),
             only_by_force: None,
             doubt: None,
             end: None,
             keyspace: self.about.keyspace.clone(),
             undo: None,
+            dropped,
+            overdue: self.overdue,
         })
     }
 
-    /// The same record, as somebody insists on it: that the release happened, and that this is the data it was made in.
+    /// The same record if the user insists that the release happened, and in this data.
     pub fn insisted(mut self, here: Option<Keyspace>) -> Kept {
         self.state = State::Confirmed;
         self.about.keyspace = here;
@@ -82,12 +90,12 @@ impl Kept {
         format!("{} was freed {ago} ago by {}{why}", self.lock(), safe(&about.by))
     }
 
-    /// What to say where the release is known not to have happened.
+    /// The message if the release surely did not happen.
     pub fn not_freed(&self) -> String {
         format!("{} did not free {}: what it would have taken away is still there", self.id(), self.lock())
     }
 
-    /// What to say where that is not known.
+    /// The message if that is unknown.
     pub fn perhaps_freed(&self) -> String {
         format!("{}; it is gone now, but its holder may have let it go, or it ran out", self.unconfirmed())
     }
@@ -108,12 +116,12 @@ impl Kept {
         ))
     }
 
-    /// What would not be over by itself. Each of those must still be so when it is written.
+    /// The parts that would not have expired by now. A check ensures the same when they are written.
     fn living(&self, now: Time, checks: &mut Vec<Check>) -> Result<Vec<Keep>, Refusal> {
         let mut living: Vec<Keep> = Vec::new();
         let (mut ended, mut last) = (0, None);
         for keep in &self.things {
-            // What goes with the lock and would be gone by itself stays gone.
+            // A part of the lock that would have expired by itself stays gone.
             if keep.until.is_some_and(|until| until <= now.0) {
                 continue;
             }
@@ -128,7 +136,7 @@ impl Kept {
             }
             living.push(keep.clone());
         }
-        // A permit that has ended was given back by its end: it is not taken again.
+        // An expired permit counts as given back, so it is not taken again.
         for keep in &mut living {
             if let What::Permits { permits, .. } = &mut keep.what {
                 *permits = permits.saturating_sub(ended);
@@ -162,7 +170,7 @@ impl Kept {
 }
 
 impl Barrier {
-    /// That it does not stand in the way of what is put back.
+    /// Checks that it does not prevent what is put back.
     fn check(&self, back: &[Keep]) -> Option<Check> {
         let room = |most: u64, of: &Blob, is_one: fn(&What) -> Option<&Blob>| {
             let holds = back.iter().filter(|keep| is_one(&keep.what) == Some(of)).count() as u64;
@@ -194,7 +202,7 @@ impl Barrier {
         })
     }
 
-    /// The moment that a whole hold ends at.
+    /// The time when the whole hold ends.
     fn end(&self, things: &[Keep]) -> Option<i64> {
         match self {
             Barrier::EndField { key, field } => things.iter().find_map(|keep| match &keep.what {

@@ -1,4 +1,4 @@
-//! Whether a release happened of which nobody knows: its answer was lost, or lockscope ended in the middle of it.
+//! Finds out whether an unconfirmed release happened: its answer was lost, or lockscope ended in the middle of it.
 
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
@@ -6,18 +6,18 @@ use redis::{RedisResult, Value};
 use super::read::measure;
 use super::{Kept, State, What};
 
-/// What the server shows of it.
+/// What the server shows about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Happened {
     Yes,
     /// What it would have taken away is still there.
     No,
-    /// It is gone, which has other reasons too.
+    /// It is gone, which may have other reasons.
     CanNotTell,
 }
 
 impl Kept {
-    /// Looks at the server where the record does not say it.
+    /// Asks the server if the record does not say it.
     pub async fn happened(&self, conn: &mut impl ConnectionLike) -> RedisResult<Happened> {
         if self.state == State::Confirmed {
             return Ok(Happened::Yes);
@@ -25,7 +25,7 @@ impl Kept {
         for keep in self.things.iter().filter(|keep| !keep.when_emptied) {
             let there = match &keep.what {
                 What::Whole { key, dump } => {
-                    // What is larger than what is kept is not the same; and nothing large is dumped.
+                    // A larger value is surely different, and nothing large is dumped.
                     if measure(conn, &[&key.0], &[]).await?.is_err() {
                         continue;
                     }

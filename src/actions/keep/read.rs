@@ -1,5 +1,5 @@
-//! Reads what a release will take away. Nothing is read before its size is known: a dump of hundreds of megabytes would
-//! stall the server, and us.
+//! Reads what a release will take away. The size is checked first: a dump of hundreds of megabytes would stall the
+//! server, and us.
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, RedisResult, Value, cmd};
@@ -12,9 +12,9 @@ use crate::base::time::{Time, Ttl};
 use crate::dialects::{Obstacle, Step, by_name, dialect, word};
 use crate::server::permissions::{self, Permission};
 
-/// More of one key than this is not kept.
+/// A larger key is not kept.
 const LARGEST: u64 = 1 << 20;
-/// Nor are more entries of one key, which would have to be weighed one by one.
+/// A key with more entries is not kept, because the server would have to measure them one by one.
 const ENTRIES: u64 = 10_000;
 
 /// What has to be asked to keep one thing.
@@ -83,7 +83,7 @@ pub(in crate::actions) async fn read(
             kept.things.push(Keep { what, until: until(left), when_emptied: question.when_emptied });
         }
     }
-    // Smaller when it was measured, and larger since.
+    // It has grown since it was measured.
     let too_large =
         |keep: &Keep| matches!(&keep.what, What::Whole { dump, .. } if dump.0.len() as u64 > LARGEST + 1_024);
     if kept.things.iter().any(too_large) {
@@ -102,7 +102,7 @@ fn server_time(answer: Value) -> Option<i64> {
     Time::of_server(seconds, micros).map(|time| time.0)
 }
 
-/// Steps that take something away which somebody could want back. What wakes waiters is not.
+/// Steps that take something away that can be put back. Waking waiters takes nothing away.
 fn keepings(plan: &Plan) -> Vec<Keeping<'_>> {
     let steps = plan.writes.iter().filter_map(|write| match write {
         Write::Step(step) => Some(step),
@@ -138,8 +138,8 @@ fn signal(step: &Step) -> Option<&Vec<u8>> {
     }
 }
 
-/// How large it all is: a reason where it is too large. First how many entries there are, then how much memory they
-/// take; weighing is work for the server too.
+/// Returns a reason if it is too large. Counts the entries first, then the memory, because measuring memory costs the
+/// server time.
 pub(super) async fn measure(
     conn: &mut impl ConnectionLike,
     whole: &[&Vec<u8>],
@@ -191,7 +191,7 @@ async fn many(conn: &mut impl ConnectionLike, commands: impl Iterator<Item = Cmd
     if pipe.is_empty() { Ok(Vec::new()) } else { pipe.ignore_errors().query_async(conn).await }
 }
 
-/// What can't be measured is not kept either.
+/// A size that can't be measured counts as too large.
 fn too_large(key: &[u8], size: &Value, most: u64, unit: &str) -> Option<String> {
     match size {
         Value::Int(size) if *size as u64 > most => {
@@ -260,8 +260,8 @@ fn what(step: &Step, value: Value) -> Option<What> {
     })
 }
 
-/// The obstacles of the plan, with how many hold it now: as many may hold it again. One more than that may be one more
-/// than the library allows, whose limit is not stored. A fencing counter tells whether somebody held it since.
+/// The obstacles of the plan, with the present number of holders: an undo may reach that number again, but not more,
+/// because the library's limit is not stored. A fencing counter shows whether another client has held it since.
 async fn barriers(conn: &mut impl ConnectionLike, plan: &Plan, now: i64) -> RedisResult<Vec<Barrier>> {
     let fencing = by_name(plan.dialect).and_then(|id| dialect(id).fencing_key(plan.key.as_bytes()));
     let counts = plan.obstacles.iter().map(|obstacle| match obstacle {
@@ -277,7 +277,7 @@ async fn barriers(conn: &mut impl ConnectionLike, plan: &Plan, now: i64) -> Redi
     let barrier = |(obstacle, count): (&Obstacle, u64)| barrier(obstacle, count);
     let mut barriers: Vec<Barrier> = plan.obstacles.iter().zip(answers).map(barrier).collect();
     if let Some(key) = fencing {
-        // A counter is short: whatever else is there is none of the library's.
+        // A counter is short; anything longer is not the library's counter.
         let value: RedisResult<Vec<u8>> = cmd("GETRANGE").arg(&key).arg(0).arg(31).query_async(conn).await;
         if let Ok(value) = value {
             barriers.push(Barrier::Counter { key: Blob(key), value: Blob(value) });

@@ -81,9 +81,9 @@ fn what_others_still_held_is_no_part_of_the_release() {
     let mut kept = kept(vec![whole("lock:a"), Keep { when_emptied: true, ..whole("lock:a:leases") }]);
     assert_eq!(kept.checks().len(), 1, "it is not known yet whether the second one goes");
     let mut last = kept.clone();
-    last.settle(true);
+    last.settle(true, &Cleared::default());
     assert_eq!((last.things.len(), last.obstacles.len()), (2, 0));
-    kept.settle(false);
+    kept.settle(false, &Cleared::default());
     assert_eq!((kept.things.len(), &kept.obstacles[..]), (1, &[Barrier::NoRest(kept.key.clone())][..]));
 }
 

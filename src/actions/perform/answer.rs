@@ -1,10 +1,12 @@
-//! What the script answered, read.
+//! Parses the script's answer.
 
 use redis::Value;
 
 use crate::actions::check::Check;
 use crate::actions::program::Program;
+use crate::actions::queue::Cleared;
 use crate::base::text;
+use crate::lock::Token;
 
 /// What the script answered.
 pub enum Answer<'a> {
@@ -13,11 +15,12 @@ pub enum Answer<'a> {
         emptied: bool,
         silent: Option<String>,
         ended: Option<i64>,
+        queue: Cleared,
     },
     Moved(&'a Check, Value),
-    /// A write would fail, so that nothing was written, and why.
+    /// Nothing was written, because a write would fail, and why.
     Unfit(String),
-    /// This user may not run the command on this key or channel, so that nothing was written.
+    /// Nothing was written, because this user may not run the command on this key or channel.
     Denied {
         command: String,
         on: String,
@@ -42,6 +45,10 @@ impl Answer<'_> {
             Some(Value::BulkString(name)) => Some(text::visible(name)),
             _ => None,
         };
+        let names = |index: usize| match parts.get(index) {
+            Some(Value::Array(names)) => names.iter().filter_map(token).collect(),
+            _ => Vec::new(),
+        };
         match (number(0), number(1)) {
             (Some(4), _) => Answer::Denied { command: text(1).unwrap_or_default(), on: name(2).unwrap_or_default() },
             (Some(3), _) => Answer::Unfit(format!("{}{}", name(1).unwrap_or_default(), text(2).unwrap_or_default())),
@@ -51,7 +58,13 @@ impl Answer<'_> {
                     Some(Value::Int(ended)) => Some(*ended),
                     _ => None,
                 };
-                Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3), ended }
+                let queue = Cleared {
+                    dropped: names(5),
+                    stayed: names(6),
+                    overdue: number(7).unwrap_or(0),
+                    deaf_head: parts.get(8).and_then(token),
+                };
+                Answer::Done { woken, emptied: number(2) == Some(1), silent: text(3), ended, queue }
             }
             (Some(0), Some(which)) => match number(2).and_then(|nth| program.check(which, nth)) {
                 Some(check) => Answer::Moved(check, parts.get(3).cloned().unwrap_or(Value::Nil)),
@@ -59,5 +72,12 @@ impl Answer<'_> {
             },
             _ => Answer::Strange,
         }
+    }
+}
+
+fn token(name: &Value) -> Option<Token> {
+    match name {
+        Value::BulkString(name) => Some(Token::from(&name[..])),
+        _ => None,
     }
 }

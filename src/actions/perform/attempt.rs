@@ -1,4 +1,4 @@
-//! One attempt at a plan: what will be taken away is read, the script is run, and its answer becomes an outcome.
+//! One attempt at a plan: reads what will be taken away, runs the script, and turns its answer into an outcome.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, cmd};
 use tokio::time::timeout;
@@ -14,6 +14,7 @@ use crate::actions::keep::{self, About, Deed, Kept, State};
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Program;
+use crate::actions::queue::Cleared;
 use crate::actions::write::Write;
 use crate::base::clock::Clock;
 use crate::base::text;
@@ -23,7 +24,7 @@ use crate::model::Seen;
 use crate::sources::look::{Wanted, look};
 use crate::topology::{Node, ServerConnection};
 
-/// How often what is kept is read again, when it has changed before it was taken.
+/// How often the undo record is read again if the lock changed before it was freed.
 const TRIES: usize = 5;
 const ADVICE: &str = "'lockscope doctor' prints the ACL line of an operator";
 
@@ -50,6 +51,8 @@ pub(super) struct Attempt<'a> {
     pub trace: Option<Kept>,
     /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
     pub ended: Option<i64>,
+    /// What became of the waiters in its queue.
+    pub queue: Cleared,
 }
 
 impl Attempt<'_> {
@@ -83,7 +86,7 @@ impl Attempt<'_> {
         Ok(conn)
     }
 
-    /// What is known of it by now, on record.
+    /// Records what is known about it by now.
     pub fn settle(&mut self, outcome: &Outcome, id: &str, journal: &mut Journal) {
         match outcome {
             Outcome::Refused(_) => journal.forget(id),
@@ -97,7 +100,7 @@ impl Attempt<'_> {
                 }
                 if let Some(trace) = &mut self.trace {
                     trace.state = state;
-                    // It only says what came last; the audit has it all the same.
+                    // It only says what came last, and the audit file has that too, so a failure is ignored.
                     let _ = journal.keep(trace);
                 }
             }
@@ -125,11 +128,12 @@ impl Attempt<'_> {
                 Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
             };
             match Answer::of(&answer, &program) {
-                Answer::Done { woken, emptied, silent, ended } => {
+                Answer::Done { woken, emptied, silent, ended, queue } => {
                     self.ended = ended;
                     if let Ok(kept) = &mut self.kept {
-                        kept.settle(emptied);
+                        kept.settle(emptied, &queue);
                     }
+                    self.queue = queue;
                     return Outcome::Done { woken, silent };
                 }
                 // The holder is the same, but what it holds has changed: keep that instead.
@@ -143,6 +147,9 @@ impl Attempt<'_> {
                         }
                     }
                 }
+                Answer::Moved(check, now) if check.is_another_lease(&now) => {
+                    return Outcome::Refused(Refusal::AnotherLease(check.moved(&now)));
+                }
                 Answer::Moved(check, now) => return moved(check.moved(&now)),
                 Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
                 Answer::Denied { command, on } => {
@@ -155,7 +162,7 @@ impl Attempt<'_> {
         moved("the lock changes too fast to be kept for undoing; nothing was changed".into())
     }
 
-    /// Where scripts are not permitted, the server's own compare-and-delete is as good for a plain string lock.
+    /// Without the right to run scripts, the server's own compare-and-delete frees a plain string lock as safely.
     async fn without_scripts(&mut self, conn: &mut ServerConnection) -> Outcome {
         let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
         let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
@@ -187,7 +194,7 @@ impl Attempt<'_> {
         )
     }
 
-    /// The server may have done it or not, or may do it yet.
+    /// The server may or may not have done it, or may still do it.
     async fn unknown(&self, why: &str) -> Outcome {
         Outcome::Unknown(format!("{why}; {}", self.there_now().await))
     }

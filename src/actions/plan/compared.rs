@@ -1,9 +1,9 @@
-//! What has to be as it was seen for a release to take it away: pure.
+//! What must be as it was seen for a release to take it away: pure.
 
 use crate::actions::check::{self, Check};
 use crate::actions::gate::Refusal;
 use crate::actions::{lease, semaphore};
-use crate::dialects::{Premise, Release, Step};
+use crate::dialects::{Obstacle, Premise, Release, Step};
 use crate::lock::RawValue;
 use crate::model::proof::LARGEST;
 use crate::model::{LockView, Whole};
@@ -17,9 +17,14 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             Step::Delete(key) if own(key) => {
                 whole_or_refused(lock)?;
                 checks.extend(check::whole(lock));
-                checks.extend(lease::of(lock));
+                checks.extend(lease::of(lock, lock.holders.iter().map(|holder| &holder.token)));
             }
-            Step::DeleteField { key, field } if own(key) => checks.push(check::hash_field(lock, field)),
+            Step::DeleteField { key, field } if own(key) => {
+                let end = Obstacle::EndField { key: key.clone(), field: field.clone() };
+                let of_field = if release.obstacles.contains(&end) { check::end_field } else { check::hash_field };
+                checks.push(of_field(lock, field));
+                checks.extend(lease::of_holder(lock, field));
+            }
             Step::RemoveScored { key, member } if own(key) => {
                 checks.push(check::scored(lock, member));
             }
@@ -27,7 +32,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
                 checks.push(Check::Element { key: key.clone(), member: member.clone() });
             }
             Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
-            // Without its counter nobody knows how many permits there are: one out of nothing would be a new one.
+            // Without its counter the number of permits is unknown: giving one back would create a new permit.
             Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
             _ => {}
         }
@@ -44,7 +49,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
     Ok(checks)
 }
 
-/// What was not seen is not taken away with the rest.
+/// Refuses a value that was not read as a whole: what was not seen is not taken away.
 fn whole_or_refused(lock: &LockView) -> Result<(), Refusal> {
     let (read, len) = match &lock.value {
         RawValue::Hash { fields, len } => (fields.len(), *len),

@@ -1,6 +1,8 @@
 -- lockscope: compares what an operator saw, then writes: all of it in one step, or nothing.
 -- KEYS: what is compared and written, the lock first. ARGV: the word lockscope, then the values, in order.
--- Returns {1, woken, emptied, why nobody was told, end of the lease before (ms, -1: never)} when all was written;
+-- Returns {1, woken, emptied, why nobody was told, end of the lease before (ms, -1: never), waiters dropped from a fair
+-- queue, waiters that listen again and stay in it, how many were dropped since their deadline had passed, the first in
+-- it if nobody heard} when all was written;
 -- {0, which, nth, what is there now} when a comparison failed; {2, why} when an error came half-way;
 -- {3, key, why} when a write would fail, {4, command, key or channel} when it is not permitted: nothing was written.
 
@@ -12,6 +14,7 @@ end
 local now, ended = clock(), redis.call("PTTL", KEYS[1])
 if ended >= 0 then ended = now + ended end
 local woken, emptied, silent, changed = 0, 0, false, false
+local dropped, stayed, overdue, deaf = {}, {}, 0, false
 
 -- Each comparison answers whether it holds, and what is there now.
 local function absent(key) local there = redis.call("EXISTS", key); return there == 0, there end
@@ -91,15 +94,23 @@ end
 
 local function no_ttl(key) local left = redis.call("PTTL", key); return left == -1, left end
 
--- The lease ends when it was seen to, or was begun anew as it always is.
-local function lease(key, seen, within, renewed_to)
-  seen, within, renewed_to = tonumber(seen), tonumber(within), tonumber(renewed_to)
+-- The lease ends when it was seen to, or whole periods of its own renewals later. The next hold by the same token begins
+-- at a moment of its own, off that beat.
+local function lease(key, seen, within, renewed_to, every, off)
+  seen, within = tonumber(seen), tonumber(within)
+  renewed_to, every, off = tonumber(renewed_to), tonumber(every), tonumber(off)
   local from = clock()
   local left = redis.call("PTTL", key)
   local to = clock()
+  -- What ran out when it was to says nothing of a reader that has entered again: that it holds the lock is compared besides.
+  if left == -2 and seen >= 0 then return to >= seen - within, left end
   if left < 0 or seen < 0 then return left == seen, left end
   if to + left >= seen - within and from + left <= seen + within then return true end
-  return to + left > seen and left <= renewed_to, left
+  if every == 0 or left > renewed_to then return false, left end
+  local later = from + left - seen
+  local periods = math.floor(later / every + 0.5)
+  local most = math.min(within + periods * off, every / 10)
+  return periods >= 1 and math.abs(later - periods * every) <= most, left
 end
 
 local function ttl_at_most(key, ttl)
@@ -109,15 +120,20 @@ end
 
 local function nobody_blocked()
   local clients = redis.pcall("INFO", "clients")
-  local blocked = type(clients) == "string" and tonumber(string.match(clients, "blocked_clients:(%d+)")) or 0
+  local blocked = type(clients) == "string" and tonumber(string.match(clients, "blocked_clients:(%d+)"))
   return blocked == 0, blocked
 end
 
-local function nobody_listens(channel)
-  local told = redis.pcall("PUBSUB", "NUMSUB", channel)
-  local listeners = type(told) == "table" and tonumber(told[2]) or 0
-  return listeners == 0, listeners
+-- How many listen on a channel, plain and sharded, and whether the server told both numbers.
+local function listeners(channel)
+  local plain = redis.pcall("PUBSUB", "NUMSUB", channel)
+  local sharded = redis.pcall("PUBSUB", "SHARDNUMSUB", channel)
+  -- A server without sharded channels has no subscribers on them.
+  if sharded.err and string.find(sharded.err, "nknown subcommand", 1, true) then sharded = { channel, 0 } end
+  return (plain[2] or 0) + (sharded[2] or 0), not plain.err and not sharded.err
 end
+
+local function nobody_listens(channel) local count = listeners(channel); return count == 0, count end
 
 local function before(moment) return now < tonumber(moment), now end
 
@@ -164,6 +180,10 @@ local function may(command, key, ...)
   if redis.acl_check_cmd and not redis.acl_check_cmd(command, key, ...) then return { 4, command, key } end
 end
 
+local function may_count(channel)
+  if may("PUBSUB", "NUMSUB", channel) then return { 4, "PUBSUB NUMSUB", channel } end
+end
+
 -- A command that changes something; all but these only look.
 local function change(...)
   local answer = redis.call(...)
@@ -193,10 +213,29 @@ local function tell_head(queue, deadlines, prefix)
     local head = redis.call("LINDEX", queue, 0)
     if not head then return end
     local deadline = redis.call("ZSCORE", deadlines, head)
-    if not deadline or tonumber(deadline) > now then tell(prefix .. head, "0"); return end
+    if not deadline or tonumber(deadline) > now then
+      local before = woken
+      tell(prefix .. head, "0")
+      if woken == before then deaf = head end
+      return
+    end
     change("LPOP", queue)
     change("ZREM", deadlines, head)
+    overdue = overdue + 1
   end
+end
+
+-- Nobody listens. What the server does not tell is no proof of that.
+local function unheard(channel) local count, told = listeners(channel); return told and count == 0 end
+
+local function take_out(queue, deadlines, waiter)
+  if change("LREM", queue, "0", waiter) > 0 then dropped[#dropped + 1] = waiter end
+  change("ZREM", deadlines, waiter)
+end
+
+-- Whoever listens by now keeps its place in the queue.
+local function drop_waiter(queue, deadlines, channel, waiter)
+  if unheard(channel) then take_out(queue, deadlines, waiter) else stayed[#stayed + 1] = waiter end
 end
 
 -- Nobody holds the hash any more.

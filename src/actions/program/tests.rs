@@ -99,7 +99,7 @@ fn no_name_and_no_value_becomes_lua() {
 
 #[test]
 fn every_comparison_has_its_function() {
-    // These are made before the script.
+    // These comparisons are made before the script runs.
     let here = ["on_record", "keyspace", "confirmed", "held_since"];
     for name in [ALL, SINGLE].concat().into_iter().filter(|name| !here.contains(name)) {
         assert!(FUNCTIONS.contains(&format!("local function {name}(")), "{name}");

@@ -18,7 +18,7 @@ fn lab() -> Stage {
     stage
 }
 
-/// Types a line and takes what it says; its number, and what the loop is asked to do.
+/// Types a line that takes a test lock; returns its number and the order to the loop.
 fn take(stage: &mut Stage, line: &str) -> (TestId, Wanted) {
     stage.press("a ctrl-u");
     stage.write(line);

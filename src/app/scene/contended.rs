@@ -1,14 +1,14 @@
-//! The locks that are wanted, in the order of who blocks whom: pure.
+//! The locks in demand, in the order of who blocks whom: pure.
 //!
-//! A lock whose holder waits for nothing comes first, the hardest wanted before the others; below it those that are
-//! stuck behind it. Locks in a ring come before all others.
+//! Deadlock rings come first. Then come locks whose holders wait for nothing, the most wanted first, each followed by
+//! the locks stuck behind it.
 
 use std::collections::BTreeSet;
 
 use crate::base::time::Time;
 use crate::model::{Blocking, LockRef, LockView, Table};
 
-/// As many locks as are looked at together.
+/// At most this many locks are compared.
 const MOST: usize = 300;
 
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub struct Contended {
     pub locks: Vec<LockView>,
     pub blocking: Blocking,
     places: Vec<LockRef>,
-    /// Indices into `locks`, each with how deep it is stuck.
+    /// Indices into `locks`, each with how many locks it is stuck behind.
     order: Vec<(usize, usize)>,
 }
 
@@ -30,17 +30,17 @@ impl Contended {
         Contended { locks, blocking, places, order }
     }
 
-    /// Where the locks are kept, in order.
+    /// The locks and their places in the table, in order.
     pub(super) fn places(&self) -> impl Iterator<Item = (LockRef, &LockView)> {
         self.order.iter().map(|(index, _)| (self.places[*index], &self.locks[*index]))
     }
 
-    /// Which of them it is.
+    /// The index of this lock.
     pub fn index_of(&self, lock: &LockView) -> Option<usize> {
         self.locks.iter().position(|other| other.space == lock.space && other.key == lock.key)
     }
 
-    /// Behind how many others it is stuck.
+    /// How many locks it is stuck behind.
     pub fn depth(&self, index: usize) -> usize {
         self.order.iter().find(|(other, _)| *other == index).map_or(0, |(_, depth)| *depth)
     }

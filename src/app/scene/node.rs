@@ -1,4 +1,4 @@
-//! One node as the header and the servers screen show it, with its rates taken over a second.
+//! One node as the header and the servers screen show it, with its rates over the last second.
 
 use std::time::Duration;
 
@@ -17,27 +17,27 @@ pub struct NodeScene {
     pub stream: Stream,
     pub note: Option<String>,
     pub clients_note: Option<String>,
-    /// How sampling by MONITOR goes, in a word and in a sentence; `None`: it is off.
+    /// The state of sampling by MONITOR, in a word and in a sentence; `None`: it is off.
     pub sampling: Option<(String, String)>,
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
     pub events_per_s: Option<f64>,
-    /// What share of the server's time we took at most.
+    /// The share of the server's time that we used, at most.
     pub cost: Option<f64>,
     pub scanned_ago: Option<Duration>,
     pub scan_took: Option<Duration>,
-    /// How far the walk under way has come, 0 to 1.
+    /// Progress of the running scan, 0 to 1.
     pub scanning: Option<f64>,
-    /// Keys that were not read because no lock is so large.
+    /// Keys that were skipped because they are too large for a lock.
     pub too_large: u64,
-    /// Why the last walk has not seen everything.
+    /// Why the last scan was incomplete.
     pub shortfall: Option<String>,
     sampled: (Time, u64, Duration),
 }
 
 impl NodeScene {
-    /// Rates are taken over a second at least.
+    /// Rates are measured over at least a second.
     const SAMPLE: Duration = Duration::from_millis(1_000);
 
     pub(super) fn of(node: &NodeStatus, before: Option<&NodeScene>, now: Time) -> NodeScene {

@@ -1,4 +1,4 @@
-//! What a lock is ordered by: pure. Keys are not copied, whoever compares says where they are.
+//! What locks are sorted by: pure. Keys are not copied; the caller of `compare` looks them up.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -8,7 +8,7 @@ use crate::lock::{Holder, Key, KeyspaceId};
 use crate::model::Column;
 use crate::model::{Lock, LockRef, LockView, State, Table};
 
-/// A lock with what it is ordered by. `P`: where it is kept.
+/// A lock's sort key. `P`: the lock's place.
 pub(super) struct Rank<P> {
     pub place: P,
     state: State,
@@ -28,7 +28,7 @@ enum By {
 }
 
 impl Rank<LockRef> {
-    /// By what the table keeps of it: nothing is decoded that the order does not ask for.
+    /// From what the table stores: decodes only what the order needs.
     pub fn new(place: LockRef, lock: &Lock, state: State, table: &Table, order: Order, now: Time) -> Self {
         let held = table.held_for(lock, now).map(|(ms, _)| ms);
         let by = match order.column {
@@ -77,7 +77,7 @@ impl By {
 }
 
 impl<P> Rank<P> {
-    /// Which of two is shown first. `name`: what the lock at a place is called; one that is gone has no name.
+    /// Which of two is shown first. `name`: the key of the lock at a place; `None` if the lock is gone.
     pub fn compare<'a>(
         &self,
         other: &Self,

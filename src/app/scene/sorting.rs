@@ -1,9 +1,8 @@
-//! The order of all locks, worked out in slices: pure.
+//! Sorts all locks in slices: pure.
 //!
-//! For a hundred thousand locks it takes tens of milliseconds, and no key may wait that long. So locks are judged and
-//! sorted in runs of a few thousand, then the runs are merged, a bounded piece with each [`Sorting::step`]. The table
-//! changes in between: who is not held any more when its turn comes in the merge is left out, and a lock that moved to
-//! another place is left out at the old one.
+//! A hundred thousand locks take tens of milliseconds, and no key may wait that long. So locks are judged and sorted in
+//! runs of a few thousand, then the runs are merged, a bounded piece with each [`Sorting::step`]. The table changes in
+//! between: the merge leaves out locks that are no longer held, and places that a lock has left.
 
 use super::rank::Rank;
 use crate::app::Order;
@@ -12,15 +11,15 @@ use crate::lock::{Key, KeyspaceId};
 use crate::model::Column;
 use crate::model::{Lock, LockRef, LockView, State, Table};
 
-/// How much is done at a time, in locks.
+/// The size of a slice, in locks.
 #[derive(Clone, Copy)]
 pub(super) struct Portion {
-    /// A table this small is ordered in one go; a quarter of that, when each one has to be decoded.
+    /// A table this small is sorted in one go; a quarter of that if each lock must be decoded.
     pub at_once: usize,
-    /// Judged in a slice, and when each one has to be decoded for it.
+    /// Locks judged per slice; the second applies if each lock must be decoded.
     pub judged: usize,
     pub decoded: usize,
-    /// Sorted in a slice.
+    /// Locks sorted per slice.
     pub run: usize,
     pub merged: usize,
 }
@@ -32,29 +31,29 @@ impl Default for Portion {
     }
 }
 
-/// An order that is being worked out.
+/// A sort under way.
 pub(super) struct Sorting {
     /// As of this moment.
     at: Time,
     order: Order,
     portion: Portion,
-    /// Each lock has to be decoded to be judged.
+    /// Each lock must be decoded to be judged.
     decodes: bool,
-    /// The first slot of the table that was not looked at yet.
+    /// The first slot of the table that was not read yet.
     slot: usize,
     /// Judged and not sorted.
     judged: Vec<Rank<LockRef>>,
-    /// Each sorted, the first in order at its end. While they are merged, a heap by those.
+    /// Sorted runs, each with its first lock at the end. While merging, they form a heap by that lock.
     runs: Vec<Vec<Rank<LockRef>>>,
     merging: bool,
     sorted: Sorted,
 }
 
-/// What came out.
+/// The result.
 #[derive(Default)]
 pub(super) struct Sorted {
     pub places: Vec<LockRef>,
-    /// Locks there are, whatever the filter, and how many in each state.
+    /// Number of locks regardless of the filter, and how many are in each state.
     pub total: usize,
     pub counts: [usize; State::ALL.len()],
 }
@@ -74,13 +73,13 @@ impl Sorting {
         }
     }
 
-    /// Whether the whole costs no more than a few slices.
+    /// Whether the whole sort costs no more than a few slices.
     pub fn is_small(&self, table: &Table) -> bool {
         let locks = table.held() * if self.decodes { 4 } else { 1 };
         locks <= self.portion.at_once && table.slots() <= 4 * self.portion.at_once
     }
 
-    /// Goes on for one slice; the order, once it is there. `passes`: the filter, `None` where all pass.
+    /// Does one slice; returns the order once it is complete. `passes`: the filter; `None`: all pass.
     pub fn step(&mut self, table: &Table, passes: Option<&dyn Fn(&LockView) -> bool>) -> Option<Sorted> {
         let walked = self.slot >= table.slots();
         if self.merging {
@@ -131,8 +130,8 @@ impl Sorting {
         }
     }
 
-    /// Moves the run at that place of the heap down to where it belongs. Locks whose names are gone since do no harm:
-    /// they come up early, and are left out.
+    /// Moves the run down the heap to where it belongs. Locks that are gone since are harmless: they come up early and
+    /// are left out.
     fn sink(&mut self, mut at: usize, table: &Table) {
         let before = |runs: &[Vec<Rank<LockRef>>], a: usize, b: usize| match (runs[a].last(), runs[b].last()) {
             (Some(a), Some(b)) => a.compare(b, self.order, |place| name(table, *place)).is_lt(),

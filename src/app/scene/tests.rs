@@ -1,4 +1,4 @@
-//! The list under changing locks: the selection is a lock, the order waits for the hand, and nothing stale looks live.
+//! The list while locks change: the selection is a lock, rows wait for the user, and nothing stale looks live.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ fn three() -> Stage {
     stage
 }
 
-/// Long enough for the order to be worked out anew.
+/// Waits long enough for the next sort.
 fn wait(stage: &mut Stage) {
     stage.pass(2_000);
     stage.compose();
@@ -76,7 +76,7 @@ fn a_lock_freed_under_the_cursor_stays_until_one_moves_on() {
     let screen = stage.screen();
     let row = screen.lines().find(|line| line.contains("FREE")).unwrap_or_else(|| panic!("{screen}"));
     assert!(!row.contains("never"), "what is gone has no TTL: {row}");
-    // Looking at it, ordering, pausing and other screens are no moving on.
+    // Opening it, sorting, pausing and visiting other screens do not count as moving on.
     stage.press("enter esc 3 1 s p p");
     assert_eq!(stage.selected().as_deref(), Some("lock:b"));
     stage.press("g");
@@ -177,7 +177,7 @@ fn equal_locks_in_two_keyspaces_keep_their_order() {
     assert_eq!(ranked[0].compare(&ranked[1], order, name), Ordering::Less);
 }
 
-/// Slices so small that every table takes many.
+/// Slices so small that every table needs many.
 fn tiny(size: usize) -> Portion {
     Portion { at_once: 0, judged: size, decoded: size, run: size + 1, merged: size }
 }
@@ -194,7 +194,7 @@ fn in_slices() -> Stage {
     stage
 }
 
-/// Composes and orders, as the loop does with nothing else to do.
+/// Composes and sorts, as the idle loop does.
 fn settle(stage: &mut Stage) {
     stage.compose();
     for _ in 0..1_000 {
@@ -336,7 +336,7 @@ enum Deed {
     Lose,
     ComeBack,
     Pass(u16),
-    /// The order is worked on for so many slices.
+    /// Sort for this many slices.
     Order(u8),
 }
 

@@ -72,7 +72,7 @@ fn what_is_done_is_what_was_shown() {
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
     let shown = dialog.choice().plans[0].clone();
     assert_eq!((&shown.action, shown.key.to_string().as_str()), (&Action::Free, "lock:unique"));
-    // The lock changes hands while the question stands: what was shown stays what is done, and will be refused.
+    // The lock changes hands while the question is open: what was shown is still what is sent, and is refused.
     stage.acquire("lock:unique", "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d", FENCE);
     stage.compose();
     stage.write("y gone");
@@ -194,7 +194,7 @@ fn a_private_screen_hides_whose_lock_it_is() {
     assert!(screen.contains("(hidden)") && !screen.contains("2f1c6e9a"), "{screen}");
 }
 
-/// Asks about freeing `lock:a`, which is given back and taken again meanwhile, and answers yes.
+/// Asks to free `lock:a`, which is released and taken again meanwhile, and answers yes.
 fn is_not_freed(take: impl Fn(&mut Stage)) {
     let mut stage = writing();
     take(&mut stage);
@@ -208,7 +208,7 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     while !free(&stage) {
         stage.press("tab");
     }
-    // On the server the next hold looks the same.
+    // The next hold looks the same on the server.
     stage.pass(1_000);
     stage.release("lock:a");
     stage.pass(1_000);
@@ -218,7 +218,62 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     assert_eq!(stage.press("enter"), []);
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
     let (why, _) = dialog.prompt.refused.clone().expect("a reason");
-    assert!(why.contains("lock:a was freed since you were asked"), "{why}");
+    assert!(why.contains("lock:a was freed since you were asked: ctrl-r looks again"), "{why}");
+    stage.press("ctrl-r");
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question about what is there now") };
+    assert_eq!((&dialog.prompt.refused, dialog.prompt.text()), (&None, ""), "it asks anew");
+    while !free(&stage) {
+        stage.press("tab");
+    }
+    stage.write("y");
+    assert_eq!(plans(&stage.press("enter")).len(), 1);
+}
+
+/// What the server says when a lock was renewed under the question.
+fn refused(stage: &mut Stage, plan: Plan) {
+    let why = Refusal::AnotherLease("it has another lease now".into());
+    let performed = Performed::refused("1".into(), why);
+    stage.app.update(Event::Performed(Box::new(plan), Box::new(performed)), stage.now);
+    stage.app.update(Event::AllPerformed, stage.now);
+}
+
+#[test]
+fn what_was_refused_since_it_moved_is_looked_at_again_with_one_key() {
+    for (ask, action) in [("x", Action::Free), ("e", Action::Extend(Duration::from_secs(300)))] {
+        let mut stage = writing();
+        stage.press(ask);
+        let chosen = |stage: &Stage| match &stage.app.overlay {
+            Overlay::Dialog(dialog) => dialog.choice().plans[0].clone(),
+            other => panic!("no question: {other:?}"),
+        };
+        while chosen(&stage).action != action {
+            stage.press("tab");
+        }
+        stage.write("y");
+        let plan = plans(&stage.press("enter")).remove(0);
+        stage.pass(2_000);
+        refused(&mut stage, plan.clone());
+        assert!(stage.screen().contains("ctrl-r looks again"), "{}", stage.screen());
+        stage.press("ctrl-r");
+        let asked = chosen(&stage);
+        assert_eq!((&asked.key, &asked.action), (&plan.key, &action), "the same, by what is there now");
+        assert_ne!(asked.ttl, plan.ttl, "not what was shown before");
+        assert_eq!(stage.press("enter"), [], "it asks anew");
+    }
+}
+
+#[test]
+fn a_key_on_what_came_of_a_write_does_what_it_does_elsewhere() {
+    let mut stage = writing();
+    stage.press("x");
+    stage.write("y");
+    let plan = plans(&stage.press("enter")).remove(0);
+    refused(&mut stage, plan);
+    stage.press("e");
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the key was swallowed") };
+    assert!(matches!(dialog.choice().plans[0].action, Action::Extend(_)));
+    stage.press("esc esc");
+    assert!(matches!(stage.app.overlay, Overlay::None));
 }
 
 #[test]
@@ -229,4 +284,67 @@ fn a_hold_without_an_end_that_was_given_back_under_the_question_is_not_freed() {
 #[test]
 fn the_next_hold_of_the_same_thread_is_not_freed_in_place_of_the_one_that_was_seen() {
     is_not_freed(|stage| stage.acquire_redisson("lock:a", "3f2a8c00-1111-4222-8333-444455556666:57", 30_000));
+}
+
+/// Presses enter until something is done; what was on the screen before each time.
+fn insist(stage: &mut Stage) -> (Vec<String>, Vec<Effect>) {
+    let mut screens = Vec::new();
+    for _ in 0..20 {
+        screens.push(stage.screen());
+        let effects = stage.press("enter");
+        if !effects.is_empty() {
+            return (screens, effects);
+        }
+    }
+    panic!("nothing was done:\n{}", screens.join("\n"));
+}
+
+#[test]
+fn no_warning_below_the_fold_is_confirmed_unread() {
+    let mut stage = writing();
+    for (width, height) in [(60, 12), (80, 14), (80, 24)] {
+        stage.resize(width, height);
+        stage.press("g x");
+        let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
+        let hazards = dialog.choice().plans[0].hazards.clone();
+        assert!(hazards.len() > 1, "{hazards:?}");
+        stage.write("y");
+        let (screens, effects) = insist(&mut stage);
+        assert_eq!(plans(&effects).len(), 1, "{width}x{height}");
+        let words: Vec<&str> = screens.iter().flat_map(|screen| screen.split_whitespace()).collect();
+        for word in hazards.iter().flat_map(|hazard| hazard.split_whitespace()) {
+            assert!(words.contains(&word), "{width}x{height}: {word} of {hazards:?} in\n{}", screens.join("\n"));
+        }
+        assert_eq!(screens.len() == 1, height == 24, "{width}x{height}: {}", screens.join("\n"));
+        stage.app.update(Event::AllPerformed, stage.now);
+        stage.press("esc");
+    }
+}
+
+#[test]
+fn a_question_that_was_not_drawn_yet_is_not_answered() {
+    let mut stage = writing();
+    stage.press("g x");
+    let Overlay::Dialog(dialog) = &mut stage.app.overlay else { panic!("no question") };
+    // What was asked beside the question has come: there is more to read than was drawn.
+    let mut foreseen = dialog.choice().plans.clone();
+    foreseen[0].undo = Some(Err("it is too large".into()));
+    stage.app.update(Event::Foreseen(foreseen), stage.now);
+    let key = |code| Event::Key(crossterm::event::KeyEvent::from(code));
+    stage.app.update(key(crossterm::event::KeyCode::Char('y')), stage.now);
+    assert_eq!(stage.app.update(key(crossterm::event::KeyCode::Enter), stage.now), []);
+    assert!(stage.screen().contains("not possible: it is too large"), "{}", stage.screen());
+    assert_eq!(plans(&stage.press("enter")).len(), 1);
+}
+
+#[test]
+fn lines_that_were_skipped_are_not_read() {
+    let mut stage = writing();
+    stage.resize(60, 12);
+    stage.press("g x pagedown");
+    let skipped = stage.screen();
+    assert!(!skipped.contains("held by"), "{skipped}");
+    stage.write("y");
+    assert_eq!(stage.press("enter"), []);
+    assert!(stage.screen().contains("There is more to know before"), "{}", stage.screen());
 }

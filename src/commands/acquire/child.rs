@@ -1,4 +1,4 @@
-//! The command that runs under a lock: started, sent the signals that we get, stopped when the lock is lost.
+//! The command that runs under a lock: starts it, forwards our signals to it, stops it when the lock is lost.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,7 +19,7 @@ use crate::base::process::{Recipient, end_with_us};
 use crate::base::text;
 use crate::settings::cli::OnLost;
 
-/// The exit code that tells of a signal, as shells have it.
+/// The exit code for a signal, as in shells.
 pub fn code_of(signal: i32) -> u8 {
     128_u8.wrapping_add(signal as u8)
 }
@@ -28,20 +28,20 @@ pub struct Child {
     process: tokio::process::Child,
     pid: i32,
     place: Place,
-    /// Ends what the command has started, should we be killed; it rests when it is dropped.
+    /// Ends the command's processes if we are killed; dropping it means that all is well.
     _watcher: Option<Watcher>,
 }
 
 /// Where the command runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In our own process group, since it may want the terminal. What is typed there reaches it without us.
+    /// In our own process group, because it may need the terminal. The terminal sends it Ctrl-C without us.
     WithUs,
-    /// In a group of its own, with all that it starts.
+    /// In its own group, with all processes that it starts.
     Apart,
 }
 
-/// What takes the place of LOCKSCOPE_URL: the same server and user, so that a lockscope under the lock asks no other one.
+/// LOCKSCOPE_URL for the command: the same server and user, so that a lockscope in the command uses no other server.
 fn url_without_password() -> Option<String> {
     let text = std::env::var("LOCKSCOPE_URL").ok().filter(|text| !text.is_empty())?;
     let Ok(mut url) = Url::parse(text.trim()) else { return Some(shown(&text)) };
@@ -58,7 +58,7 @@ fn url_without_password() -> Option<String> {
 }
 
 impl Child {
-    /// `grace`: how long what is left of it may take to end, should we be killed.
+    /// `grace`: how long its processes may take to end if we are killed.
     pub fn start(
         words: &[OsString],
         environment: &[(&str, &[u8])],
@@ -69,16 +69,16 @@ impl Child {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).kill_on_drop(true);
         let mut marker = Vec::new();
-        // Ours alone: whoever runs under the lock has no business with our password.
+        // The command must not get our password.
         command.env_remove("LOCKSCOPE_PASSWORD");
         if let Some(url) = url_without_password() {
             command.env("LOCKSCOPE_URL", url);
         }
         for (name, value) in environment {
-            // No variable can hold a nought; the value is written there as everywhere it is shown.
+            // A variable can't contain a NUL byte, so such a value is escaped as on the screen.
             let value = if value.contains(&0) { text::visible(value).into_bytes() } else { value.to_vec() };
             command.env(name, OsStr::from_bytes(&value));
-            // The last one is the token: nobody else has it.
+            // The last variable is the token, which is unique.
             marker = [name.as_bytes(), b"=", &value].concat();
         }
         if place == Place::Apart {
@@ -86,7 +86,7 @@ impl Child {
         }
         let mut watcher = None;
         if on_lost == OnLost::Kill {
-            // Nobody renews its lock any more then. Elsewhere than on Linux it goes on, and its lock ends with the lease.
+            // If we die nobody renews the lock, so the command must end. Only Linux can signal it directly.
             end_with_us(command.as_std_mut(), Signal::TERM);
             watcher = Some(Watcher::start()?);
         }
@@ -98,20 +98,20 @@ impl Child {
             let ours = getpgrp().as_raw_pid();
             let (group, marker) = if place == Place::Apart { (pid, None) } else { (ours, Some(marker)) };
             let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-            // Where this fails, the command is dropped, which kills it.
+            // If this fails, the command is dropped, which kills it.
             watcher.watch_over(&Charge { group, command: pid, marker, grace_ms })?;
         }
         Ok(Child { _watcher: watcher, ..child })
     }
 
-    /// The exit code, 128 and the signal's number if one ended it.
+    /// The exit code, or 128 plus the signal's number if a signal ended it.
     pub async fn wait(&mut self) -> u8 {
         code(self.process.wait().await)
     }
 
-    /// Hands a signal on.
+    /// Forwards a signal.
     pub fn forward(&self, signal: Signal) {
-        // What was typed at the terminal has reached the command already, and twice means something else to many.
+        // The terminal has already sent Ctrl-C to the command, and many programs treat a second one differently.
         let typed = matches!(signal, Signal::INT | Signal::QUIT);
         if self.place == Place::WithUs && typed && on_terminal() {
             return;
@@ -127,7 +127,7 @@ impl Child {
             self.send(Signal::KILL);
             let _ = self.process.wait().await;
         }
-        // What it started may take longer than itself.
+        // The processes that it started may run longer than the command itself.
         let group = Recipient::Group(self.pid);
         while self.place == Place::Apart && group.is_there() {
             if Instant::now() >= until {
@@ -139,7 +139,7 @@ impl Child {
     }
 
     fn send(&self, signal: Signal) {
-        // Once it is reaped its number may be another's.
+        // Once it is reaped, its pid may belong to another process.
         if self.process.id().is_some() {
             match self.place {
                 Place::Apart => Recipient::Group(self.pid).send(signal),
@@ -160,7 +160,7 @@ fn code(status: io::Result<ExitStatus>) -> u8 {
     }
 }
 
-/// Whether a terminal sends what is typed to our process group.
+/// Whether our process group is in the terminal's foreground.
 fn on_terminal() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
     tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp())

@@ -17,19 +17,19 @@ use crate::test_lock::{Held, Request};
 pub struct Record {
     entries: OnRecord,
     json: bool,
-    /// Nothing but the command's own output belongs on stdout.
+    /// Only the command's own output belongs on stdout.
     silent: bool,
 }
 
 impl Record {
-    /// Writes down what is about to be tried.
+    /// Records what is about to be tried.
     pub fn open(session: &Session, options: &Acquire, request: &Request) -> Result<Record, Refusal> {
         let program = options.command.first().map(|word| text::visible(word.as_encoded_bytes()));
         let entries = OnRecord::open(session, "acquire", request, &json!({ "program": program }))?;
         Ok(Record { entries, json: options.json, silent: !options.command.is_empty() })
     }
 
-    /// Somebody else has it, or the server would not.
+    /// Another client holds it, or the server refused.
     pub fn refused(&mut self, why: &str, holder: Option<&Token>, left_ms: Option<u64>) -> Result<(), Fault> {
         let mut more = Map::new();
         more.insert("outcome".into(), "refused".into());
@@ -46,12 +46,12 @@ impl Record {
         self.conclude(json!({ "outcome": "unknown", "why": why }))
     }
 
-    /// It is ours.
+    /// We took the lock.
     pub fn taken(&mut self, held: &Held) -> Result<(), Fault> {
         self.entries.note(&json!({ "phase": "outcome", "outcome": "done", "entries": held.entries() }))
     }
 
-    /// It stays there: says so.
+    /// Reports that the lock stays on the server.
     pub fn left(&self, held: &Held) -> Result<(), Fault> {
         if !self.json {
             return self.announce(held);
@@ -60,7 +60,7 @@ impl Record {
         self.entries.print(&left)
     }
 
-    /// Says what was taken, to people.
+    /// Reports what was taken, for people.
     pub fn announce(&self, held: &Held) -> Result<(), Fault> {
         if self.json || self.silent {
             return Ok(());
@@ -79,7 +79,7 @@ impl Record {
         Ok(())
     }
 
-    /// It was held for a while, and that is over.
+    /// Our hold has ended.
     pub fn ended(&mut self, held: &Held, details: &Value) -> Result<(), Fault> {
         let mut noted = details.clone();
         noted["phase"] = "end".into();

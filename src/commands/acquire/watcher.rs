@@ -1,8 +1,8 @@
-//! Watches over a command that runs under a lock: when we are killed, so that nobody renews the lock any more, all that
-//! the command has started in its process group is ended.
+//! Watches over a command that runs under a lock: if we are killed and nobody renews the lock any more, it ends all
+//! processes in the command's group.
 //!
-//! It is this program again, as a process of its own, with a pipe between us. What we write there last says that all is
-//! well; a pipe that closes without it means that we are dead. What has left the group (setsid) is out of its reach.
+//! The watcher is this program in a second process, connected by a pipe. We write a last word when all is well; a pipe
+//! that closes without it means that we are dead. Processes that left the group (setsid) are out of its reach.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read, Write};
@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::process::Recipient;
 
-/// What the program is started with to be a watcher. No command of users.
+/// The argument that starts the program as a watcher. Not a command for users.
 pub const WORD: &str = "__watch-over";
 
 const ALL_IS_WELL: &[u8] = b"done\n";
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Whom to end, and how.
+/// What to end, and how.
 #[derive(Serialize, Deserialize, Debug)]
 pub struct Charge {
     pub group: i32,
-    /// The command itself. The kernel tells it of our end, where it can.
+    /// The command itself. On Linux the kernel signals it when we die.
     pub command: i32,
-    /// What those of the group have in their environment that belong to the command, where others are in it too.
+    /// The environment entry that marks the command's processes, if the group has others too.
     pub marker: Option<Vec<u8>>,
     pub grace_ms: u64,
 }
@@ -40,7 +40,7 @@ impl Watcher {
     pub fn start() -> io::Result<Watcher> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(WORD).env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // What is typed at the terminal is not for it.
+        // In its own group, so that the terminal does not send it Ctrl-C.
         command.process_group(0);
         Ok(Watcher { process: command.spawn()? })
     }
@@ -60,7 +60,7 @@ impl Watcher {
 }
 
 impl Drop for Watcher {
-    /// All is well: the command has ended, or was ended by us.
+    /// All is well: the command has ended, or we ended it.
     fn drop(&mut self) {
         let _ = self.say(ALL_IS_WELL);
         drop(self.process.stdin.take());
@@ -68,7 +68,7 @@ impl Drop for Watcher {
     }
 }
 
-/// What a watcher does: waits for the end of the pipe, and acts on it. The exit code of its process.
+/// Runs the watcher: waits for the end of the pipe, then acts. Returns the exit code of its process.
 pub fn run() -> u8 {
     let mut pipe = io::stdin().lock();
     let mut line = Vec::new();
@@ -84,7 +84,7 @@ pub fn run() -> u8 {
     0
 }
 
-/// Asks all of them to end, and kills who is left after the grace.
+/// Asks all processes to end, and kills those left after the grace period.
 fn end(charge: &Charge) {
     let until = Instant::now() + Duration::from_millis(charge.grace_ms);
     let mut asked = BTreeSet::new();
@@ -108,7 +108,7 @@ fn end(charge: &Charge) {
     }
 }
 
-/// Those of the group that belong to the command and are alive.
+/// The living processes of the group that belong to the command.
 #[cfg(target_os = "linux")]
 fn members(charge: &Charge) -> Vec<Recipient> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return whole_group(charge) };
@@ -120,7 +120,7 @@ fn members(charge: &Charge) -> Vec<Recipient> {
 #[cfg(target_os = "linux")]
 fn is_in_group(pid: i32, group: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // The name in parentheses may have spaces, and parentheses too.
+    // The name in parentheses may itself contain spaces and parentheses.
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let is_alive = fields.next().is_some_and(|state| !matches!(state, "Z" | "X"));
     is_alive && fields.nth(1).and_then(|group| group.parse().ok()) == Some(group)
@@ -138,7 +138,7 @@ fn members(charge: &Charge) -> Vec<Recipient> {
     whole_group(charge)
 }
 
-/// The group as one, where its members can't be told: only if it is the command's own.
+/// The group as a whole, if its members can't be listed: only if the group belongs to the command.
 fn whole_group(charge: &Charge) -> Vec<Recipient> {
     let group = Recipient::Group(charge.group);
     if charge.marker.is_none() && group.is_there() { vec![group] } else { Vec::new() }

@@ -1,4 +1,4 @@
-//! What a look at some keys of a keyspace shows: readings, values, TTLs. Pure.
+//! What some keys of a keyspace show: readings, values, TTLs. Pure.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::base::time::{Time, Ttl};
 use crate::dialects::{Best, DialectId, Recogniser, shape};
 use crate::lock::{Key, Kind, RawValue};
 
-/// One key that was looked at.
+/// One key that was read.
 #[derive(Clone, Debug)]
 pub struct Looked {
     pub key: Key,
@@ -16,7 +16,7 @@ pub struct Looked {
     pub ttl: Ttl,
 }
 
-/// What kind of thing the values are.
+/// The kind of the values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
     /// Random, as a lock's token is.
@@ -38,9 +38,9 @@ pub enum Sort {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Reading {
     pub dialect: DialectId,
-    /// How many keys read so.
+    /// How many keys have this reading.
     pub keys: usize,
-    /// The mean of the readings.
+    /// The mean confidence of the readings.
     pub confidence: f32,
     pub kind: Kind,
 }
@@ -50,7 +50,7 @@ pub struct Reading {
 pub struct Evidence {
     /// Keys whose value was seen.
     pub looked: usize,
-    /// The library that most of them are read as without being pointed at, and with.
+    /// The library that most keys are read as: by themselves, and as if the user had named the keyspace.
     pub recognised: Option<Reading>,
     pub guessed: Option<Reading>,
     /// Keys that `ls` lists without any option.
@@ -60,7 +60,7 @@ pub struct Evidence {
     pub of_sort: usize,
     pub distinct: usize,
     pub with_ttl: usize,
-    /// Of those that expire: when half of them are gone.
+    /// The median TTL of the keys that have one.
     pub median_ttl: Option<Duration>,
 }
 
@@ -116,7 +116,7 @@ fn most_read(readings: &[Option<Best>]) -> Option<Reading> {
     Some(most)
 }
 
-/// What stands where a lock has its holder: the string, or the first holder that a library finds in a collection.
+/// The value in the holder's place: the string, or the first holder that a library finds in a collection.
 fn token<'a>(looked: &'a Looked, best: Option<&'a Best>) -> Option<&'a [u8]> {
     match &looked.value {
         RawValue::Str { .. } => looked.value.as_string(),
@@ -124,7 +124,7 @@ fn token<'a>(looked: &'a Looked, best: Option<&'a Best>) -> Option<&'a [u8]> {
     }
 }
 
-/// The sort of most values. Numbers are flags where they are all `1`, and moments where they are all times.
+/// The sort of most values. Numbers are flags if they are all `1`, and moments if they are all times.
 fn dominant(tokens: &[Option<&[u8]>], now: Time) -> (Sort, usize) {
     let sorts: Vec<Sort> = tokens.iter().map(|token| token.map_or(Sort::Document, |token| sort(token, now))).collect();
     let all = [Sort::Token, Sort::Worker, Sort::Flag, Sort::Moment, Sort::Number, Sort::Text, Sort::Document];
@@ -160,7 +160,7 @@ fn is_flag(text: &str) -> bool {
     FLAGS.iter().any(|flag| text.eq_ignore_ascii_case(flag))
 }
 
-/// A part of it is random: the whole, or what stands beside a host or a thread.
+/// Whether the value is random, as a whole or in a part beside a host or a thread.
 fn is_token(value: &[u8]) -> bool {
     let random = |part: &[u8]| {
         let hex = part.len() >= 16 && part.iter().all(u8::is_ascii_hexdigit) && part.iter().any(u8::is_ascii_digit);
@@ -171,7 +171,7 @@ fn is_token(value: &[u8]) -> bool {
     base64 || uuid || value.split(|byte| b":/@|, ".contains(byte)).any(random)
 }
 
-/// `worker-7`, `web-1:4242`, `10.0.3.7:51322`: a name and a number, and neither a path, an address of a page nor a date.
+/// `worker-7`, `web-1:4242`, `10.0.3.7:51322`: a name and a number, but not a path, a URL or a date.
 fn is_worker(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || ":-._@#".contains(c);
     let mut parts = text.split([':', '-', '.', '_', '@', '#']).filter(|part| !part.is_empty());

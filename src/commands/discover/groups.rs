@@ -1,7 +1,7 @@
-//! Names gathered by their shape, however many there are.
+//! Groups names by their shape, in bounded memory.
 //!
-//! Ids that are words (`cart:alice`) make a shape each; many small ones that differ in one place are folded into one.
-//! When there are too many all the same, further names are gathered by their beginning.
+//! Ids that are words (`cart:alice`) make one shape each; many small shapes that differ in one place are folded into
+//! one. If there are still too many, further names are grouped by their prefix.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use super::shape::Shape;
 use super::words;
 use crate::lock::{Key, NodeId};
 
-/// Shapes that are kept apart.
+/// At most this many shapes are kept.
 const MOST: usize = 10_000;
-/// Names kept of each, to look at.
+/// Names kept per shape, to be read.
 pub const SAMPLES: usize = 20;
-/// Longer names are counted only.
+/// Longer names are only counted.
 const LONGEST_NAME: usize = 1024;
-/// A text in a name is an id if so many shapes differ in it alone, each with no more than a few keys.
+/// A text in a name is an id if at least [`MANY`] shapes differ only in it, each with at most [`FEW`] keys.
 const MANY: usize = 12;
 const FEW: u64 = 3;
-/// Texts that differ in the number at their end are a series from here on: `tenant1`, `tenant2`, `tenant3`.
+/// At least this many texts that differ only in a final number are a series: `tenant1`, `tenant2`, `tenant3`.
 const SERIES: usize = 3;
 
 /// The keys of one shape.
@@ -39,7 +39,7 @@ impl Group {
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: HashMap<Shape, Group>,
-    /// Folding does not help any more.
+    /// Folding no longer helps.
     full: bool,
     /// Keys that fitted nowhere.
     left_out: u64,
@@ -56,7 +56,7 @@ impl Groups {
             if self.full {
                 shape = shape.shortened().unwrap_or(shape);
             }
-            // Beginnings have a little room of their own.
+            // Prefixes get a little extra room.
             if !self.groups.contains_key(&shape) && self.groups.len() >= MOST + MOST / 10 {
                 self.left_out += 1;
                 return;
@@ -93,8 +93,7 @@ impl Groups {
         groups.into_iter().map(|(_, group)| group).collect()
     }
 
-    /// Folds the groups that differ in one text alone. From the end, since names go from the general to the
-    /// particular.
+    /// Folds groups that differ in only one text. Starts at the end, because names go from general to specific.
     fn fold(&mut self) {
         let longest = self.groups.keys().map(Shape::len).max().unwrap_or(0);
         for position in (0..longest).rev() {
@@ -102,13 +101,13 @@ impl Groups {
             self.fold_by(MANY, |shape, group| {
                 let text = shape.text_at(position).filter(|_| group.keys <= FEW)?;
                 let open = shape.open_at(position);
-                // A word that speaks of a lock is no id, and a pattern of nothing but stars is none.
+                // A word that suggests a lock is not an id, and a pattern needs more than stars.
                 (words::of_a_lock(text).is_none() && open.texts().next().is_some()).then_some(open)
             });
         }
     }
 
-    /// Folds groups whose `wider` shape is the same, where there are at least so many or where it is there already.
+    /// Folds groups with the same `wider` shape, if there are at least `least` of them or that shape already exists.
     fn fold_by(&mut self, least: usize, wider: impl Fn(&Shape, &Group) -> Option<Shape>) {
         let mut alike: HashMap<Shape, Vec<Shape>> = HashMap::new();
         for (shape, group) in &self.groups {

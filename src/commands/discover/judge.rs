@@ -1,7 +1,7 @@
-//! Weighs the evidence: is a keyspace one of locks, how sure is that, and why. Pure.
+//! Weighs the evidence: does a keyspace hold locks, how sure is that, and why. Pure.
 //!
-//! What most keys of a keyspace are recognised as, it is. Elsewhere no single sign is enough: tokens, short TTLs and
-//! the words of the name must come together, since sessions and caches share each of them alone.
+//! If most keys are recognised as a library's locks, that decides. Otherwise no single sign is enough: tokens, short
+//! TTLs and the words of the name must come together, because sessions and caches share each of them.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::base::text::short_duration;
 use crate::dialects::{Claim, dialect};
 use crate::lock::Kind;
 
-/// From here on a keyspace is proposed.
+/// A keyspace is proposed at this confidence or more.
 const LEAST: f32 = 0.5;
-/// Nothing that was only weighed is surer than this.
+/// Weighed evidence never gives more confidence than this.
 const MOST: f32 = 0.9;
 
 /// A keyspace that looks like locks.
@@ -21,7 +21,7 @@ const MOST: f32 = 0.9;
 pub struct Verdict {
     pub dialect: &'static str,
     pub dialect_confidence: f32,
-    /// How sure it is that these are locks at all.
+    /// How sure it is that these are locks.
     pub confidence: f32,
     /// `ls` lists them without any option.
     pub covered: bool,
@@ -36,7 +36,7 @@ pub fn judge(pattern: &str, evidence: &Evidence) -> Option<Verdict> {
     recognised(evidence).or_else(|| weighed(pattern, evidence))
 }
 
-/// At least half of the keys are locks of a known library by themselves.
+/// At least half of the keys are recognised as locks of a known library.
 fn recognised(evidence: &Evidence) -> Option<Verdict> {
     let reading = evidence.recognised.filter(|reading| reading.keys * 2 >= evidence.looked)?;
     let name = dialect(reading.dialect).name();
@@ -57,7 +57,7 @@ fn recognised(evidence: &Evidence) -> Option<Verdict> {
 
 fn weighed(pattern: &str, evidence: &Evidence) -> Option<Verdict> {
     let reading = evidence.guessed.filter(|reading| reading.keys * 10 >= evidence.looked * 9)?;
-    // Mixed values are nobody's locks.
+    // Locks of one kind do not have mixed values.
     if evidence.of_sort * 10 < evidence.looked * 9 {
         return None;
     }
@@ -94,7 +94,7 @@ fn weight_of_values(evidence: &Evidence) -> Option<f32> {
     }
 }
 
-/// Locks are short. What stays for an hour may be one, what stays for a day hardly is.
+/// Locks are short-lived. A key that lives for an hour may be one; for a day, hardly.
 fn weight_of_expiry(evidence: &Evidence) -> f32 {
     const MINUTE: u64 = 60;
     if evidence.with_ttl * 10 < evidence.looked * 8 {
@@ -110,7 +110,7 @@ fn weight_of_expiry(evidence: &Evidence) -> f32 {
     }
 }
 
-/// Of which library, and how well that is known.
+/// The library, and how sure that is.
 fn whose(reading: &Reading) -> String {
     match dialect(reading.dialect).name() {
         "plain" | "reentrant" => "of no library in particular".into(),

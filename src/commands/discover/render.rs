@@ -19,21 +19,21 @@ use crate::output::{TextStyle, json};
 pub struct Keyspace {
     pub pattern: String,
     pub verdict: Verdict,
-    /// Keys met, and how many there are in all as far as the sample tells.
+    /// Keys in the sample, and the estimated number in total.
     pub sampled: u64,
     pub keys_estimated: u64,
     pub ttl_share: f64,
     pub median_ttl: Option<Duration>,
-    /// Patterns of keyspaces that are no locks but that this pattern matches too.
+    /// Patterns of other keyspaces, not locks, that this pattern also matches.
     pub also_matches: Vec<String>,
     pub examples: Vec<Key>,
 }
 
-/// All that was found.
+/// Everything that was found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Found {
     pub sampled: u64,
-    /// Keys in the database, where it is known.
+    /// Keys in the database, if known.
     pub of: Option<u64>,
     /// Every name was seen: nothing is estimated.
     pub complete: bool,
@@ -44,9 +44,9 @@ pub struct Found {
 
 const HEADER: [&str; 6] = ["PATTERN", "LIBRARY", "KEYS", "TTL", "COVERED", "WHY"];
 const GAP: usize = 2;
-/// A pattern wider than this is cut on a terminal; the command beneath has it whole.
+/// A wider pattern is cut on a terminal; the command below has it whole.
 const PATTERN_SHOWN: usize = 40;
-/// With less room than this beside the others, the reasons go on lines of their own.
+/// With less room than this, the reasons go on separate lines.
 const WHY_LEAST: usize = 30;
 
 /// Writes the table and what to do next. `server` are the options that name the server in the command.
@@ -124,7 +124,7 @@ fn ttl(keyspace: &Keyspace) -> String {
     }
 }
 
-/// The command that lists the locks, and the lines that make it the rule.
+/// The command that lists the locks, and the config lines that make it permanent.
 fn next(out: &mut impl Write, found: &Found, server: &[String], style: &TextStyle) -> io::Result<()> {
     if found.keyspaces.is_empty() {
         return Ok(());
@@ -151,7 +151,7 @@ fn next(out: &mut impl Write, found: &Found, server: &[String], style: &TextStyl
     writeln!(out, "  patterns = [{}]", texts.join(", "))
 }
 
-/// A pattern as it can be typed: without what is not ASCII where that is asked for.
+/// The pattern, with each non-ASCII byte as `?` if only ASCII may be printed.
 fn typed(pattern: &str, style: &TextStyle) -> String {
     if !style.ascii || pattern.is_ascii() {
         return pattern.into();
@@ -195,7 +195,7 @@ struct Object<'a> {
 
 impl<'a> Object<'a> {
     fn of(keyspace: &'a Keyspace) -> Object<'a> {
-        // Text as it is, other bytes escaped, as everywhere in these documents.
+        // UTF-8 text stays, other bytes are escaped, as everywhere in these documents.
         let example = |key: &Key| match std::str::from_utf8(key.as_bytes()) {
             Ok(text) => text.to_string(),
             Err(_) => key.to_string(),

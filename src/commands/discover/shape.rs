@@ -1,7 +1,7 @@
 //! The shape of a key's name: what stays the same from key to key, and `*` for what does not.
 //!
-//! Numbers, UUIDs, hex, random parts and bytes that can't be typed vary; everything else is kept as it is. A shape is
-//! also a pattern that can be typed, and that its keys match.
+//! Numbers, UUIDs, hex, random parts and bytes that can't be typed vary; everything else is kept. A shape is also a
+//! pattern that can be typed and that matches its keys.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use crate::base::glob;
 use crate::base::text;
 use crate::dialects::shape::{is_decimal, is_mixed_case, is_uuid};
 
-/// Where a name is always split, and where it is unless the part as a whole is random: base64 has dashes of its own.
+/// Names are always split at [`STRONG`], and at [`WEAK`] unless the whole part is random: base64 contains dashes.
 const STRONG: &[u8] = b":/.|{}#=";
 const WEAK: &[u8] = b"-_";
-/// Longer parts are nobody's keyspace, and longer names nobody's pattern.
+/// Longer parts do not name a keyspace, and longer names do not make a pattern.
 const LONGEST_TEXT: usize = 64;
 const MOST_PARTS: usize = 24;
 
-/// How a part varies: by digits, by hex digits, or anyhow.
+/// How a part varies: in digits, in hex digits, or in any way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Variety {
     Number,
@@ -65,7 +65,7 @@ impl Shape {
         })
     }
 
-    /// The text at a position, where there is one.
+    /// The text at a position, if there is one.
     pub fn text_at(&self, position: usize) -> Option<&str> {
         match self.0.get(position) {
             Some(Part::Text(text)) => Some(text),
@@ -80,7 +80,7 @@ impl Shape {
         Shape(parts)
     }
 
-    /// The same shape with any number where the text at that position ends in one.
+    /// The same shape with any number at the end of the text at that position, if it ends in one.
     pub fn numbered_at(&self, position: usize) -> Option<Shape> {
         let text = self.text_at(position)?;
         let stem = text.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -92,7 +92,7 @@ impl Shape {
         Some(Shape(parts))
     }
 
-    /// Anything that begins with the first text, if there is more than that.
+    /// Any name that begins with the first text, if there is more than that.
     pub fn shortened(&self) -> Option<Shape> {
         let first = self.0.iter().position(|part| matches!(part, Part::Text(_)))?;
         let end = (first + 2).min(self.0.len() - 1);
@@ -110,12 +110,12 @@ impl Shape {
         }
     }
 
-    /// The glob of these names. It can be typed: texts have only characters that show.
+    /// The glob of these names. It can be typed: texts have only printable characters.
     pub fn pattern(&self) -> String {
         self.render(|_| "*")
     }
 
-    /// The same, with what the parts that vary begin with.
+    /// The same, narrowed by the first character of the varying parts.
     pub fn narrow_pattern(&self) -> String {
         self.render(|variety| match variety {
             Variety::Number => "[0-9]*",
@@ -178,7 +178,7 @@ fn push_word(word: &[u8], parts: &mut Vec<Part>) {
     }
 }
 
-/// Digits and letters in turn, as in few names and nearly every random text; or cases in no order that a name has.
+/// Digits and letters alternate often, or cases mix: rare in names, and common in random text.
 pub fn is_random(word: &[u8]) -> bool {
     if !word.iter().all(u8::is_ascii_alphanumeric) {
         return false;
@@ -187,13 +187,13 @@ pub fn is_random(word: &[u8]) -> bool {
     (word.len() >= 8 && turns >= 3) || (word.len() >= 16 && has_random_case(word))
 }
 
-/// Characters of base64 in all their kinds.
+/// Only base64 characters, with digits and mixed case.
 pub fn is_random_base64(text: &[u8]) -> bool {
     let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_+/=".contains(byte);
     text.iter().all(allowed) && text.iter().any(u8::is_ascii_digit) && has_random_case(text)
 }
 
-/// About as many capitals as chance would have.
+/// About as many capitals as in random text.
 fn has_random_case(text: &[u8]) -> bool {
     let letters = text.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
     let capitals = text.iter().filter(|byte| byte.is_ascii_uppercase()).count();

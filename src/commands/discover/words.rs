@@ -1,8 +1,8 @@
-//! Words in names that speak for a lock, and words that speak for something else.
+//! Words in names that suggest a lock, and words that suggest something else.
 
 use crate::dialects::shape;
 
-/// Words by which people name locks without saying "lock".
+/// Words that people use for locks other than "lock".
 const FOR: [&str; 26] = [
     "guard",
     "guards",
@@ -32,7 +32,7 @@ const FOR: [&str; 26] = [
     "critical",
 ];
 
-/// Words of keyspaces whose values look like tokens but are none of a lock.
+/// Words of keyspaces whose values look like a lock's tokens but are not.
 const AGAINST: [&str; 76] = [
     "session",
     "sessions",
@@ -112,13 +112,13 @@ const AGAINST: [&str; 76] = [
     "idx",
 ];
 
-/// The first word of a name that speaks of a lock.
+/// The first word of a name that suggests a lock.
 pub fn of_a_lock(text: &str) -> Option<String> {
     let words = shape::words(text.as_bytes());
     words.into_iter().find(|word| shape::names_a_lock(word.as_bytes()) || FOR.contains(&word.as_str()))
 }
 
-/// The first word of a name that speaks of something else.
+/// The first word of a name that suggests something else.
 pub fn of_something_else(text: &str) -> Option<String> {
     shape::words(text.as_bytes()).into_iter().find(|word| AGAINST.contains(&word.as_str()))
 }

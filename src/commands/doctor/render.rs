@@ -1,4 +1,4 @@
-//! The doctor's report as text for people and as a JSON document. Any `Write` will do.
+//! The doctor's report as text for people and as a JSON document.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::output::TextStyle;
 use crate::server::health::{Check, Report, Status};
 use crate::server::{Mode, Role};
 
-/// A sign of how a check came out, or a word where signs can't be shown.
+/// The sign of a check's result, or a word in ASCII mode.
 fn sign(status: Status, ascii: bool) -> &'static str {
     match (status, ascii) {
         (Status::Ok, false) => "✓",
@@ -24,7 +24,7 @@ fn sign(status: Status, ascii: bool) -> &'static str {
     }
 }
 
-/// Writes the report for people. Findings are wrapped; commands never are, since they are there to be pasted.
+/// Writes the report for people. Findings are wrapped; commands never are, because people paste them.
 pub fn text(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
     let sign_width = if style.ascii { 4 } else { 1 };
     let name_width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
@@ -85,7 +85,7 @@ struct Document<'a> {
     acl: AclLines<'a>,
 }
 
-/// The server in a few words; null where it did not say.
+/// The server in a few words; null if it did not report them.
 #[derive(Serialize)]
 struct ServerLine<'a> {
     flavor: Option<&'static str>,
@@ -103,7 +103,7 @@ struct AclLines<'a> {
     sampling: &'a str,
 }
 
-/// How many of each, in words.
+/// How many checks have each result, in words.
 fn summary(checks: &[Check]) -> String {
     let count = |status| checks.iter().filter(|check| check.status == status).count();
     let parts: Vec<String> = [(Status::Bad, "bad"), (Status::Warn, "to look at"), (Status::Unknown, "not known")]

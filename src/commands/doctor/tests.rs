@@ -1,4 +1,4 @@
-//! Reports on servers that only exist as INFO texts, and how they read.
+//! Reports on servers that exist only as INFO texts.
 
 use super::*;
 use crate::base::glob::{Glob, Globs};
@@ -11,7 +11,7 @@ fn scope(pattern: &str) -> Scope {
     Scope::new(Globs::new(vec![Glob::new(pattern).unwrap()]), 0)
 }
 
-/// What a server without ACL DRYRUN leaves us with.
+/// The permissions on a server without ACL DRYRUN: all unknown.
 fn nothing_known(scope: &Scope) -> Permissions {
     Permissions::unknown(Fact::Known("default".into()), scope, "this server has no ACL DRYRUN")
 }

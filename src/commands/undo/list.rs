@@ -1,4 +1,4 @@
-//! `lockscope undo --list`: what can be put back, on this machine, wherever it was freed. Asks no server.
+//! `lockscope undo --list`: what this machine's records can put back, on any server. Asks no server.
 
 use std::io::Write;
 

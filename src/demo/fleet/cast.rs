@@ -24,7 +24,7 @@ pub fn assemble(crew: &mut Crew) {
 
 fn healthy(crew: &mut Crew, dice: &mut Dice) {
     let orders = [dice.number(1000, 5000), dice.number(5000, 9999)];
-    // Two workers share the first lock, so that there is always one that waits.
+    // Two workers share the first lock, so that one of them always waits.
     for (name, order) in [("orders-1", orders[0]), ("orders-2", orders[0]), ("orders-7", orders[1])] {
         let key = format!("orders-lock:{order}");
         crew.add(name, Healthy { key, work: (secs(35), secs(80)), pause: (millis(300), secs(1)) });
@@ -80,7 +80,7 @@ fn queues(crew: &mut Crew, dice: &mut Dice) {
     let key = format!("print-lock:{}", dice.number(1, 9));
     for number in 0..4 {
         let delay = if number == 0 { secs(0) } else { millis(1000 + 300 * number) };
-        // The first holds it until the dead waiter behind it has had its time.
+        // The first worker holds it until the deadline of the dead waiter behind it has passed.
         let first = (number == 0).then_some(secs(46));
         crew.add(
             &format!("print-{}", number + 1),
@@ -138,7 +138,7 @@ fn frameworks(crew: &mut Crew, dice: &mut Dice) {
     let paths: Vec<String> = (0..3).map(|_| format!("inventory-{}", dice.number(100, 999))).collect();
     let (id, other) = (dice.uuid4(), dice.uuid4());
     let thread = |paths, id| SpringThread { paths, id, work: (secs(10), secs(45)), pause: (millis(300), secs(2)) };
-    // Threads of one process, each with a lock of its own, and another process that wants all of them.
+    // Threads of one process, each with its own lock, and another process that wants all of them.
     for (number, path) in paths.iter().enumerate() {
         crew.add(&format!("inventory-1.{number}"), thread(vec![path.clone()], id.clone()));
     }

@@ -1,7 +1,7 @@
-//! Chance with a seed: names, tokens, durations and choices of the fleet come from here and are the same every time.
+//! Seeded random numbers: the fleet's names, tokens, durations and choices, the same in each run.
 //!
-//! Each worker has dice of its own, thrown from the seed and its name, so that what one does never depends on how the
-//! others were scheduled. Only the times inside some tokens are the clock's.
+//! Each worker has its own dice, seeded with the seed and its name, so that it does not depend on how others were
+//! scheduled. Only the times inside some tokens come from the clock.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Dice {
         format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
     }
 
-    /// A UUID of this moment and that network card, as Python's `uuid1().hex` writes it.
+    /// A UUID of this time and network card, as Python's `uuid1().hex` writes it.
     pub fn uuid1_hex(&mut self, now: Time, card: &[u8; 6]) -> String {
         // In steps of 100 ns since 1582-10-15.
         let ticks = now.0 as u64 * 10_000 + 0x01b2_1dd2_1381_4000;
@@ -78,7 +78,7 @@ impl Dice {
         format!("{low:08x}{middle:04x}1{high:03x}{clock:04x}{}", hex(card))
     }
 
-    /// The address of a network card that no maker has given out.
+    /// A locally administered network card address, which no vendor uses.
     pub fn network_card(&mut self) -> [u8; 6] {
         let mut card = [0x02, 0, 0, 0, 0, 0];
         card[1..].copy_from_slice(&self.bytes(5));

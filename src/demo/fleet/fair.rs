@@ -1,7 +1,7 @@
 //! Redisson's fair lock: a list of waiters in order, a sorted set of their deadlines, and a channel for each of them.
 //!
-//! Only the head of the queue may take the lock when it is free. A waiter that dies there holds the others up until its
-//! deadline has passed; then whoever comes by drops it.
+//! Only the head of the queue may take the lock when it is free. A waiter that dies there blocks the others until its
+//! deadline has passed; then the next client that tries removes it.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Range, redisson, secs};
 const LEASE: Duration = Duration::from_secs(30);
 /// How long a waiter may take to react, by the library's default.
 const WAIT: Duration = Duration::from_secs(300);
-/// How long a waiter listens before it asks again by itself.
+/// How long a waiter listens before it tries again by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// KEYS: lock, queue, deadlines. ARGV: now.
@@ -29,7 +29,7 @@ const DROP_DEAD_HEADS: &str = "
     end
 ";
 
-/// ARGV: now, id, lease, wait. Answers nil if the lock is ours, else how long those ahead may take.
+/// ARGV: now, id, lease, wait. Returns nil if the lock is ours, else how long those ahead may take.
 static ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     let take_or_queue = "
         local now, id, wait = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[4])
@@ -55,7 +55,7 @@ static ACQUIRE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(&format!("{DROP_DEAD_HEADS}{take_or_queue}"))
 });
 
-/// ARGV: now, id, the beginning of the waiters' channels.
+/// ARGV: now, id, the prefix of the waiters' channels.
 static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
     let free = "
         if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return 0 end
@@ -79,9 +79,9 @@ async fn acquire(me: &mut Worker, key: &str, id: &str, wait: Duration) -> Result
 pub struct InTurn {
     pub key: String,
     pub work: Range,
-    /// Before the first round, so that the queue begins in a known order.
+    /// The delay before the first round, so that the queue starts in a known order.
     pub delay: Duration,
-    /// The length of the first hold, where it is to be another.
+    /// The length of the first hold, if it differs.
     pub first: Option<Duration>,
 }
 
@@ -109,7 +109,7 @@ fn channel(key: &str, id: &str) -> String {
     format!("{}:{id}", redisson::channel(key))
 }
 
-/// Queues and dies at once. When its deadline is over, another one does the same.
+/// Queues and dies at once. After its deadline another one does the same.
 pub struct DyingWaiter {
     pub key: String,
     pub delay: Duration,
@@ -121,7 +121,7 @@ impl Role for DyingWaiter {
         me.rest(std::mem::take(&mut self.delay)).await?;
         let id = redisson::thread(me);
         if acquire(me, &self.key, &id, self.wait).await? {
-            // Nobody was there to wait for: leave it as it was found.
+            // Nobody was there to wait for: give the lock back.
             let (now, channels) = (me.now().0, channel(&self.key, ""));
             let mine = me.call(UNLOCK.key(&keys(&self.key)[..]).arg(now).arg(&id).arg(&channels)).await?;
             me.let_go(&self.key, mine);

@@ -37,7 +37,7 @@ static UNIQUE_UNLOCK: LazyLock<Script> = LazyLock::new(|| {
 const DIGESTS: &str = "uniquejobs:digests";
 const CHANGELOG: &str = "uniquejobs:changelog";
 
-/// Runs unique jobs; one that is like a job under way is refused.
+/// Runs unique jobs; a job like one that is running is refused.
 pub struct UniqueJobs {
     pub digests: Vec<String>,
     pub work: Range,
@@ -78,7 +78,7 @@ static FINISH: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// A worker of a BullMQ queue: one job after the other, each under the worker's claim.
+/// A worker of a BullMQ queue: one job after the other, each locked with the worker's id.
 pub struct BullWorker {
     pub queue: String,
     /// The worker's id.
@@ -117,7 +117,7 @@ impl Role for BullWorker {
     }
 }
 
-/// A scheduler with `lockAtLeastFor`: the job is done soon, the key stays on purpose, and other nodes skip the run.
+/// A scheduler with `lockAtLeastFor`: the job ends soon, the key stays on purpose, and other nodes skip the run.
 pub struct Scheduler {
     pub job: String,
     pub at_least: Duration,

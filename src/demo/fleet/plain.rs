@@ -1,5 +1,5 @@
-//! Locks that somebody wrote by hand: those that are left for ever, those that are written over, those beside a marker,
-//! and the many short ones of every day.
+//! Hand-written locks: some left for ever, some overwritten, some beside a marker, and the many short ones of every
+//! day.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::strings::{self, Lease};
 use super::worker::{Cut, Role, Worker};
 use super::{Range, python, secs};
 
-/// Takes a lock without a TTL and goes away. Whoever comes by later finds it taken; once it was freed, it is left again.
+/// Takes a lock without a TTL and goes away. Later it finds the lock taken; if somebody freed it, it leaves it again.
 pub struct Leaver {
     pub key: &'static str,
     pub with: Leaving,
@@ -17,7 +17,7 @@ pub struct Leaver {
 pub enum Leaving {
     /// redis-py without a `timeout`.
     RedisPy,
-    /// `SETNX key 1`, and dead before the `EXPIRE`.
+    /// `SETNX key 1`, but it dies before the `EXPIRE`.
     SetNx,
 }
 
@@ -38,7 +38,7 @@ impl Role for Leaver {
     }
 }
 
-/// Does not ask whether the lock is free, and writes itself over its holder.
+/// Does not check whether the lock is free, and overwrites its holder.
 pub struct Seizer {
     pub key: String,
     pub work: Range,
@@ -60,8 +60,8 @@ impl Role for Seizer {
     }
 }
 
-/// Does each payment once: a lock while it is under way, then a marker that it is done. Now and then a request comes
-/// twice, and the marker tells.
+/// Does each payment once: a lock while it runs, then a marker that it is done. Sometimes a request comes twice, and
+/// the marker stops it.
 pub struct Payments {
     pub next: u64,
     pub work: Range,
@@ -87,7 +87,7 @@ impl Role for Payments {
     }
 }
 
-/// The token that a library makes.
+/// The format of a library's token.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Token {
     /// node-redlock.
@@ -98,7 +98,7 @@ pub enum Token {
     Name,
 }
 
-/// Short locks on many keys, taken and freed as they should be.
+/// Short locks on many keys, taken and freed correctly.
 pub struct Everyday {
     pub prefix: &'static str,
     pub keys: u64,

@@ -9,13 +9,14 @@ use super::strings::{self, Lease};
 use super::worker::{Cut, Role, Worker};
 use super::{Range, secs};
 
-/// redis-py's token: made when `acquire()` is called, kept while it polls.
+/// redis-py's token: created when `acquire()` is called, kept while it polls.
 pub fn token(me: &mut Worker) -> String {
     let (now, card) = (me.now(), me.card);
     me.dice.uuid1_hex(now, &card)
 }
 
-/// Takes one of its locks, works, frees it, rests, and again. Nothing renews it: work longer than the lease loses it.
+/// Takes one of its locks, works, frees it, pauses, and repeats. Nothing renews it: work longer than the lease loses
+/// it.
 pub struct Poller {
     pub keys: Vec<String>,
     pub lease: Duration,
@@ -38,7 +39,7 @@ impl Role for Poller {
     }
 }
 
-/// Takes one lock, then wants another while it holds the first. Two of these the other way round wait for each other,
+/// Takes one lock, then wants another while it holds the first. Two of these in opposite order wait for each other,
 /// until the less patient one gives up.
 pub struct Crossing {
     pub first: String,
@@ -51,7 +52,7 @@ pub struct Crossing {
 impl Crossing {
     const SLEEP: Duration = Duration::from_millis(250);
 
-    /// Whether it got the lock in that time.
+    /// Whether it got the lock within that many attempts.
     async fn obtain(me: &mut Worker, key: &str, token: &str, lease: Duration, tries: u32) -> Result<bool, Cut> {
         for _ in 0..tries {
             if strings::take(me, key, token, Lease::Millis(lease)).await? {
@@ -97,10 +98,10 @@ static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// How long the item lies there that wakes the next waiter.
+/// How long the item that wakes the next waiter stays in the list.
 const SIGNAL: Duration = Duration::from_secs(1);
 
-/// Several of these on one name take turns: one holds the lock and renews it at two thirds of its time, the others
+/// Several of these on one name take turns: one holds the lock and renews it after two thirds of its lease, the others
 /// block until its release wakes one of them.
 pub struct AutoRenewal {
     pub name: String,

@@ -9,7 +9,7 @@ use super::worker::{Cut, Role, Worker};
 use super::{Range, redisson, secs};
 
 const LEASE: Duration = Duration::from_secs(30);
-/// How long a waiter listens before it asks again by itself.
+/// How long a waiter listens before it tries again by itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// KEYS: lock, this reader's lease. ARGV: lease, id.

@@ -1,6 +1,6 @@
-//! Redisson's lock as its wire format has it: a hash of holder and count, a lease that a watchdog renews each third of
-//! it, waiters that listen on a channel. The roles here are the healthy worker, the one that crashes, and the one whose
-//! watchdog stops.
+//! Redisson's lock in its wire format: a hash of holder and count, a lease that a watchdog renews after each third of
+//! it, waiters that listen on a channel. The roles are a healthy worker, one that crashes, and one whose watchdog
+//! stops.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -39,7 +39,7 @@ static UNLOCK: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// What the answer to an unlock is kept for, in case it gets lost on its way.
+/// How long the result of an unlock is kept, in case its reply gets lost.
 const LATCH: Duration = Duration::from_secs(18);
 
 /// A thread of a new instance of the application: `<uuid>:<thread>`.
@@ -52,14 +52,14 @@ pub fn channel(key: &str) -> String {
     format!("redisson_lock__channel:{{{key}}}")
 }
 
-/// `None` if it is ours now, else what is left of the other's lease.
+/// `None` if it is ours now, else the rest of the other's lease.
 pub async fn acquire(me: &mut Worker, key: &str, id: &str, lease: Duration) -> Result<Option<Duration>, Cut> {
     let left: Option<i64> = me.call(ACQUIRE.key(key).arg(me.ms(lease)).arg(id)).await?;
     me.tried(key, left.is_none());
     Ok(left.map(|ms| Duration::from_millis(ms.max(0) as u64)))
 }
 
-/// Tries, listens for the release, and tries again until it is ours.
+/// Tries, waits for the release, and tries again until it is ours.
 async fn lock(me: &mut Worker, key: &str, id: &str, lease: Duration) -> Result<(), Cut> {
     if acquire(me, key, id, lease).await?.is_none() {
         return Ok(());
@@ -84,7 +84,7 @@ async fn unlock(me: &mut Worker, key: &str, id: &str) -> Result<bool, Cut> {
     Ok(me.let_go(key, mine))
 }
 
-/// Works for so long under the watchdog. Tells whether the lock is still ours at the end.
+/// Works for this long under the watchdog. Returns whether the lock is still ours.
 pub async fn hold(me: &mut Worker, key: &str, id: &str, lease: Duration, work: Duration) -> Result<bool, Cut> {
     let mut left = work;
     while left > lease / 3 {
@@ -98,7 +98,7 @@ pub async fn hold(me: &mut Worker, key: &str, id: &str, lease: Duration, work: D
     Ok(true)
 }
 
-/// Works under a watchdog, as it should be. Several on one key wait for each other.
+/// Works under a watchdog, correctly. Several on one key wait for each other.
 pub struct Healthy {
     pub key: String,
     pub work: Range,
@@ -117,20 +117,20 @@ impl Role for Healthy {
     }
 }
 
-/// Renews a few times, and then no more.
+/// Renews a few times, then stops.
 pub struct Failing {
     pub key: String,
     pub lease: Duration,
     /// Renewals before it fails.
     pub beats: u32,
     pub how: Failure,
-    /// Before the first round.
+    /// The delay before the first round.
     pub delay: Duration,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Failure {
-    /// The process dies and its connection with it.
+    /// The process and its connection die.
     Crash,
     /// The watchdog stops, while the process and its connection live on.
     Stall,
@@ -151,7 +151,7 @@ impl Role for Failing {
             me.rest(self.lease / 20).await?;
             me.hang_up();
         }
-        // Whoever comes next finds the lock free when its time is up.
+        // The lock expires before the next round.
         me.rest(self.lease).await?;
         me.count(&self.key, |tally| tally.expired += 1);
         me.rest(secs(1)).await

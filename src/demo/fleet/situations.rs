@@ -1,4 +1,4 @@
-//! What is planted in the fleet, where, and what a person should be able to see of it.
+//! What is planted in the fleet, on which keys, and what a person should be able to see.
 
 use crate::base::glob::Glob;
 use crate::model::State;
@@ -7,21 +7,21 @@ use crate::model::State;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Situation {
     pub name: &'static str,
-    /// A glob of the keys in which it shows.
+    /// A glob of its keys.
     pub key: &'static str,
-    /// The dialect that these keys are.
+    /// The dialect of its keys.
     pub library: &'static str,
     pub what_to_see: &'static str,
-    /// State words and names of findings that tell of it, each of them sooner or later. See [`is_usual`].
+    /// State words and findings that must each appear sooner or later. See [`is_usual`].
     pub shows: &'static [&'static str],
-    /// Words that are true of it now and then. All others are invented.
+    /// Words that are sometimes true. All others are false alarms.
     pub may: &'static [&'static str],
 }
 
 /// The word for locks whose holders wait for each other.
 pub const DEADLOCK: &str = "deadlock";
 
-/// A state that says nothing bad of a lock.
+/// Whether the state is a normal one.
 pub fn is_usual(state: State) -> bool {
     matches!(state, State::Held | State::Test | State::Done | State::Free)
 }
@@ -35,7 +35,7 @@ impl Situation {
         Situation { may: words, ..self }
     }
 
-    /// The pattern, ready to match. Keep it where many keys are matched.
+    /// The compiled pattern. Keep it if many keys are matched.
     pub fn glob(&self) -> Glob {
         Glob::new(self.key).expect("the patterns of the situations are valid")
     }
@@ -50,7 +50,7 @@ const fn situation(
     Situation { name, key, library, what_to_see, shows: &[], may: &[] }
 }
 
-/// All of them. No two share a key.
+/// No two share a key.
 pub const SITUATIONS: &[Situation] = &[
     situation(
         "healthy watchdog",

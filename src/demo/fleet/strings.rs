@@ -7,13 +7,13 @@ use redis::Script;
 
 use super::worker::{Cut, Worker};
 
-/// How long the server keeps a lock by itself.
+/// The lease that the server enforces.
 #[derive(Clone, Copy, Debug)]
 pub enum Lease {
     Never,
     /// `PX`.
     Millis(Duration),
-    /// `EX`: a time that really is a whole number of seconds.
+    /// `EX`: a real time in whole seconds.
     Seconds(Duration),
 }
 
@@ -48,7 +48,7 @@ pub async fn take(me: &mut Worker, key: &str, token: &str, lease: Lease) -> Resu
     Ok(me.tried(key, got.is_some()))
 }
 
-/// Gives it its lease again, if it is still ours.
+/// Renews its lease, if it is still ours.
 pub async fn renew(me: &mut Worker, key: &str, token: &str, lease: Duration) -> Result<bool, Cut> {
     let mine = me.call(RENEW.key(key).arg(token).arg(me.ms(lease))).await?;
     Ok(me.prolonged(key, mine))
@@ -60,7 +60,7 @@ pub async fn release(me: &mut Worker, key: &str, token: &str) -> Result<bool, Cu
     Ok(me.let_go(key, mine))
 }
 
-/// Works for so long, renewing the lease at these intervals. Tells whether the lock is still ours at the end.
+/// Works for this long, renewing the lease at these intervals. Returns whether the lock is still ours.
 pub async fn hold(
     me: &mut Worker,
     key: &str,

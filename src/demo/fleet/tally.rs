@@ -1,4 +1,4 @@
-//! What the workers themselves know of each lock: the truth to hold figures against that were seen from outside.
+//! The workers' own counts for each lock: the truth to compare with what was seen from outside.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ pub struct Tally {
     pub acquired: u64,
     pub renewed: u64,
     pub released: u64,
-    /// Its holder had crashed, stalled or gone, and its time was up.
+    /// Its holder crashed, stalled or left, and the lease ended.
     pub expired: u64,
-    /// Its holder came back and found it gone, or somebody else's.
+    /// Its holder came back and found it gone, or held by somebody else.
     pub lost: u64,
-    /// Written over while another held it.
+    /// Overwritten while another held it.
     pub seized: u64,
 }
 
-/// The book in which all workers write.
+/// The counts that all workers share.
 #[derive(Clone, Default)]
 pub struct Ledger(Arc<Mutex<Book>>);
 
@@ -29,9 +29,9 @@ struct Book {
     failures: VecDeque<String>,
 }
 
-/// Failures kept; the oldest go first.
+/// The number of failures kept; the oldest are dropped.
 const FAILURES: usize = 16;
-/// Locks of one name each are many, and a demo may run for a day.
+/// Many locks have a name of their own, and a demo may run for a day.
 const KEYS: usize = 20_000;
 
 impl Ledger {
@@ -60,7 +60,7 @@ impl Ledger {
         self.book().failures.iter().cloned().collect()
     }
 
-    /// Counting can't be left half done, so a panic elsewhere does not spoil the book.
+    /// A count is never half updated, so it stays valid after a panic elsewhere.
     fn book(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
-//! How fast the fleet lives.
+//! The speed of the fleet.
 //!
-//! Roles speak in the times of production, a lease of thirty seconds and a renewal each ten; the tempo turns them into
-//! the times that really pass, so that a test need not wait.
+//! Roles use production times, such as a lease of thirty seconds and a renewal every ten; the tempo converts them into
+//! real times, so that a test need not wait.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ impl Default for Tempo {
 }
 
 impl Tempo {
-    /// As in production.
+    /// Production speed.
     pub const REAL: Tempo = Tempo(1.0);
 
-    /// `factor` times as fast, within reason: leases must stay longer than the way to the server.
+    /// `factor` times as fast, within limits: leases must stay longer than a round trip to the server.
     pub fn times(factor: f64) -> Tempo {
         Tempo(factor.clamp(0.1, 50.0))
     }
@@ -29,7 +29,7 @@ impl Tempo {
         told.div_f64(self.0)
     }
 
-    /// The nearest longer time that really is a whole number of seconds, for leases that are given in seconds.
+    /// The next longer time that is a whole number of real seconds, for leases that are given in seconds.
     pub fn whole_seconds(self, told: Duration) -> Duration {
         let real = self.real(told).as_secs_f64().ceil().max(1.0);
         Duration::from_secs_f64(real).mul_f64(self.0)

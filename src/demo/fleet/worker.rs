@@ -1,8 +1,8 @@
-//! A worker of the fleet: a name, a connection of its own, its dice, and the book it writes into.
+//! A worker of the fleet: a name, its own connection, its dice, and the shared counts.
 //!
-//! What it does is its [`Role`]: one round after the other, until the fleet stops. Errors of the server end the round;
-//! the worker hangs up, rests and starts anew, as a real one would. Stopping waits for the command under way, so that
-//! the book is true at the end.
+//! Its [`Role`] says what it does: one round after the other, until the fleet stops. A server error ends the round; the
+//! worker disconnects, pauses and starts again, as a real one would. Stopping waits for the current command, so that
+//! the counts are true at the end.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(5);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// Why a round was cut short.
+/// Why a round ended early.
 #[derive(Debug)]
 pub enum Cut {
     /// The fleet stops.
@@ -63,7 +63,7 @@ pub struct Worker {
     pub card: [u8; 6],
     site: Site,
     line: Option<MultiplexedConnection>,
-    /// Rings when a message arrives on a channel that the worker listens to.
+    /// Rings when a message arrives on a subscribed channel.
     bell: Arc<Notify>,
 }
 
@@ -74,7 +74,7 @@ impl Worker {
         Worker { name, dice, card, site, line: None, bell: Arc::default() }
     }
 
-    /// Plays the role from `entrance` on until the fleet stops.
+    /// Plays the role after the delay `entrance`, until the fleet stops.
     pub async fn play(mut self, entrance: Duration, mut role: impl Role) {
         if self.rest(entrance).await.is_err() {
             return;
@@ -93,7 +93,7 @@ impl Worker {
         }
     }
 
-    /// Sends a command and reads its answer.
+    /// Sends a command and returns its reply.
     pub async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Cut> {
         Ok(command.query_async(self.line().await?).await?)
     }
@@ -121,7 +121,7 @@ impl Worker {
         Ok(self.line().await?.unsubscribe(channel).await?)
     }
 
-    /// Waits for a message on a channel subscribed to, but no longer than this.
+    /// Waits for a message on a subscribed channel, but no longer than this.
     pub async fn listen(&mut self, at_most: Duration) -> Result<(), Cut> {
         let bell = self.bell.clone();
         tokio::select! {
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// Closes the connection, as the end of the process would.
+    /// Closes the connection, as if the process had ended.
     pub fn hang_up(&mut self) {
         self.line = None;
     }
@@ -146,7 +146,7 @@ impl Worker {
         }
     }
 
-    /// Lets some time of that range pass.
+    /// Lets a random time from that range pass.
     pub async fn rest_some(&mut self, range: (Duration, Duration)) -> Result<(), Cut> {
         let told = self.dice.duration(range);
         self.rest(told).await
@@ -156,7 +156,7 @@ impl Worker {
         self.site.tempo
     }
 
-    /// A duration in the milliseconds that a command takes.
+    /// A duration in real milliseconds, for a command.
     pub fn ms(&self, told: Duration) -> u64 {
         (self.site.tempo.real(told).as_millis() as u64).max(1)
     }
@@ -169,7 +169,7 @@ impl Worker {
         self.site.ledger.count(key, change);
     }
 
-    /// Counts an attempt with its outcome, and hands the outcome on.
+    /// Counts an attempt with its outcome, and returns the outcome.
     pub fn tried(&self, key: &str, got: bool) -> bool {
         self.count(key, |tally| {
             tally.attempts += 1;
@@ -179,7 +179,7 @@ impl Worker {
         got
     }
 
-    /// Counts the end of a hold, or that it was no longer ours to end, and hands on which.
+    /// Counts a release, or a loss if the lock was no longer ours, and returns which.
     pub fn let_go(&self, key: &str, was_mine: bool) -> bool {
         self.count(key, |tally| {
             tally.released += u64::from(was_mine);
@@ -188,7 +188,7 @@ impl Worker {
         was_mine
     }
 
-    /// Counts a renewal, or the loss that it found out, and hands on which.
+    /// Counts a renewal, or a loss if the lock was no longer ours, and returns which.
     pub fn prolonged(&self, key: &str, still_mine: bool) -> bool {
         self.count(key, |tally| {
             tally.renewed += u64::from(still_mine);
@@ -205,7 +205,7 @@ impl Worker {
     }
 
     async fn dial(&mut self) -> RedisResult<MultiplexedConnection> {
-        // RESP3, so that one connection can both ask and listen.
+        // RESP3, so that one connection can both send commands and listen.
         let settings = self.site.info.redis_settings().clone();
         let settings = settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
         let client = Client::open(self.site.info.clone().set_redis_settings(settings).into_connection_info()?)?;

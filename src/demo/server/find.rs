@@ -6,7 +6,7 @@ use super::NoServer;
 
 const NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 
-/// The one that was named, else the first on the PATH. Absolute, since it is started in another directory.
+/// The named program, else the first on the PATH. Absolute, since it is started in another directory.
 pub fn program(named: Option<&Path>) -> Result<PathBuf, NoServer> {
     match named {
         Some(path) => absolute(path).filter(|path| is_program(path)).ok_or_else(|| NoServer::NotAProgram(path.into())),

@@ -1,6 +1,6 @@
 //! Starts a child that never outlives this process.
 //!
-//! It gets a process group of its own, so that Ctrl-C in the terminal reaches us and not it: we stop it ourselves.
+//! It gets its own process group, so that Ctrl-C in the terminal reaches us and not it: we stop it ourselves.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -13,8 +13,8 @@ use crate::base::process::end_with_us;
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
 
-/// Starts the command. The kernel ties a child to the *thread* that started it, so all of them are started by one thread
-/// that stays, whichever asks.
+/// Starts the command. The kernel ties a child to the *thread* that started it, so one lasting thread starts all of
+/// them.
 pub fn spawn(mut command: Command) -> io::Result<Child> {
     static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

@@ -5,9 +5,6 @@
 use super::names;
 use crate::dialects::{Step, Waiting};
 
-pub const DEAD_HEADS: &str = "If this is a fair lock, a dead waiter at the head of its queue holds up the others until its \
-    deadline, by default up to 5 minutes.";
-
 /// Waiters of a lock that may be fair or not.
 pub fn waiting(name: &[u8]) -> Waiting {
     Waiting::Queue {

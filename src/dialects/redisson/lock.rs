@@ -3,12 +3,13 @@
 //! Spin locks, fenced locks and fair locks store the same hash; a fair lock is known by its queue only (`fair.rs`).
 
 use super::{Fields, HOLDER_GOES_ON, fair, names};
+use crate::dialects::release::DEAD_HEADS;
 use crate::dialects::{Claim, Release, Step, Strength, shape};
 use crate::lock::{Holder, Mode};
 
 pub const UNLOCKED: &[u8] = b"0";
 
-/// Every field has the shape of a holder and counts; where the user said so, counting is enough.
+/// Every field must look like a holder and have a count; if the user named the dialect, a count is enough.
 pub fn read(fields: Fields<'_>, told: bool) -> Option<Claim> {
     let holders: Option<Vec<Holder>> = fields
         .iter()
@@ -26,7 +27,7 @@ pub fn release(name: &[u8]) -> Release {
         .and(Step::Publish { channel: names::channel(name), message: UNLOCKED.to_vec() })
         .and(fair::wake_head(name))
         .warn(HOLDER_GOES_ON)
-        .warn(fair::DEAD_HEADS)
+        .warn(DEAD_HEADS)
 }
 
 /// A holder by its id, `uuid:thread`.

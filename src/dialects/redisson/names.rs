@@ -1,7 +1,6 @@
 //! The names of the keys and channels that Redisson keeps around a lock.
 //!
-//! They derive from the lock's name: put in braces so that all of them share a slot, unless the name has a brace of its
-//! own.
+//! They contain the lock's name in braces, so that all of them share a slot, unless the name has its own brace.
 
 const HELPERS: [&[u8]; 4] =
     [b"redisson_unlock_latch:", b"redisson_lock_queue:", b"redisson_lock_timeout:", b"redisson_lock_token:"];
@@ -17,8 +16,8 @@ pub fn suffixed(name: &[u8], suffix: &[u8]) -> Vec<u8> {
     [&in_braces(name), b":".as_slice(), suffix].concat()
 }
 
-/// The name in front of `:suffix`. A name that is nothing but a pair of braces around text can't be told from the text
-/// alone; the text is what people use.
+/// The name in front of `:suffix`. `{x}:suffix` may come from the name `x` or `{x}`; it is read as `x`, which people
+/// use.
 pub fn without_suffix<'a>(key: &'a [u8], suffix: &str) -> Option<&'a [u8]> {
     let name = key.strip_suffix(suffix.as_bytes())?.strip_suffix(b":")?;
     let inside = name.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
@@ -35,13 +34,13 @@ pub fn channel(name: &[u8]) -> Vec<u8> {
 
 /// Queues, deadlines, fencing counters, latches and the leases of single readers.
 pub fn is_helper(key: &[u8]) -> bool {
-    HELPERS.iter().any(|prefix| key.starts_with(prefix)) || is_read_timeout(key)
+    HELPERS.iter().any(|prefix| key.starts_with(prefix)) || of_read_timeout(key).is_some()
 }
 
-/// `…:rwlock_timeout:<n>`.
-fn is_read_timeout(key: &[u8]) -> bool {
+/// What stands before `:rwlock_timeout:<n>`.
+pub fn of_read_timeout(key: &[u8]) -> Option<&[u8]> {
     let number = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    number > 0 && key[..key.len() - number].ends_with(READ_TIMEOUT)
+    key[..key.len() - number].strip_suffix(READ_TIMEOUT).filter(|_| number > 0)
 }
 
 fn in_braces(name: &[u8]) -> Vec<u8> {

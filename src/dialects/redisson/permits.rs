@@ -33,7 +33,7 @@ impl Dialect for Permits {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Zset { members, .. } = sight.value else { return None };
         let permits = members.iter().all(|(id, score)| id.len() == 16 && *score > 1e12 && *score <= NEVER);
-        // Sixteen random bytes are text once in ten million times.
+        // Sixteen random bytes are printable only once in ten million times.
         let random = members.iter().any(|(id, _)| !id.iter().all(|byte| byte.is_ascii_graphic()));
         let named = names::without_suffix(sight.key, SUFFIX).is_some();
         if members.is_empty() || !permits || !(named && random || sight.dialect_given) {

@@ -47,7 +47,7 @@ pub fn read(fields: Fields<'_>, mode: Mode, told: bool) -> Option<Claim> {
             ..holder
         });
     }
-    // A hash of nothing but the mode still keeps writers out, but nobody holds it.
+    // A hash with only the mode still blocks writers, but nobody holds it.
     if holders.is_empty() && !told {
         return None;
     }
@@ -84,6 +84,16 @@ pub fn release(name: &[u8], fields: Fields<'_>) -> Release {
 pub fn leases_of(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Vec<Vec<u8>> {
     let its = fields.iter().find(|(field, _)| **field == *reader);
     its.map(|(_, value)| leases(name, reader, value).collect()).unwrap_or_default()
+}
+
+/// The lock and the reader whose lease a key is: `{NAME}:uuid:thread:rwlock_timeout:<n>`.
+pub fn lease_of(key: &[u8]) -> Option<(Vec<u8>, Token)> {
+    let lease = names::of_read_timeout(key)?;
+    let mut colons = lease.iter().enumerate().rev().filter(|(_, byte)| **byte == b':').map(|(index, _)| index);
+    let at = colons.nth(1)?;
+    let reader = &lease[at + 1..];
+    holder(reader)?;
+    Some((names::without_suffix(lease, std::str::from_utf8(reader).ok()?)?.to_vec(), Token::from(reader)))
 }
 
 /// Takes one reader out, and frees the lock if it was the last.
@@ -127,6 +137,17 @@ mod tests {
     use crate::dialects::testing::{hash, recognised, sight, told};
     use crate::dialects::{Dialect, Waiting};
     use crate::lock::Mode;
+
+    #[test]
+    fn a_lease_tells_whose_it_is() {
+        let of = |key: &str| super::lease_of(key.as_bytes()).map(|(name, token)| (name, token.as_bytes().to_vec()));
+        let (a57, expected) = (super::super::tests::A57, |name: &str| Some((name.into(), A57.as_bytes().to_vec())));
+        assert_eq!(of(&format!("{{lock:a}}:{a57}:rwlock_timeout:1")), expected("lock:a"));
+        assert_eq!(of(&format!("{{app}}:a:{a57}:rwlock_timeout:12")), expected("{app}:a"));
+        for other in ["{lock:a}:somebody:1:rwlock_timeout:1", "lock:a", ":rwlock_timeout:1"] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn readers_are_several_holders() {

@@ -1,6 +1,6 @@
 //! RSemaphore: a bare counter of the permits that are left.
 //!
-//! It stores no holders, and nothing tells it from any other number: it is read only where the user says so, with
+//! It stores no holders and looks like any other number, so it is read only if the user says so, with
 //! `--dialect redisson-semaphore=GLOB`.
 
 use super::permits;

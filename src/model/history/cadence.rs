@@ -1,17 +1,17 @@
 //! The one place that judges the rhythm of a watchdog: how often it renews, how evenly, and whether it has stopped.
 //!
-//! Pure, and small enough to be asked of every lock at every moment: times are handed in, nothing is allocated. The model
-//! asks it for the locks of others; what the library is known for helps where little was seen, and never replaces it.
+//! Pure, and cheap enough to ask for every lock at any moment: times are arguments, nothing is allocated. The period
+//! that the library is known for helps when little was seen, but never replaces what was seen.
 
 use std::time::Duration;
 
 use crate::base::time::Time;
 
-/// A renewal is missed when it is later than this part of a period. Small enough that a watchdog that stopped is told of
-/// within one and a half of its periods even where the period was judged 5 % too long.
+/// A renewal is missed when it is later than this part of a period. Small enough to report a stopped watchdog within
+/// one and a half periods, even if the period was judged 5 % too long.
 const GRACE: f64 = 0.4;
 
-/// So many times are looked at, the newest.
+/// At most this many of the newest times are used.
 const MOST: usize = 17;
 
 /// A distance of this many periods or more is a silence, of which nobody knows how many beats it swallowed.
@@ -29,21 +29,21 @@ const FEW: usize = 3;
 pub struct Cadence {
     /// The usual distance between two renewals.
     pub period_ms: u64,
-    /// How far a renewal usually is from where the one before it said it would be.
+    /// How far a renewal usually is from the time that the previous one predicted.
     pub jitter_ms: u64,
     /// When the next one is due, or was.
     pub due: Time,
-    /// Due since the last one, and not come.
+    /// Renewals due since the last one that did not come.
     pub missed: u64,
-    /// What is left until the lock is lost unless it is renewed; `None` where it has no end.
+    /// Time until the lock is lost without a renewal; `None` if it has no TTL.
     pub lost_in: Option<Duration>,
 }
 
-/// How often it is renewed, and whether that goes on: what a verdict needs of it.
+/// How often it is renewed, and whether that continues: what a verdict needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rhythm {
     pub period_ms: u64,
-    /// Due since the last one, and not come.
+    /// Renewals due since the last one that did not come.
     pub missed: u64,
     /// When the last one came.
     pub last: Time,
@@ -82,16 +82,16 @@ impl Cadence {
     }
 }
 
-/// The period alone. It changes with each renewal and not with time, so that whoever asks often keeps it.
+/// The period alone. It changes only with a renewal, not with time, so it can be cached.
 pub fn period_ms(given: impl Iterator<Item = Time>, expected_ms: Option<u64>) -> Option<u64> {
     period(Gaps::between(given)?.all(), expected_ms).map(whole_ms)
 }
 
 impl Rhythm {
-    /// Of a lock that is renewed so often, and was last so long ago.
+    /// For a lock that is renewed every `period_ms`, and was last renewed at `last`.
     pub fn at(period_ms: u64, last: Time, now: Time) -> Rhythm {
         let (period, since) = (Duration::from_millis(period_ms), now.since(last));
-        // Nearly all are on time, and every lock is asked at every moment.
+        // Nearly all are on time and every lock is judged all the time, so the common case is one comparison.
         let missed =
             if since > period && is_missed(period, since) { since.as_millis() as u64 / period_ms.max(1) } else { 0 };
         Rhythm { period_ms, missed, last }
@@ -111,7 +111,7 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// `None` of no times at all.
+    /// `None` if there are no times.
     fn between(times: impl Iterator<Item = Time>) -> Option<Gaps> {
         let mut gaps = [0.0; MOST];
         let (mut count, mut last) = (0, None::<Time>);
@@ -138,7 +138,7 @@ fn whole_ms(period: f64) -> u64 {
     period.round().max(1.0) as u64
 }
 
-/// Whether a renewal should have come, of a lock that was renewed every `period` and last so long ago.
+/// Whether a renewal is overdue for a lock that was renewed every `period`, the last time `since_last` ago.
 pub fn is_missed(period: Duration, since_last: Duration) -> bool {
     since_last > period + grace(period)
 }
@@ -178,7 +178,7 @@ fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
 /// How many periods a distance of so many units stands for.
 fn beats_in(units: f64) -> Option<f64> {
     match units {
-        // Renewed twice at once: by hand, say, and then by the watchdog.
+        // Two renewals at once, for example by hand and then by the watchdog.
         ..0.35 => Some(0.0),
         ..1.6 => Some(1.0),
         ..SILENCE => Some(units.round()),
@@ -195,7 +195,7 @@ fn jitter(gaps: &[f64], period: f64) -> f64 {
     median(&off[..gaps.len()])
 }
 
-/// Of at least one number and at most `MOST`.
+/// The median of 1 to `MOST` numbers.
 fn median(numbers: &[f64]) -> f64 {
     let mut sorted = [0.0; MOST];
     let sorted = &mut sorted[..numbers.len()];
@@ -211,7 +211,7 @@ mod tests {
     const PERIOD: f64 = 10_000.0;
     const SEEDS: u64 = 5_000;
 
-    /// Chance with a seed: SplitMix64.
+    /// Random numbers from a seed: SplitMix64.
     struct Chance(u64);
 
     impl Chance {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_watchdog_that_counts_from_its_own_last_beat_is_judged_as_well_as_it_can_be() {
-        // Each distance by itself is off by up to a fifth: no judgement of four of them is surely within 5 %.
+        // Each distance is off by up to a fifth on its own, so no judgement of four of them is always within 5 %.
         let make = |chance: &mut Chance| {
             let mut time = 0.0;
             let mut beat = || {

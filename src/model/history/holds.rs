@@ -1,7 +1,7 @@
 //! What is usual for locks of one name pattern: how long they are held, how holds end, how fast they are handed over.
 //!
-//! Bounded: so many patterns get numbers of their own, all others share the first. A lock carries the number of its
-//! group, so that the end of a hold costs no look-up of its name.
+//! Bounded: a limited number of patterns get their own group, all others share the first. A lock stores its group's
+//! number, so that the end of a hold needs no look-up by name.
 
 use hashbrown::HashMap;
 
@@ -16,7 +16,7 @@ use crate::model::history::Hold;
 /// Milliseconds, within an eighth, up to six days.
 type Times = Histogram<8, 216>;
 
-/// What is known of the holds of one name pattern.
+/// What is known about the holds of one name pattern.
 #[derive(Debug, Default)]
 pub struct Holds {
     pattern: Box<[u8]>,
@@ -25,9 +25,9 @@ pub struct Holds {
     pub ends: Ends,
     /// Holds that were renewed at least once.
     pub renewed: u32,
-    /// Holds that had a TTL when they ended, of those that are over.
+    /// Ended holds that had a TTL when they ended.
     pub leased: u32,
-    /// Kept, since every verdict asks for it.
+    /// Cached, because every verdict needs it.
     p99_ms: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Ends {
 }
 
 impl Holds {
-    /// An acquire later than this after the last end waited for no hand-over.
+    /// An acquire later than this after the last end is not a hand-over.
     const HAND_OVER_MS: u64 = 10_000;
 
     /// The names it stands for, each id as a `*`. Any bytes: show them escaped. Empty for what has no group of its own.
@@ -76,17 +76,17 @@ impl Holds {
         self.times.count()
     }
 
-    /// So many of a hundred holds were no longer than this, an eighth too long at most.
+    /// This percentile of the hold times; at most an eighth too long.
     pub fn held_ms(&self, percent: f64) -> Option<u64> {
         self.times.percentile(percent)
     }
 
-    /// The same for 99 of a hundred, from the last time it was worked out.
+    /// The cached 99th percentile.
     pub fn p99_ms(&self) -> Option<u64> {
         self.p99_ms
     }
 
-    /// So many of a hundred hand-overs, from an end to the next acquire of the same lock, took no longer than this.
+    /// This percentile of the hand-over times, from an end to the next acquire of the same lock.
     pub fn hand_over_ms(&self, percent: f64) -> Option<u64> {
         self.hand_overs.percentile(percent)
     }
@@ -95,7 +95,7 @@ impl Holds {
         self.hand_overs.count()
     }
 
-    /// For readers; `None` where there is nothing to tell.
+    /// For readers; `None` if nothing is known.
     pub(in crate::model) fn usual(&self) -> Option<Usual> {
         if self.pattern.is_empty() {
             return None;
@@ -115,18 +115,18 @@ impl Holds {
         self.ends.count(hold.ending);
         self.renewed = self.renewed.saturating_add(u32::from(hold.renewed));
         self.leased = self.leased.saturating_add(u32::from(hold.leased));
-        // Of the others it is not known when they ended.
-        // Nor does it say how long holds are where an operator ended one.
+        // For the other endings the time is unknown,
+        // and a hold that an operator ended does not show how long holds are.
         let timed = matches!(hold.ending, Ending::Released | Ending::Expired | Ending::Taken);
         let Some(ms) = hold.lasted_ms.filter(|_| timed) else { return };
         self.times.add(ms);
-        // Looking at all buckets with each hold would cost more than the hold is worth.
+        // Reading all buckets for each hold would cost too much.
         if self.times.count() < 64 || self.times.count().is_multiple_of(32) {
             self.p99_ms = self.times.percentile(99.0);
         }
     }
 
-    /// The hold goes on that we ended: it was put back.
+    /// The hold that we ended continues: it was put back.
     fn resume(&mut self, hold: &Over) {
         self.ends.forced = self.ends.forced.saturating_sub(1);
         self.renewed = self.renewed.saturating_sub(u32::from(hold.renewed));
@@ -149,7 +149,7 @@ pub struct Usual {
     pub holds: u64,
     pub p50_ms: u64,
     pub p99_ms: u64,
-    /// Half of the hand-overs took no longer; `None` where none was seen.
+    /// The median hand-over time; `None` if none was seen.
     pub hand_over_ms: Option<u64>,
     pub ends: Ends,
     /// Holds that were renewed.
@@ -182,11 +182,11 @@ impl Usual {
     }
 }
 
-/// A hold that is over, as it counts.
+/// A hold that is over, for the statistics.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Over {
     ending: Ending,
-    /// `None` where its beginning was not seen.
+    /// `None` if its beginning was not seen.
     lasted_ms: Option<u64>,
     renewed: bool,
     leased: bool,
@@ -199,11 +199,11 @@ impl Over {
     }
 }
 
-/// What the steps of one lock add to its group.
+/// What one lock adds to its group's statistics.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Mark {
     Ended(Over),
-    /// It was ended by us, and goes on.
+    /// We ended it, and it continues.
     Resumed(Over),
     /// Taken at the second time, after the hold before it ended at the first.
     HandedOver(Time, Time),

@@ -1,11 +1,11 @@
-//! The pattern of a lock's name: what is left when the ids in it are taken out. Locks of one pattern do the same work on
-//! different things, so what is usual for one is usual for all.
+//! The pattern of a lock's name: the name without its ids. Locks of one pattern do the same work on different things,
+//! so what is usual for one is usual for all.
 
-/// What is beyond this of a name makes no pattern of its own.
+/// Only this many bytes of a name are used for its pattern.
 const LONGEST: usize = 200;
-/// A word of hex digits from this length on is an id, if there is a number among them.
+/// A word of at least this many hex digits is an id, if it contains a number.
 const HEX: usize = 8;
-/// A word of mixed letters and numbers from this length on is an id.
+/// A word of at least this many mixed letters and numbers is an id.
 const MIXED: usize = 16;
 const UUID: usize = 36;
 

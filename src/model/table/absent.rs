@@ -1,6 +1,6 @@
-//! What the table remembers of keys that are not in it: those that are no locks, and those that just went.
+//! What the table remembers about keys that are not in it: those that are not locks, and those that have just gone.
 //!
-//! Both are kept by hash only, and bounded. Forgetting one costs a look, never the truth.
+//! Both are kept by hash only, and bounded. Forgetting one costs an extra read, never correctness.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use hashbrown::HashMap;
 use crate::base::time::Time;
 use crate::lock::{Key, NodeId};
 
-/// How long a key that is no lock is left alone.
+/// How long a key that is not a lock is ignored.
 const IGNORE: Duration = Duration::from_secs(2);
 const IGNORED_KEPT: usize = 65_536;
 const DEPARTED_KEPT: usize = 16_384;
 
-/// Keys under the patterns that are no locks: not looked at with every change, but once after the changes.
+/// Keys under the patterns that are not locks: not read after every change, but once after a pause.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Ignored {
     /// With the key's name, once it has changed.
@@ -37,7 +37,7 @@ impl Ignored {
         true
     }
 
-    /// The key is gone: what comes next under its name is another one.
+    /// The key is gone: the next key with its name is a new one.
     pub fn forget(&mut self, hash: u64) {
         self.keys.remove(&hash);
     }
@@ -60,7 +60,7 @@ impl Ignored {
     }
 }
 
-/// When keys went that the table does not hold. A look from before that, still on its way, must not bring them back.
+/// When keys that the table does not hold have gone. An earlier read, still on its way, must not bring them back.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Departed {
     at: HashMap<u64, Time>,

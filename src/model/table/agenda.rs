@@ -1,7 +1,7 @@
-//! The agenda of looks: which keys to look at, now or later, and when the next one falls due.
+//! The agenda of reads: which keys to read, now or later, and when the next one is due.
 //!
-//! The engine takes [`Ticket`]s from [`Table::to_read`] and looks at those keys. A lock is on the agenda because it
-//! changed, because an odd look is repeated in a moment, or because its deadline has passed.
+//! The engine takes [`Ticket`]s from [`Table::to_read`] and reads those keys. A lock is on the agenda because it
+//! changed, because an unexplained read is repeated in a moment, or because its deadline has passed.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,10 +13,10 @@ use crate::model::Lock;
 use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
 
-/// How long a look that no event explains waits for its event.
+/// How long a read that no event explains waits for its event.
 pub(in crate::model) const GRACE: Duration = Duration::from_millis(40);
 
-/// A request to look at one key. It remembers how far the events had come when it was handed out.
+/// A request to read one key. It records how many events had arrived when it was issued.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     pub node: NodeId,
@@ -27,15 +27,15 @@ pub struct Ticket {
 
 #[derive(Default)]
 pub(super) struct Agenda {
-    /// Locks to look at, in order.
+    /// Locks to read, in order.
     queue: VecDeque<LockRef>,
-    /// Locks to look at again, not before the time given.
+    /// Locks to read again, not before the time given.
     later: VecDeque<(Time, LockRef)>,
     deadlines: BinaryHeap<Reverse<(Time, LockRef)>>,
 }
 
 impl Table {
-    /// Up to `most` keys of the node that need a look now: changed ones, then those whose time is up.
+    /// Up to `most` keys of the node that must be read now: changed ones, then those whose deadline has passed.
     pub fn to_read(&mut self, node: NodeId, most: usize, now: Time) -> Vec<Ticket> {
         while let Some(&(at, place)) = self.agenda.later.front()
             && at <= now
@@ -78,8 +78,8 @@ impl Table {
         tickets
     }
 
-    /// Puts up to `most` held locks of the node in the queue that were not confirmed since `before`: the next ones,
-    /// round and round. For sources that don't say when something changes.
+    /// Queues up to `most` held locks of the node that were not confirmed since `before`, in rotation. For sources that
+    /// don't report changes.
     pub fn poll(&mut self, node: NodeId, most: usize, before: Time) -> usize {
         let due = |lock: &Lock| lock.node == node && lock.is_held() && lock.confirmed < before && !lock.queued;
         let places = self.slots.next_round(most, due);
@@ -96,7 +96,7 @@ impl Table {
         [later, deadline, self.ignored.next_due()].into_iter().flatten().min()
     }
 
-    /// Keys that wait for a look right now.
+    /// Keys waiting to be read right now.
     pub fn waiting(&self) -> usize {
         self.agenda.queue.len()
     }
@@ -110,7 +110,7 @@ impl Table {
         }
     }
 
-    /// Looks again in a moment.
+    /// Reads the key again in a moment.
     pub(in crate::model) fn put_off(&mut self, place: LockRef, now: Time) {
         self.agenda.later.push_back((now + GRACE, place));
     }
@@ -129,7 +129,7 @@ impl Table {
         }
     }
 
-    /// Leases that keep getting shorter leave entries behind that mean nothing any more.
+    /// Removes stale entries, which shrinking leases leave behind.
     fn drop_old_deadlines(&mut self) {
         let mut deadlines = std::mem::take(&mut self.agenda.deadlines);
         deadlines.retain(|Reverse((at, place))| self.at(*place).is_some_and(|lock| lock.scheduled == Some(*at)));

@@ -8,12 +8,12 @@ use crate::model::table::slots::LockRef;
 /// At most this many prefixes of markers are kept.
 const MOST: usize = 16;
 
-/// What stands before the ids of markers: `completed:`.
+/// The prefixes before the ids of markers: `completed:`.
 #[derive(Default)]
 pub(super) struct Markers(Vec<Box<[u8]>>);
 
 impl Table {
-    /// The key that marks the work of this lock as done, where it is there: `completed:17` for `lock:17`.
+    /// The key that marks the work of this lock as done, if it exists: `completed:17` for `lock:17`.
     pub(in crate::model) fn marker_of(&self, lock: &Lock) -> Option<&Lock> {
         let a_lock = lock.reading.is_some_and(|reading| reading.kind == Kind::Lock);
         let id = id_of(&lock.key).filter(|_| a_lock && !self.markers.0.is_empty())?;
@@ -27,7 +27,7 @@ impl Table {
         })
     }
 
-    /// What depends on its name and never changes.
+    /// Sets what depends only on its name and never changes.
     pub(in crate::model) fn first_read(&mut self, place: LockRef) {
         let Some(lock) = self.slots.get_mut(place) else { return };
         lock.group = self.groups.group_of(lock.key.as_bytes());
@@ -42,7 +42,7 @@ impl Table {
     }
 }
 
-/// What stands behind the first colon.
+/// The part after the first colon.
 pub(in crate::model) fn id_of(key: &Key) -> Option<&[u8]> {
     let bytes = key.as_bytes();
     let colon = bytes.iter().position(|byte| *byte == b':')?;

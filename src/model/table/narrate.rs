@@ -1,4 +1,4 @@
-//! Turns the steps that were worked out for a lock into transitions, and keeps the lock's history in step with them.
+//! Turns the occurrences found for a lock into transitions, and keeps the lock's history in step with them.
 
 use crate::base::time::Time;
 use crate::dialects;
@@ -12,7 +12,7 @@ use crate::model::{Change, Ending, Former, HeldIs, Lock, Source, Transition};
 pub(in crate::model) struct Narrator<'a> {
     lock: &'a mut Lock,
     source: Source,
-    /// Who holds it at this point of the story.
+    /// Who holds it after the steps so far.
     holding: Option<Token>,
     /// Who holds it at the end.
     finally: Option<Token>,
@@ -20,10 +20,10 @@ pub(in crate::model) struct Narrator<'a> {
     marks: Vec<Mark>,
 }
 
-/// What the steps came to.
+/// The result of the steps.
 pub(in crate::model) struct Told {
     pub transitions: Vec<Transition>,
-    /// What they add to what is usual for locks of its kind.
+    /// What they add to the statistics of its kind.
     pub marks: Vec<Mark>,
 }
 
@@ -33,8 +33,8 @@ impl<'a> Narrator<'a> {
         Narrator { lock, source, holding: first(before), finally: first(after), out: Vec::new(), marks: Vec::new() }
     }
 
-    /// Tells the steps in order. Only the last hold can be the one that was looked at; holds that came and went before
-    /// it had holders nobody saw.
+    /// Narrates the steps in order. Only the last hold can be the one that was read; the holders of earlier holds in
+    /// these steps are unknown.
     pub fn tell(mut self, steps: &[Occurrence]) -> Told {
         let last_start =
             steps.iter().rposition(|step| !matches!(step, Occurrence::Renew { .. } | Occurrence::End { .. }));
@@ -112,7 +112,7 @@ impl<'a> Narrator<'a> {
             ours.begin();
         }
         if let Some(contention) = &mut self.lock.contention {
-            (contention.client, contention.former, contention.bare_ms) = (None, None, None);
+            (contention.former, contention.bare_ms) = (None, None);
             contention.fencing_token = None;
             if let Some(token) = &self.holding {
                 contention.got(token, at.unwrap_or(self.lock.confirmed));
@@ -127,13 +127,13 @@ impl<'a> Narrator<'a> {
         self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };
     }
 
-    /// Goes on with the hold that we ended, where it is the one that was put back.
+    /// Continues the hold that we ended, if it is the one that was put back.
     fn resume(&mut self, at: Time, looked_at: bool) {
         self.holding = self.finally.clone().filter(|_| looked_at);
         let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
         let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
         let (Some(freed), Some(_)) = (freed, hold) else {
-            // Freed before we watched: it is no new hold, and how old it is nobody here knows.
+            // Freed before we watched: it is not a new hold, and its age is unknown.
             (self.lock.beats, self.lock.lease_ms) = (None, None);
             (self.lock.since, self.lock.since_is) = (at, HeldIs::AtLeast);
             return;
@@ -168,7 +168,7 @@ impl<'a> Narrator<'a> {
         self.lock.past.get_or_insert_default().push(hold);
     }
 
-    /// Remembers from whom it was taken, as long as their lease may make them think that they hold it.
+    /// Remembers the former holder while its lease may make it believe that it still holds the lock.
     fn take_over(&mut self, token: Option<Token>, until: Option<Time>, at: Time) {
         if until.is_none_or(|until| until > at) {
             self.lock.contention.get_or_insert_default().former = Some(Former { token, until });

@@ -1,4 +1,4 @@
-//! What the table knows of a node: how its changes are learnt, and what may have been missed.
+//! What the table knows about a node: how its changes are observed, and what may have been missed.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub(in crate::model) struct NodeState {
     pub swept: Option<Time>,
     pub source: Option<Source>,
     pub hazards: Hazards,
-    /// What is known of every lock that nobody was seen to try.
+    /// What is known about every lock without a seen attempt.
     pub quiet: Option<Tries>,
 }
 
@@ -36,12 +36,12 @@ impl NodeState {
         }
     }
 
-    /// Something that was last known then may have changed without our learning of it.
+    /// Something last known at that time may have changed unnoticed.
     pub fn missed(&self, known: Time) -> bool {
         self.gap.is_some_and(|gap| known < gap)
     }
 
-    /// The keyspace was walked, and nothing went missing since.
+    /// The keyspace was scanned, and nothing was missed since.
     pub fn is_whole(&self) -> bool {
         self.swept.is_some_and(|started| !self.missed(started))
     }
@@ -64,50 +64,50 @@ impl Table {
         self.known(lock.node).map(|node| &node.hazards)
     }
 
-    /// Not confirmed since events went missing on its node.
+    /// Not confirmed since events were missed on its node.
     pub fn is_stale(&self, lock: &Lock) -> bool {
         self.missed(lock)
     }
 
-    /// By which source the node's changes are learnt.
+    /// The source of the node's changes.
     pub fn source(&self, node: NodeId) -> Option<Source> {
         self.known(node)?.source
     }
 
-    /// Whether each node was walked to the end and nothing was left out.
+    /// Whether each node was scanned to the end and nothing was left out.
     pub fn is_complete(&self) -> bool {
         self.locks_dropped == 0 && self.nodes.iter().flatten().all(NodeState::is_whole)
     }
 
-    /// Events went missing on its node since it was last looked at.
+    /// Events were missed on its node since it was last read.
     pub(in crate::model) fn missed(&self, lock: &Lock) -> bool {
         self.known(lock.node).is_some_and(|node| node.missed(lock.asked))
     }
 
-    /// Each change of the lock since it was last looked at, or first heard of, came with an event.
+    /// Each change of the lock since it was last read, or first heard of, came with an event.
     pub(in crate::model) fn is_eventful(&self, lock: &Lock) -> bool {
         let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
         let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
         self.known(lock.node).is_some_and(|node| node.eventful && !node.missed(followed))
     }
 
-    /// The node's keyspace was walked, and nothing went missing since.
+    /// The node's keyspace was scanned, and nothing was missed since.
     pub(in crate::model) fn is_swept(&self, node: NodeId) -> bool {
         self.known(node).is_some_and(NodeState::is_whole)
     }
 
-    /// Whether a change of the lock would be told as it happens.
+    /// Whether a change of the lock would be reported as it happens.
     pub(in crate::model) fn told_of(&self, lock: &Lock) -> bool {
         let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
         self.known(lock.node).is_some_and(|node| told(node) && !node.missed(lock.asked))
     }
 
-    /// Until when a lock is known to be as it is shown: now, where changes would be told.
+    /// Until when the known state of a lock is valid: now, if changes would be reported.
     pub(in crate::model) fn known_until(&self, lock: &Lock, now: Time) -> Time {
         if self.told_of(lock) { now } else { lock.confirmed }
     }
 
-    /// Until when a renewal of the lock would have been told: until the connection was lost, where it is.
+    /// Until when a renewal would have been reported: until the connection was lost, if it is.
     pub(in crate::model) fn heard_until(&self, lock: &Lock, now: Time) -> Time {
         let gap = self.known(lock.node).and_then(|node| node.gap);
         let known = self.known_until(lock, now);
@@ -131,6 +131,7 @@ impl Table {
             }
         }
         self.clients.keep(node, &HashSet::new(), Time(i64::MAX));
+        self.rosters.remove(&node);
         if let Some(state) = self.nodes.get_mut(node.0 as usize) {
             *state = None;
         }
@@ -146,7 +147,7 @@ impl Table {
         if self.nodes.len() <= index {
             self.nodes.resize_with(index + 1, || None);
         }
-        // A server on its own is a keyspace of one node.
+        // A standalone server is a keyspace of one node.
         self.nodes[index].get_or_insert_with(|| NodeState::new(KeyspaceId(node.0)))
     }
 

@@ -1,9 +1,9 @@
-//! Tells our own writes to a lock from what others do to it.
+//! Distinguishes our own writes to a lock from what others do to it.
 //!
 //! A write is announced before it is sent and reported when its outcome is known. In between, nothing is concluded about
 //! the lock, because the notification of our write may arrive before the server's answer does. After that, an event is
-//! ours only if a confirmed write explains it: of the right kind, not from before the write was sent, and once only.
-//! Everything else is somebody else's.
+//! ours only if a confirmed write explains it: of the right kind, not from before the write was sent, and only once.
+//! Everything else was done by others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +15,28 @@ use crate::model::table::Table;
 use crate::model::table::resolve::KeyState;
 use crate::model::{Act, Beats, HeldIs, KeyEvent, OwnWrite};
 
-/// How long the outcome of an announced write is waited for.
+/// How long to wait for the outcome of an announced write.
 const OUTCOME: Duration = Duration::from_secs(15);
-/// How long after the answer a notification can still be that of the write.
+/// How long after the answer a notification can still belong to the write.
 const LATE: Duration = Duration::from_secs(5);
-/// Writes of which notifications may still come: more are not kept.
+/// At most this many writes whose notifications may still come are kept.
 const KEPT: usize = 8;
-/// Two readings of one deadline are no further apart.
+/// Two readings of the same deadline differ by at most this.
 const GRAIN: Duration = Duration::from_millis(250);
 
 /// What we did to one lock.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Ours {
-    /// A write was announced then, and its outcome is not known yet.
+    /// When a write was announced whose outcome is still unknown.
     announced: Option<Time>,
     done: Vec<Done>,
     /// The hold that we ended, in case it is put back.
     pub freed: Option<Freed>,
-    /// The earliest and the latest that the deadline can be which we set.
+    /// The earliest and the latest possible value of the deadline that we set.
     lent: Option<(Time, Time)>,
     /// The last release.
     pub forced: Option<Arc<OwnWrite>>,
-    /// The last other write to the present hold.
+    /// The last other write to the current hold.
     pub last: Option<(Time, Arc<OwnWrite>)>,
 }
 
@@ -59,11 +59,11 @@ struct Done {
     write: Arc<OwnWrite>,
     sent: Time,
     answered: Time,
-    /// The change is part of the lock's history already.
+    /// The change is already part of the lock's history.
     settled: bool,
-    /// Holders of a shared lock whose part of it is not told yet.
+    /// Holders of a shared lock whose change is not reported yet.
     left: Vec<Token>,
-    /// Events of it that have not come yet.
+    /// Its events that have not come yet.
     due: Vec<KeyEvent>,
     /// The last event of the key was one of these.
     running: bool,
@@ -74,12 +74,12 @@ struct Done {
 pub(in crate::model) struct Unseen {
     pub event: KeyEvent,
     pub at: Time,
-    /// The look bears it out. Where not, events that are on their way tell better what happened.
+    /// The read confirms it. Otherwise events on their way explain better what happened.
     pub fits: bool,
 }
 
 impl Unseen {
-    /// In its place among the events that were heard.
+    /// Inserts it at its place among the events that were heard.
     pub fn among(self, heard: &[(KeyEvent, Time)]) -> Vec<(KeyEvent, Time)> {
         let mut events = heard.to_vec();
         events.insert(heard.partition_point(|(_, at)| *at <= self.at), (self.event, self.at));
@@ -88,7 +88,7 @@ impl Unseen {
 }
 
 impl Ours {
-    /// Whether the outcome of a write is still waited for.
+    /// Whether the outcome of a write is still pending.
     pub fn is_open(&self, now: Time) -> bool {
         self.announced.is_some_and(|at| now < at + OUTCOME)
     }
@@ -113,7 +113,7 @@ impl Ours {
         self.done.push(Done { write: Arc::new(write), sent, answered, settled, left, due, running: false });
     }
 
-    /// The event as it counts: ours, where a write of ours explains it.
+    /// The event as it counts: ours, if our write explains it.
     pub fn claim(&mut self, event: KeyEvent, at: Time) -> KeyEvent {
         self.done.retain(|done| at <= done.answered + LATE);
         let mut claimed = None;
@@ -127,7 +127,7 @@ impl Ours {
         }
         let Some((own, at, write)) = claimed else {
             if event.ends() {
-                // That hold is over: what comes next belongs to another one.
+                // That hold is over: later events belong to another one.
                 self.done.iter_mut().filter(|done| !matches!(done.write.act, Act::Free { .. })).for_each(Done::close);
             }
             return event;
@@ -144,7 +144,7 @@ impl Ours {
         let named = |holder: &Holder| done.write.holders.contains(&holder.token);
         let (event, fits) = match done.write.act {
             Act::Free { whole: true } => (KeyEvent::Forced, look == KeyState::Absent),
-            // Whoever else was in it may have left by themselves.
+            // The other holders may have left by themselves.
             Act::Free { whole: false } if !before.iter().all(named) => return None,
             Act::Free { whole: false } => (KeyEvent::Forced, look == KeyState::Absent),
             Act::PutBack { .. } => (KeyEvent::PutBack, after.iter().any(named)),
@@ -162,7 +162,7 @@ impl Ours {
         }
     }
 
-    /// A look from after these writes is understood: nothing of them is left to be told.
+    /// A read sent after these writes is settled: nothing about them is left to report.
     pub fn settled(&mut self, asked: Time) {
         for done in self.done.iter_mut().filter(|done| done.answered <= asked) {
             done.settled = true;
@@ -177,12 +177,12 @@ impl Ours {
         }
     }
 
-    /// Whether it was we who took this holder out of a shared lock.
+    /// Whether we took this holder out of a shared lock.
     pub fn took_out(&mut self, token: &Token) -> bool {
         self.take_part(token, |act| matches!(act, Act::Free { .. })).is_some()
     }
 
-    /// Whether it was we who put this holder back into a shared lock.
+    /// Whether we put this holder back into a shared lock.
     pub fn put_in(&mut self, token: &Token, at: Time) -> bool {
         let write = self.take_part(token, |act| matches!(act, Act::PutBack { .. }));
         let ours = write.is_some();
@@ -200,7 +200,7 @@ impl Ours {
         })
     }
 
-    /// Whether it is we who set this deadline.
+    /// Whether we set this deadline.
     pub fn is_lent(&self, expires: Option<Time>) -> bool {
         let ours = |at: Time, (earliest, latest): (Time, Time)| at + GRAIN >= earliest && at <= latest + GRAIN;
         expires.zip(self.lent).is_some_and(|(at, lent)| ours(at, lent))
@@ -214,7 +214,7 @@ impl Ours {
 
 impl Done {
     fn claim(&mut self, event: KeyEvent) -> Option<KeyEvent> {
-        // Libraries write different types; both are one write of the hold.
+        // Libraries use different types; both events mean one write of the hold.
         let kind = match event {
             KeyEvent::Written | KeyEvent::Joined => KeyEvent::Set,
             KeyEvent::Left => KeyEvent::Removed,
@@ -222,7 +222,7 @@ impl Done {
         };
         let place = self.due.iter().position(|due| *due == kind)?;
         if event == KeyEvent::Del && self.write.act == (Act::Free { whole: false }) && !self.running {
-            // A key that loses its last member is deleted at once, or by somebody else.
+            // A key that loses its last member is deleted at once; a later deletion is not ours.
             self.due.clear();
             return None;
         }
@@ -257,7 +257,7 @@ impl Table {
         }
     }
 
-    /// The write is over. `None`: nothing was written, or nobody knows, so that no change is claimed.
+    /// The write is over. `None`: nothing was written, or the outcome is unknown, so no change is claimed.
     pub(super) fn report_write(
         &mut self,
         node: NodeId,

@@ -1,8 +1,8 @@
-//! What happened to a lock, told from its events and one look at its key.
+//! Works out what happened to a lock, from its events and one read of its key.
 //!
-//! Events say what was done but not by whom; a look says who holds the lock but not how they came to. Both arrive on
-//! different connections, so either may be ahead of the other. [`resolve`] puts them together. Where the look says
-//! something that no event explains while events are flowing, it asks to look again in a moment: the event is on its way.
+//! Events say what was done but not by whom; a read says who holds the lock but not how they got it. They arrive on
+//! different connections, so either may be ahead of the other. [`resolve`] combines them. If a read shows something
+//! that no event explains while events are flowing, it asks for another read in a moment: the event is on its way.
 
 use crate::base::time::Time;
 use crate::model::{Ending, KeyEvent};
@@ -10,9 +10,9 @@ use crate::model::{Ending, KeyEvent};
 /// One thing that happened, in order.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::model) enum Occurrence {
-    /// First seen, held already.
+    /// First seen, already held.
     Find,
-    /// Taken. `exact`: at that time; else at some time before it.
+    /// Taken. `exact`: at that time; else before it.
     Begin {
         at: Time,
         exact: bool,
@@ -20,11 +20,11 @@ pub(in crate::model) enum Occurrence {
     Renew {
         at: Time,
     },
-    /// Put back by us: the hold goes on that we ended.
+    /// Put back by us: the hold that we ended continues.
     PutBack {
         at: Time,
     },
-    /// The holder changed with no end in between.
+    /// The holder changed without an end in between.
     Take {
         at: Time,
     },
@@ -34,7 +34,7 @@ pub(in crate::model) enum Occurrence {
     },
 }
 
-/// What the look at the key found, compared with what was known.
+/// What the read found, compared with what was known.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::model) enum KeyState {
     Absent,
@@ -45,16 +45,16 @@ pub(in crate::model) enum KeyState {
     Other,
 }
 
-/// What is known when a look comes in.
+/// What is known when a read is answered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Situation<'a> {
-    /// Somebody held it, as far as we knew.
+    /// It was held, as far as we knew.
     pub held: bool,
     /// We have read it before.
     pub known: bool,
-    /// Everything was looked at before: what is first seen now was not there then.
+    /// The keyspace was scanned before: a lock first seen now did not exist then.
     pub swept: bool,
-    /// When its time is up, by what we knew.
+    /// When its TTL ends, as far as we knew.
     pub expires: Option<Time>,
     /// Its time was moved ahead since the last look.
     pub extended: bool,
@@ -64,11 +64,11 @@ pub(in crate::model) struct Situation<'a> {
     pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
     pub look: KeyState,
-    /// Each change comes with an event; what no event explains is odd.
+    /// Each change comes with an event, so a change without one is unexpected.
     pub eventful: bool,
-    /// Changes since the last look may have gone by unseen.
+    /// Changes since the last read may have been missed.
     pub missed: bool,
-    /// An odd look was put off already, and no event has come since.
+    /// An unexplained read was already put off, and no event has come since.
     pub surprised: bool,
     pub flushed: bool,
     /// When the answer came.
@@ -167,7 +167,7 @@ pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
     Some(steps)
 }
 
-/// How a hold ended that nobody saw end.
+/// The ending of a hold whose end was not seen.
 fn unexplained(q: &Situation<'_>) -> Ending {
     match q.expires {
         _ if q.flushed => Ending::Flushed,
@@ -177,13 +177,13 @@ fn unexplained(q: &Situation<'_>) -> Ending {
     }
 }
 
-/// Who holds the lock at this point of the walk.
+/// Who holds the lock after the events so far.
 #[derive(Clone, Copy, PartialEq)]
 enum Now {
     Nobody,
     /// The holder known before.
     Known,
-    /// Somebody who took it during these events.
+    /// A client that took it during these events.
     Somebody,
 }
 
@@ -192,7 +192,7 @@ struct Walk {
     steps: Vec<Occurrence>,
     /// The acquire whose EXPIRE has not come yet.
     fresh: Option<Time>,
-    /// "New" while we thought it held: either a late word of an acquire already known, or an end we missed.
+    /// "New" while we thought it held: either a late event of a known acquire, or an end that we missed.
     boundary: Option<Time>,
     /// Written over without an end.
     rewritten: Option<Time>,

@@ -1,8 +1,9 @@
-//! Takes looks at keys into the table: compares each with what was known, and keeps the new state.
+//! Applies reads of keys to the table: compares each with what was known, and stores the new state.
 
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Best, Claim, counter};
-use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue};
+use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Mark;
 use crate::model::lock::{OwnEnds, Pending, Phase, Reading};
 use crate::model::table::Table;
@@ -10,11 +11,12 @@ use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::narrate::{Narrator, Told};
 use crate::model::table::resolve::{KeyState, Occurrence, Situation, resolve};
 use crate::model::table::slots::LockRef;
+use crate::model::wants::instance::HolderId;
 use crate::model::{Ending, HeldIs, KeyEvent, Lock, Seen, Source};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
 const OVERTAKEN_MOST: u8 = 3;
-/// A deadline that moved by less than this was not renewed; it is the grain of our clock.
+/// A deadline that moved by less was not renewed; the difference is measuring error.
 const JUMP_MS: i64 = 250;
 
 impl Table {
@@ -35,8 +37,8 @@ impl Table {
         self.enqueue(ticket.place);
     }
 
-    /// A look that nobody asked the table for, as a walk of the keyspace makes them. Where events wait to be understood
-    /// it is left out: the look they cause is newer.
+    /// A read without a ticket, as scans make them. It is ignored while events are pending, because the read that they
+    /// cause is newer.
     pub(in crate::model) fn take_look(
         &mut self,
         node: NodeId,
@@ -59,7 +61,7 @@ impl Table {
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
         if lock.ours.as_ref().is_some_and(|ours| ours.is_open(answered)) {
-            // What changed may be our own write: its outcome will tell.
+            // The change may be our own write: wait for its outcome.
             return self.put_off(place, answered);
         }
         let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
@@ -104,6 +106,10 @@ impl Table {
         let prolonged = prolonged(&before, &after).or(counts.then_some(false));
         let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
         let test = self.is_test(&lock.key, &after);
+        let held_by = HeldBy::of(&after, node, &self.clients);
+        // Where each holder has an end of its own, whose was moved ahead has renewed.
+        let renewing: Vec<HolderId> =
+            ahead(&before, &after).map(|holder| self.clients.holder_id(&holder.token)).collect();
         let Some(lock) = self.at(place) else { return };
         let key_expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
         let own_ends = found.own_ends(lock, &after, key_expires, answered);
@@ -142,6 +148,8 @@ impl Table {
             lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
+        let renewal = |step: &Occurrence| if let Occurrence::Renew { at } = step { Some(*at) } else { None };
+        let renewed = steps.iter().rev().find_map(renewal);
 
         lock.pending.take_if(|pending| !pending.take(count));
         if let (Some(ours), Some(unseen)) = (&mut lock.ours, unseen) {
@@ -158,12 +166,11 @@ impl Table {
         if let Some(ours) = &mut lock.ours {
             ours.settled(asked);
         }
-        if look == KeyState::Other
-            && let Some(contention) = &mut lock.contention
-        {
-            // It was that of the holder before.
-            contention.client = None;
+        lock.keep_holders(held_by);
+        if let Some(at) = renewed {
+            renewing.iter().for_each(|holder| lock.beat(*holder, at));
         }
+        let renewing = lock.held_by.one().zip(renewed);
         let told_when_taken = found.tells_when_taken(lock.reading);
         let is_held = found.ttl().is_some();
         if is_held {
@@ -193,7 +200,10 @@ impl Table {
         }
         self.count_holds(place, &marks);
         if is_held {
-            self.know_client(place, &after);
+            self.know_clients(place, &after);
+        }
+        if let Some((instance, at)) = renewing {
+            self.clients.renewed(instance, at);
         }
         self.held = self.held + is_held as usize - was_held as usize;
         for transition in told {
@@ -202,7 +212,7 @@ impl Table {
         if is_held { self.schedule(place) } else { self.leave(place) }
     }
 
-    /// Adds what became of a lock to what is usual for its kind.
+    /// Adds what happened to a lock to the statistics of its kind.
     fn count_holds(&mut self, place: LockRef, marks: &[Mark]) {
         let counts =
             |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Lock && reading.is_alone());
@@ -212,7 +222,7 @@ impl Table {
         }
     }
 
-    /// The key is there but reads as no lock; where it was one, somebody wrote something else over it.
+    /// The key exists but is not a lock; if it was one, it was overwritten with something else.
     fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
         let Some(lock) = self.at(place) else { return };
         if lock.is_held() {
@@ -227,17 +237,17 @@ impl Table {
     }
 }
 
-/// A look at one key, come back.
+/// The answer to a read of one key.
 struct KeyRead {
     asked: Time,
     answered: Time,
     seen: Seen,
     source: Source,
-    /// The events up to here are older than the look; later ones may or may not be part of it.
+    /// The events up to here are older than the read; later ones may or may not be part of it.
     events_until: u64,
 }
 
-/// What a look found.
+/// What a read found.
 enum Found {
     Nothing,
     /// The value we knew.
@@ -383,7 +393,7 @@ impl Lock {
             || matches!(seen, Seen::Present { value, .. } if counts(value))
     }
 
-    /// When it was taken, while it still waits for its TTL (SETNX, then EXPIRE).
+    /// When it was taken, if its TTL has not been set yet (SETNX, then EXPIRE).
     fn begun(&self) -> Option<Time> {
         let waits = self.is_held() && self.expires.is_none() && self.since_is == HeldIs::Exact;
         waits.then_some(self.since)
@@ -431,7 +441,7 @@ impl Lock {
         }
     }
 
-    /// Some values say when they were written.
+    /// Learns the age from values that say when they were written.
     fn learn_age(&mut self, holders: &[Holder]) {
         if self.since_is == HeldIs::Exact {
             return;
@@ -451,11 +461,19 @@ fn nearly_round(ms: u64) -> u64 {
 
 /// Whether a holder that stayed had its own end moved ahead; `None` where none of them has one.
 fn prolonged(before: &[Holder], after: &[Holder]) -> Option<bool> {
-    let moved = |holder: &Holder| {
-        let old = before.iter().find(|old| old.token == holder.token)?.until?;
-        Some(holder.until?.0 > old.0 + JUMP_MS)
+    let ends = |holder: &Holder| holder.until.is_some();
+    let stayed = |holder: &Holder| before.iter().any(|old| old.token == holder.token && ends(old));
+    after.iter().any(|holder| ends(holder) && stayed(holder)).then(|| ahead(before, after).next().is_some())
+}
+
+/// The holders who stay, and whose own end was moved ahead.
+fn ahead<'a>(before: &'a [Holder], after: &'a [Holder]) -> impl Iterator<Item = &'a Holder> {
+    let end = |token: &Token| before.iter().find(|holder| holder.token == *token).and_then(|holder| holder.until);
+    let moved = move |holder: &&Holder| match (end(&holder.token), holder.until) {
+        (Some(old), Some(new)) => new.0 > old.0 + JUMP_MS,
+        _ => false,
     };
-    after.iter().filter_map(moved).reduce(|any, one| any || one)
+    after.iter().filter(moved)
 }
 
 /// Leases are round numbers, and what we see is never more than the lease: the little that passed until the event

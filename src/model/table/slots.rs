@@ -1,4 +1,4 @@
-//! Where locks are kept: one slot each, found by keyspace and key without a second copy of either.
+//! Stores locks: one slot each, found by keyspace and key without a second copy of either.
 
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId};
 use crate::model::Lock;
 
-/// A slot and the lock it was given to: stale once the slot has another. Small, for lists of many locks.
+/// A slot and the generation of its lock: stale once the slot has another lock. Small, for lists of many locks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LockRef {
     slot: u32,
@@ -17,7 +17,7 @@ pub struct LockRef {
 }
 
 impl LockRef {
-    /// For whoever goes through all slots bit by bit.
+    /// For callers that walk all slots piece by piece.
     pub fn slot(self) -> usize {
         self.slot as usize
     }
@@ -95,7 +95,7 @@ impl Slots {
         self.held_in(0..self.slots.len())
     }
 
-    /// Those of these slots. There must be as many.
+    /// The held locks in these slots, which must exist.
     pub fn held_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
         let first = slots.start;
         self.slots[slots].iter().enumerate().filter_map(move |(slot, lock)| {
@@ -104,7 +104,7 @@ impl Slots {
         })
     }
 
-    /// All locks that `wanted` says yes to, held or remembered.
+    /// All locks that `wanted` accepts, held or remembered.
     pub fn places(&self, wanted: impl Fn(&Lock) -> bool) -> Vec<LockRef> {
         let place = |(slot, lock): (usize, &Option<Lock>)| {
             let lock = lock.as_ref().filter(|lock| wanted(lock))?;
@@ -113,7 +113,7 @@ impl Slots {
         self.slots.iter().enumerate().filter_map(place).collect()
     }
 
-    /// The next locks, round and round, that `wanted` says yes to: up to `most`.
+    /// The next locks that `wanted` accepts, in rotation: up to `most`.
     pub fn next_round(&mut self, most: usize, wanted: impl Fn(&Lock) -> bool) -> Vec<LockRef> {
         let mut found = Vec::new();
         for _ in 0..self.slots.len() {

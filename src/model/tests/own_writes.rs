@@ -1,4 +1,4 @@
-//! Our own writes, where no event or no single holder tells of them; tests/scenarios has the orders of arrival.
+//! Our own writes without an event or a single holder that shows them; tests/scenarios has the orders of arrival.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn where_nothing_tells_of_changes_our_own_writes_are_known_all_the_same() {
     act(&mut table, 22_000, ours(Act::Extend(Duration::from_secs(300)), "tok-a"));
     touch(&mut table, 22_002, seen("tok-a", 299_999));
     assert_eq!(story(&mut table), []);
-    // A renewal sets back the deadline that we gave it.
+    // A renewal replaces the deadline that we set.
     touch(&mut table, 31_000, seen("tok-a", 30_000));
     assert_eq!(story(&mut table).iter().map(|line| line.0).collect::<Vec<_>>(), ["renewed"]);
     act(&mut table, 33_000, ours(Act::Free { whole: true }, "tok-a"));

@@ -1,7 +1,7 @@
-//! Why a lock is in its state: the numbers behind the word, and the sentence made of them.
+//! Why a lock is in its state: the numbers behind the word, and the sentence made from them.
 //!
-//! Found without decoding or allocating anything, since it is asked of every lock at every moment; words are made of it
-//! only for the locks that somebody looks at.
+//! Found without decoding or allocating anything, because it is computed for every lock all the time; sentences are
+//! made only for the locks that are shown.
 
 use crate::base::text::{short_duration, short_token, visible};
 use crate::base::time::Time;
@@ -9,7 +9,7 @@ use crate::lock::Token;
 use crate::model::history::cadence::Rhythm;
 use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Tries};
 
-/// The worst that can be said of a lock, with what says it.
+/// The worst state of a lock, with its evidence.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Cause<'a> {
     Split(Second<'a>),
@@ -43,28 +43,34 @@ pub(in crate::model) enum Cause<'a> {
     },
 }
 
-/// How a second holder shows.
+/// The evidence of a second holder.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Second<'a> {
-    /// The lock was taken from one whose lease runs on until then.
+    /// The lock was taken from a holder whose lease still runs until then.
     Took { from: Option<&'a Token>, at: Time, until: Option<Time> },
-    /// One who lost it was heard of since it was taken by another.
+    /// A holder that lost it was seen again after another took it.
     Late { token: &'a Token, address: Option<&'a Address>, renewal: bool, at: Time, taken: Time },
     /// A reader and a writer hold it at once, or two hold one item, which its library never means to let happen.
     Beside { exclusive: bool },
 }
 
-/// How it shows that the holder is gone.
+/// The evidence that the holder is gone.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Gone<'a> {
-    Closed { connection: &'a Connection, at: Time, rhythm: Option<Rhythm> },
+    /// `doubtful`: a lock that is not renewed may be left to run out, and others like its client are connected.
+    Closed {
+        connection: &'a Connection,
+        at: Time,
+        rhythm: Option<Rhythm>,
+        doubtful: bool,
+    },
     Silent(Rhythm),
 }
 
-/// How it shows that many want it.
+/// The evidence that many want it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Wanted {
-    /// By those who wait, which is told of every lock.
+    /// By its waiters, which every lock's evidence names anyway.
     Waits,
     Failures(Tries),
     Contenders(usize, Option<Tries>),
@@ -92,8 +98,9 @@ impl Cause<'_> {
         match self {
             Cause::Split(Second::Took { .. }) => 0.9,
             Cause::Split(Second::Late { .. }) => 0.95,
-            Cause::Orphan(Gone::Closed { rhythm, .. }) => match rhythm {
+            Cause::Orphan(Gone::Closed { rhythm, doubtful, .. }) => match rhythm {
                 Some(rhythm) if rhythm.missed > 0 => 0.97,
+                _ if *doubtful => 0.7,
                 // It may have more than one connection, and the next renewal is not due yet.
                 Some(_) => 0.8,
                 None => 0.85,
@@ -106,12 +113,12 @@ impl Cause<'_> {
         }
     }
 
-    /// With its numbers; `None` where the word says it all.
+    /// The sentence with its numbers; `None` if the state word says it all.
     pub fn sentence(&self, now: Time) -> Option<String> {
         let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
         Some(match self {
             Cause::Split(second) => second.sentence(now),
-            Cause::Orphan(Gone::Closed { connection, at, rhythm }) => {
+            Cause::Orphan(Gone::Closed { connection, at, rhythm, .. }) => {
                 let renewed = rhythm.map(|rhythm| format!("; {}", until(&rhythm, now))).unwrap_or_default();
                 format!("holder's connection {} closed {} ago{renewed}", connection.address, ago(*at))
             }
@@ -155,13 +162,13 @@ impl Cause<'_> {
 
 /// `9.0 attempts a second fail (+/- 2.0), 90 % of all`
 fn failing(tries: &Tries) -> String {
-    // Of attempts with an unknown outcome, all may have failed.
+    // All attempts with an unknown outcome may have failed.
     let least = if tries.unjudged > 0 { "at least " } else { "" };
     let share = 100.0 * tries.failures as f64 / tries.attempts.max(1) as f64;
     format!("{least}{:.1} attempts a second fail{}, {least}{share:.0} % of all", tries.failures_per_s(), margin(tries))
 }
 
-/// Nothing where each attempt is counted.
+/// Empty if each attempt is counted.
 fn margin(tries: &Tries) -> String {
     if tries.margin_per_s > 0.0 { format!(" (+/- {:.1})", tries.margin_per_s) } else { String::new() }
 }

@@ -9,6 +9,6 @@ pub struct Finding {
     pub sentence: String,
     /// 0 to 1.
     pub confidence: f32,
-    /// What would settle it, where it is only suspected.
+    /// What would settle it, if it is only suspected.
     pub settle: Option<String>,
 }

@@ -1,10 +1,11 @@
-//! The findings: each a small file with a `check` that makes a sentence with its numbers of what is known of one lock.
+//! The findings: each is a small file with a `check` that makes a sentence with numbers from the facts about a lock.
 //!
 //! A new one is a file with a `LINT`, a place in [`ALL`], its thresholds in [`Tuning`](crate::model::Tuning) and a scenario in tests/scenarios.
-//! Nothing here asks anybody anything: all that may be looked at is in the [`Case`].
+//! Nothing here asks a server: all that a check may use is in the [`Case`].
 
 mod case;
 mod dead_heads;
+mod dead_holder;
 mod eviction_hazard;
 mod freed_by_other;
 mod leaked_permits;
@@ -28,29 +29,31 @@ use crate::base::time::Time;
 use crate::dialects;
 use crate::lock::Holder;
 use crate::model::table::Table;
+use crate::model::verdict::cause::Gone;
 use crate::model::{Finding, Lock, LockView, State};
 
-/// What would show who is behind a token, in so many words.
+/// The advice on how to find the client behind a token.
 const SETTLE: &str = "a burst of MONITOR would show whether its holder's client is still connected";
 
-/// One thing to look for.
+/// One kind of finding.
 pub struct Lint {
     pub name: &'static str,
-    /// What a lock of which it is true does, and what several do: "is renewed too late", "are renewed too late".
+    /// The verb for one lock and for several: "is renewed too late", "are renewed too late".
     words: (&'static str, &'static str),
     /// States whose own sentence says the same.
     said_by: &'static [State],
-    /// Worth saying of a lock that nobody holds any more.
+    /// Also reported for a lock that nobody holds any more.
     of_free: bool,
     check: fn(&Case<'_>) -> Option<Finding>,
 }
 
 /// All of them, the worst first.
-pub const ALL: [Lint; 16] = [
+pub const ALL: [Lint; 17] = [
     taken_over::LINT,
     outlived::LINT,
     freed_by_other::LINT,
     orphan_suspected::LINT,
+    dead_holder::LINT,
     dead_heads::LINT,
     marker_early::LINT,
     non_atomic_acquire::LINT,
@@ -103,6 +106,15 @@ impl Table {
         ALL.iter().filter(wanted).filter_map(|lint| (lint.check)(&case)).collect()
     }
 
+    /// Those of several holders that are gone, by their places.
+    fn gone_holders<'a>(&'a self, lock: &Lock, holders: &[Holder], now: Time) -> Vec<(usize, Gone<'a>)> {
+        let gone = |(index, holder): (usize, &Holder)| {
+            let share = lock.held_by.share(self.clients.holder_id(&holder.token))?;
+            Some((index, self.share_gone(lock, share, now)?))
+        };
+        holders.iter().enumerate().filter_map(gone).collect()
+    }
+
     fn case<'a>(&'a self, lock: &'a Lock, holders: &'a [Holder], state: State, now: Time) -> Option<Case<'a>> {
         let reading = lock.reading()?;
         Some(Case {
@@ -114,7 +126,8 @@ impl Table {
             renewal: dialects::dialect(reading.dialect).renewal(),
             cadence: lock.cadence(self.heard_until(lock, now)),
             held: self.held_for(lock, now),
-            connection: self.connection(lock),
+            standing: self.standing(lock),
+            gone: self.gone_holders(lock, holders, now),
             marker: self.marker_of(lock),
             holds: self.holds(lock),
             hazards: self.hazards_of(lock),

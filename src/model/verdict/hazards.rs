@@ -19,7 +19,7 @@ pub struct Hazards {
 }
 
 impl Hazards {
-    /// Of a server with this policy, so many bytes in use, and so many that there may be; nought: no limit.
+    /// For a server with this policy, `used` bytes in use, and a limit of `max` bytes; 0: no limit.
     pub fn of_memory(policy: &ServerText, used: u64, max: u64) -> Hazards {
         let drops = max > 0 && *policy != "noeviction";
         let full = used as f64 / max.max(1) as f64;

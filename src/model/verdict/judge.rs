@@ -1,18 +1,20 @@
-//! Judges a lock: the worst state that applies, looked for in the order of [`State`].
+//! Judges a lock: finds the worst state that applies, in the order of [`State`].
 //!
-//! Cheap enough to be asked of every lock: nothing is decoded or allocated until words are wanted.
+//! Cheap enough for every lock: nothing is decoded or allocated until sentences are needed.
 
 use crate::base::time::Time;
 use crate::dialects::{self, Renewal, counter};
 use crate::lock::{Kind, Mode};
+use crate::model::held_by::Share;
 use crate::model::history::cadence::Rhythm;
 use crate::model::lock::Reading;
 use crate::model::table::Table;
 use crate::model::verdict::cause::{Cause, Gone, Second, Wanted, no_ttl};
+use crate::model::wants::instance::{Closed, Standing};
 use crate::model::wants::touched;
 use crate::model::{Beats, HeldIs, Lock, Notice, State, Tries, Verdict};
 
-/// So many renewals make a watchdog of which silence says something.
+/// After this many renewals, silence of a watchdog means something.
 const BEATS: u64 = 3;
 
 impl Table {
@@ -22,14 +24,18 @@ impl Table {
         let state = cause.state();
         let mut evidence: Vec<String> = cause.sentence(now).into_iter().collect();
         evidence.extend(tally(lock));
+        let holders = lock.held_by.shares().len();
+        if state == State::Orphan && holders > 1 {
+            evidence.push(format!("and so are all of its {holders} holders"));
+        }
         let counts = lock.reading.is_some_and(|reading| reading.counts);
         if state < State::NoTtl && lock.expires.is_none() && !counts {
             evidence.push(no_ttl(is_without_lease(lock)));
         }
-        // Whoever is about to free it has to know who waits for it.
+        // An operator who is about to free it must know who waits for it.
         let waits = lock.waits(now).filter(|waits| waits.count > 0 && lock.is_held());
         evidence.extend(waits.map(|waits| waits.sentence(now)));
-        // Where attempts are counted, they say more.
+        // Counted attempts say more, so they replace this.
         let wanted = lock.wanted(now).filter(|_| lock.is_held() && lock.tries(now).is_none());
         evidence.extend(wanted.map(|wanted| touched::sentence(wanted, now)));
         let ours = lock.own_write().filter(|_| lock.is_held());
@@ -59,15 +65,18 @@ impl Table {
         if reading.mixed {
             return Some(Cause::Split(Second::Beside { exclusive: reading.mode == Mode::Exclusive }));
         }
-        let alone = reading.is_alone();
-        let rhythm = lock.beats().filter(|_| alone && self.told_of(lock)).and_then(|_| lock.rhythm(now));
-        if alone && !reading.stays {
-            if let Some(second) = self.second(lock, now) {
-                return Some(Cause::Split(second));
-            }
-            if let Some(gone) = self.gone(lock, rhythm, now) {
-                return Some(Cause::Orphan(gone));
-            }
+        let (alone, one) = (reading.is_alone(), lock.has_one_holder());
+        let rhythm = lock.beats().filter(|_| one && self.told_of(lock)).and_then(|_| lock.rhythm(now));
+        if alone
+            && !reading.stays
+            && let Some(second) = self.second(lock, now)
+        {
+            return Some(Cause::Split(second));
+        }
+        if !reading.stays
+            && let Some(gone) = self.gone(lock, rhythm, now)
+        {
+            return Some(Cause::Orphan(gone));
         }
         // What counts permits has no holder that could die.
         let Some(expires) = lock.expires.or((reading.counts).then_some(Time(i64::MAX))) else {
@@ -82,11 +91,11 @@ impl Table {
         }
         let long = if alone && !reading.stays { self.long(lock, now) } else { None };
         // Where nothing tells of renewals as they come, one that was seen is all there is to go by.
-        let renewed = rhythm.is_some() || lock.beats().is_some() && !(alone && self.told_of(lock));
+        let renewed = rhythm.is_some() || lock.beats().is_some() && !(one && self.told_of(lock));
         long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
     }
 
-    /// Somebody else who may still be at work under this lock.
+    /// Another client that may still be working under this lock.
     fn second<'a>(&self, lock: &'a Lock, now: Time) -> Option<Second<'a>> {
         let contention = lock.contention()?;
         let fresh = |at: Time| now.since(at).as_secs_f64() <= self.tuning.split_for_s;
@@ -98,31 +107,58 @@ impl Table {
         });
         let took = || {
             let former = contention.former.as_ref()?;
-            // Where there was no end, nothing but time says when the former holder is done.
+            // Without an end of its lease, only elapsed time suggests that the former holder is done.
             let on = former.until.map_or_else(|| fresh(lock.since), |until| until > now);
             on.then_some(Second::Took { from: former.token.as_ref(), at: lock.since, until: former.until })
         };
         late.or_else(took)
     }
 
-    /// What says that its holder is gone for good.
+    /// What says that its holder is gone for good, or all of several: whoever is there keeps the lock for the others.
     fn gone(&self, lock: &Lock, rhythm: Option<Rhythm>, now: Time) -> Option<Gone<'_>> {
-        let connection = self.connection(lock);
-        if let Some(connection) = connection
-            && let Some(at) = connection.closed
-        {
-            let long_enough = now.since(at).as_secs_f64() >= self.tuning.orphan_closed_s;
-            // It had another connection, then.
-            let renewed_since = lock.beats().and_then(Beats::last).is_some_and(|last| last > at);
-            // Both may have gone with a restart of the server, and the lock not be looked for yet.
-            let still_there = self.known_until(lock, now) > at;
-            return (long_enough && !renewed_since && still_there).then_some(Gone::Closed { connection, at, rhythm });
+        match lock.held_by.shares() {
+            [] => self.holder_gone(lock, self.standing(lock), lock.beats(), rhythm, now),
+            [first, others @ ..] => {
+                let gone = self.share_gone(lock, first, now)?;
+                others.iter().all(|share| self.share_gone(lock, share, now).is_some()).then_some(gone)
+            }
         }
+    }
+
+    /// The same of one holder of several.
+    pub(in crate::model) fn share_gone(&self, lock: &Lock, share: &Share, now: Time) -> Option<Gone<'_>> {
+        let beats = share.beats.as_deref().filter(|_| self.told_of(lock));
+        let rhythm = beats.and_then(|beats| Some(Rhythm::at(beats.period_ms?, beats.last()?, now)));
+        self.holder_gone(lock, self.clients.standing(share.instance), beats, rhythm, now)
+    }
+
+    fn holder_gone<'a>(
+        &self,
+        lock: &Lock,
+        standing: Standing<'a>,
+        beats: Option<&Beats>,
+        rhythm: Option<Rhythm>,
+        now: Time,
+    ) -> Option<Gone<'a>> {
         let silent = |rhythm: &Rhythm| {
-            let beats = lock.beats().map_or(0, |beats| beats.count);
-            rhythm.missed as f64 >= self.tuning.orphan_periods && beats >= BEATS && connection.is_none()
+            let beats = beats.map_or(0, |beats| beats.count);
+            rhythm.missed as f64 >= self.tuning.orphan_periods && beats >= BEATS
         };
-        rhythm.filter(silent).map(Gone::Silent)
+        match standing {
+            Standing::Open(_) => None,
+            Standing::Closed(closed) if closed.is_proof(lock) => {
+                let Closed { connection, at, peers, .. } = closed;
+                let long_enough = now.since(at).as_secs_f64() >= self.tuning.orphan_closed_s;
+                // It had another connection, then.
+                let renewed_since = beats.and_then(Beats::last).is_some_and(|last| last > at);
+                // Both may have gone with a restart of the server, and the lock not be looked for yet.
+                let still_there = self.known_until(lock, now) > at;
+                let fixed = beats.is_none() && lock.expires.is_some();
+                let gone = long_enough && !renewed_since && still_there;
+                gone.then_some(Gone::Closed { connection, at, rhythm, doubtful: peers || fixed })
+            }
+            Standing::Closed(_) | Standing::Unknown => rhythm.filter(silent).map(Gone::Silent),
+        }
     }
 
     fn wanted(&self, lock: &Lock, now: Time) -> Option<Wanted> {
@@ -137,7 +173,7 @@ impl Table {
         if waiting > 0 && waiting as f64 >= tuning.contended_waiters {
             return Some(Wanted::Contenders(waiting, tries));
         }
-        // One client that polls fails ten times a second: where clients are known, it is they who count.
+        // One polling client may fail ten times a second, so if clients are known, their number counts instead.
         let many = |tries: &Tries| {
             let sure = tries.failures_per_s() - tries.margin_per_s;
             let most = tries.failures as f64 >= tuning.contended_share * tries.attempts as f64;
@@ -163,7 +199,7 @@ impl Table {
         if !near || (lease_ms as f64) < tuning.expiring_lease_s * 1_000.0 {
             return None;
         }
-        // Some libraries renew as late as this, and this hold may be too young to show it.
+        // Some libraries renew this late, and this hold may be too young to show it.
         let share = match dialects::dialect(reading.dialect).renewal() {
             Renewal::Watchdog { share } | Renewal::Optional { share } => (1.0 - f64::from(share)) / 2.0,
             Renewal::Manual | Renewal::NoLease => 1.0,
@@ -175,7 +211,7 @@ impl Table {
 
     /// How long it has been held at `now`, and how well that is known.
     pub fn held_for(&self, lock: &Lock, now: Time) -> Option<(u64, HeldIs)> {
-        // Seen once only, its age is not known at all.
+        // If it was seen only once, its age is unknown.
         let known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || self.known_until(lock, now) > lock.since);
         known.then(|| (now.since(lock.since).as_millis() as u64, lock.since_is))
     }

@@ -1,4 +1,4 @@
-//! Takes in what sources say of those who want locks and of the clients that hold them.
+//! Applies what sources report about clients that want locks and clients that hold them.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,8 @@ use crate::dialects;
 use crate::lock::{Holder, Key, NodeId, Token};
 use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
-use crate::model::{ClientRef, Connection, Contention, Lock, Notice, Sample, Tries, TriesFrom, Waits};
+use crate::model::wants::instance::Standing;
+use crate::model::{Connection, Contention, InstanceId, Lock, Notice, Sample, Spoke, Tries, TriesFrom, Waits};
 
 impl Table {
     pub(in crate::model) fn take_count(&mut self, node: NodeId, key: &Key, waits: Waits) {
@@ -18,7 +19,7 @@ impl Table {
         self.learn(node, key, tries.at, |contention| contention.tries = Some(tries));
     }
 
-    /// It belongs to the hold: the next one has another.
+    /// Stores the fencing token of the current hold; the next hold has another.
     pub(in crate::model) fn take_fence(&mut self, node: NodeId, key: &Key, token: u64) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         if let Some(lock) = self.at(place).filter(|lock| lock.is_held()) {
@@ -43,7 +44,7 @@ impl Table {
         let counted = contention.tries.filter(|tries| tries.from == TriesFrom::Counted);
         let counted = counted.filter(|counted| sample.tries.is_none_or(|tries| counted.is_fresh(tries.at)));
         contention.tries = counted.or(sample.tries).or(contention.tries);
-        contention.spoke = sample.spoke.or(contention.spoke.take());
+        contention.speak(sample.spoke);
         let seen = sample.contenders.iter().map(|contender| contender.last).max();
         for contender in sample.contenders {
             contention.contend(contender);
@@ -65,31 +66,31 @@ impl Table {
         }
         if let Some(lock) = self.lock_at(place).filter(|lock| lock.is_held()) {
             let holders = self.holders(lock, lock.confirmed);
-            self.know_client(place, &holders);
+            self.know_clients(place, &holders);
         }
     }
 
-    /// Whoever was seen to go by the token of the only holder is the holder's client. A token that nobody holds by may
-    /// be that of a hold which was not looked at yet: it is kept until the next look.
-    pub(in crate::model) fn know_client(&mut self, place: LockRef, holders: &[Holder]) {
-        let Some(lock) = self.lock_at(place) else { return };
-        let alone = lock.reading().is_some_and(|reading| reading.is_alone());
-        let Some((token, address, at)) = lock.contention().and_then(|contention| contention.spoke.as_ref()) else {
+    /// Whoever was seen to go by the token of a holder is that holder's client. A token that nobody holds by may be that
+    /// of a hold which was not looked at yet: it is kept until the next look.
+    pub(in crate::model) fn know_clients(&mut self, place: LockRef, holders: &[Holder]) {
+        let Some(lock) = self.at(place) else { return };
+        let node = lock.node;
+        let Some(contention) = lock.contention.as_mut().filter(|contention| !contention.spoke.is_empty()) else {
             return;
         };
-        // Of a lock that many hold, one client says nothing of the others.
-        if !alone || holders.iter().all(|holder| holder.token != *token) {
-            return;
-        }
-        let (node, address, at) = (lock.node, address.clone(), *at);
-        let client = self.clients.spoke(node, &address, at);
-        if let Some(contention) = self.at(place).and_then(|lock| lock.contention.as_mut()) {
-            contention.client = client.or(contention.client);
-            contention.spoke = None;
+        let of = |spoke: &Spoke| holders.iter().find(|holder| holder.token == spoke.token);
+        let (known, unknown): (Vec<Spoke>, Vec<Spoke>) =
+            std::mem::take(&mut contention.spoke).into_iter().partition(|spoke| of(spoke).is_some());
+        contention.spoke = unknown;
+        for spoke in known {
+            if let Some(holder) = of(&spoke) {
+                let id = self.clients.instance_of(node, holder);
+                self.clients.heard(node, id, &spoke.address, spoke.at);
+            }
         }
     }
 
-    /// Writes down what is known of those who want a lock that is held.
+    /// Records what is known about clients that want a held lock.
     fn learn(&mut self, node: NodeId, key: &Key, at: Time, write: impl FnOnce(&mut Contention)) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
         let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
@@ -97,31 +98,41 @@ impl Table {
         self.note_demand(place, at);
     }
 
-    /// Attempts and failures, if they were counted or sampled lately. Of a lock that nobody was seen to try while others
-    /// were looked at, that is known too.
+    /// Attempts and failures, if counted or sampled recently. For a lock without a seen attempt, the sampling of the
+    /// node is the answer.
     pub fn tries(&self, lock: &Lock, now: Time) -> Option<Tries> {
         lock.tries(now).or_else(|| self.quiet(lock.node).filter(|tries| tries.is_fresh(now)))
     }
 
-    /// The connection of the lock's holder, where it is known.
-    pub fn connection(&self, lock: &Lock) -> Option<&Connection> {
-        self.clients.get(lock.contention()?.client?)
+    /// How the connections of the lock's only holder stand.
+    pub(in crate::model) fn standing(&self, lock: &Lock) -> Standing<'_> {
+        lock.held_by.one().map_or(Standing::Unknown, |instance| self.clients.standing(instance))
     }
 
-    /// The connections of a node that hold locks, and are not known to be closed.
+    /// Something is to be learnt from the whole list of a node's clients.
+    pub fn wants_whole_list(&self, node: NodeId) -> bool {
+        self.clients.are_unlisted(node)
+    }
+
+    /// The instances that hold the lock and of which a connection is known.
+    pub fn instances<'a>(&'a self, lock: &'a Lock) -> impl Iterator<Item = InstanceId> + 'a {
+        lock.held_by.instances().filter(|instance| self.clients.knows(*instance))
+    }
+
+    /// The connections of a node that hold locks and are not known to be closed.
     pub fn open_connections(&self, node: NodeId) -> impl Iterator<Item = &Connection> {
         self.clients.open(node)
     }
 
-    /// Forgets the connections of a node that hold none of its locks any more: `used` are those of all locks, as they
-    /// were gone through since `before`.
-    pub fn keep_connections(&mut self, node: NodeId, used: &HashSet<ClientRef>, before: Time) {
+    /// Forgets the connections of a node that hold none of its locks any more: `used` are the instances that hold locks, as
+    /// those were gone through since `before`.
+    pub fn keep_connections(&mut self, node: NodeId, used: &HashSet<InstanceId>, before: Time) {
         self.clients.keep(node, used, before);
     }
 }
 
 impl Lock {
-    /// Attempts and failures of its own, if they were counted or sampled lately.
+    /// Its own attempts and failures, if counted or sampled recently.
     pub fn tries(&self, now: Time) -> Option<Tries> {
         self.contention()?.tries.filter(|tries| tries.is_fresh(now))
     }

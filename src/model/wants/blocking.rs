@@ -1,8 +1,8 @@
-//! Who blocks whom: a client that holds one lock and waits for another makes all who wait for the first wait for the
-//! second too. Pure, over the locks that somebody wants.
+//! Who blocks whom: if a client holds one lock and waits for another, all waiters of the first also wait for the
+//! second. Pure, over the locks in demand.
 //!
-//! Parties are told apart by their tokens, where libraries use one for all locks of a thread, and else by the addresses
-//! of their connections. Threads may share a connection, so that what an address says is only suspected.
+//! Parties are identified by their tokens, if the library uses one for all locks of a thread, and else by the addresses
+//! of their connections. Threads may share a connection, so an address is only a suspicion.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::model::{Address, Contender, LockView};
 pub struct Link {
     /// The index of the lock that a holder of this one waits for.
     pub behind: Option<usize>,
-    /// By a token; else only by the address of a connection.
+    /// Known by a token; else only by the address of a connection.
     pub sure: bool,
 }
 
-/// How the locks that were handed in hang together.
+/// How the given locks block each other.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Blocking {
     links: Vec<Link>,
@@ -27,26 +27,26 @@ pub struct Blocking {
     pub deadlocks: Vec<Vec<usize>>,
 }
 
-/// One who waits.
+/// A client that waits.
 struct Waiter<'a> {
     token: Option<&'a Token>,
     address: Option<&'a Address>,
     tried: Time,
 }
 
-/// One who holds a lock.
+/// A client that holds a lock.
 struct Party<'a> {
     token: &'a Token,
-    /// The token names a thread: wherever it is met, it is the same one.
+    /// The token identifies a thread: on every lock it is the same one.
     thread: bool,
     address: Option<&'a Address>,
     since: Time,
 }
 
 impl Party<'_> {
-    /// Whether it is the one who waits, and whether that is sure.
+    /// Whether it is this waiter, and whether that is sure.
     fn is(&self, waiter: &Waiter<'_>) -> Option<bool> {
-        // Whoever has taken a lock since it tried for another went on without that one.
+        // A client that took this lock after its last attempt at the other no longer waits for the other.
         if waiter.tried < self.since {
             return None;
         }
@@ -58,7 +58,7 @@ impl Party<'_> {
 }
 
 impl Blocking {
-    /// Of these locks, as they are at `now`.
+    /// Computes it for these locks at `now`.
     pub fn of(locks: &[LockView], now: Time) -> Blocking {
         let waiting: Vec<Vec<Waiter<'_>>> = locks.iter().map(|lock| waiting(lock, now)).collect();
         let links: Vec<Link> = locks.iter().enumerate().map(|(index, lock)| link(index, lock, &waiting)).collect();
@@ -70,8 +70,7 @@ impl Blocking {
         self.links.get(index)
     }
 
-    /// From a lock to the one behind which it is stuck in the end: that one's holder waits for nothing. Ends where a ring
-    /// closes.
+    /// From a lock to the last one that blocks it, whose holder waits for nothing. Ends where a ring closes.
     pub fn chain(&self, index: usize) -> Vec<usize> {
         let mut chain = vec![index];
         while let Some(next) = chain.last().and_then(|last| self.links.get(*last)?.behind)
@@ -102,7 +101,7 @@ impl Blocking {
         self.deadlocks.iter().any(|ring| ring.contains(&index))
     }
 
-    /// Whether each link of a ring was told by tokens.
+    /// Whether tokens prove each link of a ring.
     pub fn is_sure(&self, ring: &[usize]) -> bool {
         ring.iter().all(|index| self.links.get(*index).is_some_and(|link| link.sure))
     }
@@ -152,7 +151,7 @@ fn rings(links: &[Link]) -> Vec<Vec<usize>> {
                 rings.push(ring);
                 break;
             }
-            // Seen from its lowest lock only; and a path into a ring is no ring.
+            // A ring counts only from its lowest lock, and a path into a ring is not a ring.
             if next < start || ring.contains(&next) {
                 break;
             }
@@ -248,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_token_of_a_process_names_no_thread() {
-        // Spring has one value for all locks of a process: another thread of it waits, over a connection of its own.
+        // Spring has one value for all locks of a process: another of its threads waits, on its own connection.
         let (mut a, b) = (lock(1, &[]), lock(2, &[]));
         a.holders = b.holders.clone();
         let mut waited_for = lock(3, &[]);

@@ -1,30 +1,28 @@
-//! What is known of those who want a lock, and of what clients did to it beyond its events. Kept apart from the lock,
-//! since most locks have none of it. All of it is about the current hold or the last minutes, and bounded.
+//! What is known about clients that want a lock, and what clients did to it beyond its events. Stored apart from the
+//! lock, because most locks have none of it. It covers the current hold or the last minutes, and is bounded.
 
 use std::collections::VecDeque;
 
 use crate::base::time::Time;
 use crate::lock::Token;
-use crate::model::{Address, ClientRef, Tries, Waits};
+use crate::model::{Address, Tries, Waits};
 
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
     /// How many waited for it when they were last counted.
     pub waits: Option<Waits>,
     pub tries: Option<Tries>,
-    /// When somebody who is neither its holder nor us last looked at the key: it is wanted, nobody knows how often.
+    /// When a client that is neither its holder nor us last accessed the key: it is wanted, how often is unknown.
     pub wanted: Option<Time>,
     /// When the key was touched by nobody we know of, since all that we know of: another such touch makes it wanted.
     pub(in crate::model) touched: Option<Time>,
-    /// The connection of its holder, where one client was seen to go by the holder's token.
-    pub client: Option<ClientRef>,
-    /// A client that named the lock together with a token, until it is known whether that one holds it.
-    pub(in crate::model) spoke: Option<(Token, Address, Time)>,
+    /// Clients that named the lock together with a token, until it is known whether that one holds it.
+    pub(in crate::model) spoke: Vec<Spoke>,
     /// From whom its holder took it over before their lease had ended.
     pub former: Option<Former>,
-    /// How long the current hold had no TTL, where it got one later than it was taken.
+    /// How long the current hold had no TTL, if it got one only later.
     pub bare_ms: Option<u32>,
-    /// The number of the current hold, where the library numbers them and somebody asked.
+    /// The number of the current hold, if the library numbers holds and it was read.
     pub fencing_token: Option<u64>,
     contenders: Vec<Contender>,
     /// Who was seen to hold it in a burst, the last few.
@@ -36,18 +34,26 @@ impl Contention {
     const CONTENDERS: usize = 16;
     const NOTICES: usize = 8;
     const HELD: usize = 16;
+    const SPOKE: usize = 16;
+
+    /// Clients that go by tokens of which it is not known yet whether they hold it: of too many, the newest.
+    pub(in crate::model) fn speak(&mut self, spoke: Vec<Spoke>) {
+        self.spoke.extend(spoke);
+        let over = self.spoke.len().saturating_sub(Self::SPOKE);
+        self.spoke.drain(..over);
+    }
 
     /// Who was seen to want it, in no order.
     pub fn contenders(&self) -> &[Contender] {
         &self.contenders
     }
 
-    /// What was noticed of it, oldest first.
+    /// Its notices, oldest first.
     pub fn notices(&self) -> impl DoubleEndedIterator<Item = &(Time, Notice)> {
         self.notices.iter()
     }
 
-    /// Adds what was seen of a contender to what is known of it. Of too many, the one goes that was seen least lately.
+    /// Adds what was seen of a contender to what is known. If there are too many, drops the least recently seen one.
     pub fn contend(&mut self, seen: Contender) {
         if let Some(known) = self.contenders.iter_mut().find(|known| known.is_same(&seen)) {
             return known.add(seen);
@@ -59,7 +65,7 @@ impl Contention {
         self.contenders.push(seen);
     }
 
-    /// Somebody got the lock: whoever goes by that token does not wait any more.
+    /// A client got the lock: the contender with that token does not wait any more.
     pub(in crate::model) fn got(&mut self, token: &Token, at: Time) {
         for contender in self.contenders.iter_mut().filter(|contender| contender.token.as_ref() == Some(token)) {
             (contender.won, contender.passed_over) = (contender.won.max(Some(at)), 0);
@@ -119,7 +125,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// The same client, or, where no address is known, the same token.
+    /// The same client or, if an address is unknown, the same token.
     fn is_same(&self, other: &Contender) -> bool {
         match (&self.address, &other.address) {
             (Some(address), Some(other)) => address == other,
@@ -128,7 +134,7 @@ impl Contender {
     }
 
     fn add(&mut self, seen: Contender) {
-        // Many libraries take another token for each lock they want: then this is another wish, and a new wait.
+        // Many libraries use a new token for each acquire: then this is another acquire, and a new wait.
         let again = seen.token.is_some() && self.token.is_some() && seen.token != self.token;
         if again {
             (self.first, self.passed_over) = (seen.first, 0);
@@ -142,7 +148,7 @@ impl Contender {
         self.passed_over = passed_over + seen.passed_over;
     }
 
-    /// Whether it still wants the lock: its last attempt failed, and was not long ago.
+    /// Whether it still wants the lock: its last attempt failed, and was recent.
     pub fn is_waiting(&self, now: Time) -> bool {
         let lost = self.won.is_none_or(|won| won < self.last);
         lost && self.failures > 0 && now.since(self.last).as_millis() <= 15_000
@@ -160,6 +166,14 @@ pub enum Notice {
     FreedBy { holder: Option<Token>, address: Option<Address> },
 }
 
+/// A client named a lock together with a token.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Spoke {
+    pub token: Token,
+    pub address: Address,
+    pub at: Time,
+}
+
 /// What a burst of MONITOR showed of one lock.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Sample {
@@ -167,8 +181,8 @@ pub struct Sample {
     pub tries: Option<Tries>,
     /// Only of this burst.
     pub contenders: Vec<Contender>,
-    /// A client that named the lock together with this token, and when: it goes by it.
-    pub spoke: Option<(Token, Address, Time)>,
+    /// Clients that named the lock together with a token: they go by it.
+    pub spoke: Vec<Spoke>,
     /// Who was seen to hold it.
     pub held: Vec<Token>,
     pub notices: Vec<(Time, Notice)>,

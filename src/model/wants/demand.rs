@@ -1,4 +1,4 @@
-//! Which locks somebody wants: noted as it is told, so that nobody has to go through a million locks to find them.
+//! Which locks are in demand: noted as observations arrive, so that finding them needs no walk over a million locks.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -9,10 +9,10 @@ use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
 use crate::model::{Lock, LockView};
 
-/// As many are kept in mind.
+/// At most this many are remembered.
 const MOST: usize = 10_000;
 
-/// Locks that were wanted when somebody last spoke of them.
+/// Locks that were in demand at their last observation.
 #[derive(Default)]
 pub(in crate::model) struct InDemand(BTreeSet<LockRef>);
 
@@ -32,7 +32,7 @@ impl Demand {
         self.waiting > 0 || self.polled || self.failures_per_s.is_some_and(|rate| rate > 0.0)
     }
 
-    /// The harder first.
+    /// The most wanted first.
     pub fn compare(&self, other: &Demand) -> Ordering {
         let rate = |demand: &Demand| demand.failures_per_s.unwrap_or(0.0);
         let by_waiting = other.waiting.cmp(&self.waiting);
@@ -41,7 +41,7 @@ impl Demand {
 }
 
 impl Lock {
-    /// How hard it is wanted.
+    /// How much it is wanted.
     pub fn demand(&self, now: Time) -> Demand {
         let Some(contention) = self.contention() else {
             return Demand::default();
@@ -58,14 +58,14 @@ impl Lock {
 }
 
 impl LockView {
-    /// What it is ordered by where failures count: refused attempts in a thousand seconds; `None` where unknown.
+    /// The rank by failures: refused attempts in a thousand seconds; `None` if unknown.
     pub fn failures_rank(&self) -> Option<u64> {
         self.tries.and_then(|tries| tries.known_rank())
     }
 }
 
 impl Table {
-    /// The locks that are wanted at `now`, the hardest first, at most so many.
+    /// The locks in demand at `now`, the most wanted first, at most `most`.
     pub fn in_demand(&self, most: usize, now: Time) -> Vec<LockRef> {
         let demand = |place: &LockRef| {
             let lock = self.lock_at(*place).filter(|lock| lock.is_held())?;
@@ -76,7 +76,7 @@ impl Table {
         found.into_iter().take(most).map(|(.., place)| place).collect()
     }
 
-    /// What was going on here was lost sight of: who waited then may be gone, or come back by another connection.
+    /// After a gap in observation: clients that waited may be gone, or be back on another connection.
     pub(in crate::model) fn forget_contenders(&mut self, node: NodeId) {
         let in_demand = std::mem::take(&mut self.in_demand);
         for place in &in_demand.0 {
@@ -89,7 +89,7 @@ impl Table {
         self.in_demand = in_demand;
     }
 
-    /// Keeps the lock in mind if it is wanted.
+    /// Remembers the lock if it is in demand.
     pub(in crate::model) fn note_demand(&mut self, place: LockRef, now: Time) {
         let wanted = |lock: Option<&Lock>| lock.is_some_and(|lock| lock.is_held() && lock.demand(now).is_any());
         if !wanted(self.lock_at(place)) || self.in_demand.0.contains(&place) {

@@ -1,8 +1,8 @@
-//! Somebody wants a lock, told by nothing but the server's clock of when its key was last touched.
+//! Finds that a lock is wanted only from the server's record of when its key was last accessed.
 //!
-//! A lost attempt touches the key and leaves no other trace. So do our own looks, the holder's renewals and whatever
-//! comes with an event; those are known. The clock has a grain of a second and events come late, so one touch that none
-//! of them explains is no proof: two of them, clearly apart, with nothing else known to have happened in between, are.
+//! A failed attempt accesses the key and leaves no other trace. So do our own reads, the holder's renewals and changes
+//! with an event, but those are known. The record is exact to a second and events come late, so one unexplained access
+//! proves nothing: two of them, clearly apart and with no known cause in between, do.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use crate::lock::{Key, NodeId};
 use crate::model::table::Table;
 use crate::model::{Beats, Lock};
 
-/// Two times by the server's clock that are further apart than this are two.
+/// Two times by the server's record that are further apart than this are two accesses.
 const APART: Duration = Duration::from_millis(1_500);
-/// Two that are further apart than this are two visits, and nobody who waits.
+/// Two accesses that are further apart than this are not those of a waiter.
 const TOGETHER: Duration = Duration::from_secs(20);
-/// A lock that was wanted longer ago may not be any more.
+/// A lock that was wanted longer ago may no longer be.
 const LATELY_MS: u64 = 10_000;
 
 impl Table {
-    /// Takes in that the key was last touched at about `since`.
+    /// Applies that the key was last accessed at about `since`.
     pub(in crate::model) fn take_idle(&mut self, node: NodeId, key: &Key, since: Time) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
-        // Where changes are not told, a renewal may be what touched it.
+        // If changes are not reported, the access may be a renewal.
         let told = self.lock_at(place).is_some_and(|lock| lock.is_held() && self.told_of(lock));
         let Some(lock) = self.at(place) else { return };
         let explained = lock.last_known_touch() + APART;
@@ -32,7 +32,7 @@ impl Table {
         match (first, new) {
             (Some(first), true) if since > first + APART && since <= first + TOGETHER => {
                 self.take_wanted(node, key, since);
-                // The next one is counted from here on.
+                // The next access is compared with this one.
                 if let Some(lock) = self.at(place) {
                     lock.contention.get_or_insert_default().touched = Some(since);
                 }
@@ -49,18 +49,18 @@ impl Table {
 }
 
 impl Lock {
-    /// When it was last wanted by somebody who can't be counted, if that was lately.
+    /// When a client that can't be counted last wanted it, if recently.
     pub fn wanted(&self, now: Time) -> Option<Time> {
         self.contention()?.wanted.filter(|wanted| now.since(*wanted).as_millis() as u64 <= LATELY_MS)
     }
 
-    /// Whether the next look at its clock may show that it is wanted, or still is.
+    /// Whether the next read of its access time may show that it is wanted, or still is.
     pub fn may_be_wanted(&self, now: Time) -> bool {
         let touched = self.contention().and_then(|contention| contention.touched);
         touched.is_some_and(|touched| now.since(touched).as_millis() as u64 <= LATELY_MS) || self.wanted(now).is_some()
     }
 
-    /// When we, its holder or an event last touched its key.
+    /// The last access to its key by us, its holder or a known event.
     fn last_known_touch(&self) -> Time {
         let heard = self.pending.as_ref().and_then(|pending| pending.events.last()).map(|(_, at)| *at);
         let beat = self.beats().and_then(Beats::last);

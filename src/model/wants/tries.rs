@@ -1,4 +1,4 @@
-//! Attempts to take a lock and how many of them failed, with where the numbers come from and how much they cover.
+//! Attempts to take a lock and how many failed, with the source of the numbers and how much time they cover.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::base::time::Time;
 pub enum TriesFrom {
     /// Counted by the scripts that take the lock, or published by its library: each one is in it.
     Counted,
-    /// Seen in bursts of MONITOR: exact for the time looked at, and an estimate beyond it.
+    /// Seen in bursts of MONITOR: exact for the time sampled, an estimate beyond it.
     Sampled,
 }
 
@@ -36,9 +36,9 @@ impl TriesFrom {
 pub struct Tries {
     pub attempts: u64,
     pub failures: u64,
-    /// Attempts of which nobody knows how they ended: where there are any, the failures are not known.
+    /// Attempts with an unknown outcome: if there are any, the number of failures is unknown.
     pub unjudged: u64,
-    /// So much of the span was looked at; all of it where each attempt is counted.
+    /// How much of the span was sampled; all of it if each attempt is counted.
     pub looked: Duration,
     pub span: Duration,
     /// Half-width of the 95 % confidence interval of the failures a second. Zero where each failure is counted.
@@ -48,7 +48,7 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Older numbers say nothing of now.
+    /// Older numbers say nothing about the present.
     const FRESH_MS: u64 = 60_000;
 
     pub fn is_fresh(&self, now: Time) -> bool {
@@ -63,17 +63,17 @@ impl Tries {
         self.failures as f64 / self.looked.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// A whole number to order by: failures in a thousand seconds; `None` where they are not known.
+    /// A whole number to sort by: failures in a thousand seconds; `None` if unknown.
     pub fn known_rank(&self) -> Option<u64> {
         self.known_failures_per_s().map(|per_s| (per_s * 1_000.0) as u64)
     }
 
-    /// The same, or `None` where some attempts could not be judged: a number that leaves them out would say too little.
+    /// The same, or `None` if some attempts could not be judged: a number without them would be too low.
     pub fn known_failures_per_s(&self) -> Option<f64> {
         (self.unjudged == 0).then(|| self.failures_per_s())
     }
 
-    /// The share of the time that was looked at, 0 to 1.
+    /// The share of the time that was sampled, 0 to 1.
     pub fn coverage(&self) -> f64 {
         (self.looked.as_secs_f64() / self.span.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0)
     }

@@ -18,14 +18,14 @@ pub struct Waits {
     pub at: WaitsAt,
     /// There may be more of them, on other nodes or in a queue that may not be read.
     pub at_least: bool,
-    /// Of the first waiters in a queue, how many can't hear that it is their turn, and hold up the others; `None` where
-    /// there is no queue, or nobody could tell.
+    /// How many of the first waiters in a queue can't receive their wake-up, and so block the others; `None` if there
+    /// is no queue, or if it is unknown.
     pub dead_heads: Option<u32>,
     pub counted: Time,
 }
 
 impl Waits {
-    /// An older count says nothing of now.
+    /// An older count says nothing about the present.
     const FRESH_MS: u64 = 15_000;
 
     pub fn is_fresh(&self, now: Time) -> bool {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How a check came out, the mildest first. JSON writes it in lower case.
+/// The result of a check, the mildest first. JSON writes it in lower case.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

@@ -25,8 +25,8 @@ impl Feed {
     }
 }
 
-/// The feed that works on this server: notifications if they report enough, else tracking, else polling. What is not
-/// known to be refused is taken to work.
+/// The feed that works on this server: notifications if they report enough, else tracking, else polling. A feed is
+/// assumed to work unless it is known to be refused.
 pub fn feed(facts: &ServerFacts, permissions: &Permissions) -> Feed {
     let refused = |command: &str| matches!(permissions.permission(command), Some(Permission::Denied { .. }));
     let is_enough = |flags: &EventFlags| flags.covers_locks(facts.product.known()).is_enough();

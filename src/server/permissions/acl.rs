@@ -9,7 +9,7 @@ use crate::base::glob::{Glob, Globs};
 use crate::server::channels;
 use crate::server::{Product, Version};
 
-/// Where we look: the patterns, the database, and what keyspace events are subscribed with.
+/// What we watch: the patterns, the database, and the subscriptions to keyspace events.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub patterns: Globs,

@@ -1,14 +1,14 @@
 //! The commands lockscope sends, as data: what each is for, since when it exists, and a harmless example of it.
 //!
-//! The ACL lines and the DRYRUN questions are both made from this table, so that what is advised is what is checked. A
-//! source or action that sends a new command adds it here; `tests/least.rs` holds the table to what is sent.
+//! The ACL lines and the DRYRUN questions are both made from this table, so we check exactly what we advise. A source
+//! or action that sends a new command adds it here; `tests/least.rs` compares the table with what is sent.
 
 use crate::server::Version;
 
 /// Who sends a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Party {
-    /// Looks at locks; changes nothing.
+    /// Reads locks; changes nothing.
     Observer,
     /// Frees, extends and takes locks too.
     Operator,
@@ -73,7 +73,7 @@ const LIVE: &str = "following changes live";
 const WAITERS: &str = "counting waiters";
 const SELF: &str = "saying who we are in CLIENT LIST";
 
-/// What looking takes.
+/// What reading locks needs.
 pub static OBSERVER: &[Need] = &[
     must("select", &[Db], "choosing the database"),
     must("scan", &[Word("0")], "finding locks"),
@@ -117,16 +117,16 @@ pub static OBSERVER: &[Need] = &[
     may("acl|dryrun", &[Word("default"), Word("ping")], "knowing what this user may do").since(7, 0),
 ];
 
-/// What sampling adds to looking, by consent: it is no part of the lines above, since it shows more than locks.
+/// What sampling needs in addition. It is not part of the lines above: it shows more than locks, so it takes consent.
 pub static SAMPLING: Need = may("monitor", &[], "sampling attempts to take locks");
 
-/// The answer to it comes after all that a burst is to see.
+/// A burst ends with this command: its reply comes after every line of the burst.
 pub const SAMPLING_ENDS_WITH: &str = "ping";
 
 const WAKE: &str = "waking waiters after a release";
 const PARTS: &str = "freeing one holder of several";
 
-/// What freeing, extending and taking locks adds to it.
+/// What freeing, extending and taking locks needs in addition.
 pub static OPERATOR: &[Need] = &[
     must("eval", &[Word("return 1"), Word("1"), Key], "comparing the holder and writing in one step"),
     must(

@@ -68,7 +68,7 @@ fn every_command_has_an_example_of_its_own() {
             command.get_after_help().unwrap_or_else(|| panic!("{} has no example", command.get_name())).to_string();
         let example = help.lines().next().unwrap().strip_prefix("Example: lockscope ").unwrap();
         let words: Vec<&str> = example.split([' ']).take_while(|word| !matches!(*word, ">" | "|")).collect();
-        // Quoted filters have spaces; only the first words matter to show that the example is of this command.
+        // Quoted filters have spaces; the first words are enough to show that the example is for this command.
         assert_eq!(words[0], command.get_name());
     }
 }

@@ -1,4 +1,4 @@
-//! Options of the commands that write, and of those that tell what was written.
+//! Options of the commands that write, and of those that list what was written.
 
 use std::ffi::OsString;
 use std::time::Duration;

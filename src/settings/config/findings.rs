@@ -1,4 +1,4 @@
-//! The `[findings]` of a config, at the top or in a target: which are silenced, and which thresholds are others.
+//! The `[findings]` of a config, at the top or in a target: silenced findings and changed thresholds.
 
 use super::section::Section;
 use crate::base::fault::Fault;
@@ -8,7 +8,7 @@ use crate::model::{KNOBS, Knob, Tuning, findings};
 pub(super) const KEY: &str = "findings";
 const SILENCE: &str = "silence";
 
-/// One change of what is judged, and how.
+/// One change to the default findings.
 #[derive(Clone, Copy)]
 pub enum Tweak {
     Silence(&'static str),
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Tweak {
     }
 }
 
-/// The thresholds after all of these, in order.
+/// The thresholds after applying these in order.
 pub fn tuned<'a>(tweaks: impl Iterator<Item = &'a Tweak>) -> Tuning {
     let mut tuning = Tuning::default();
     for tweak in tweaks {

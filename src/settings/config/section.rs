@@ -1,7 +1,7 @@
-//! One table of the config file, and the sentences for what is wrong in it.
+//! One table of the config file, and the error messages for mistakes in it.
 //!
-//! Every sentence names the file, the line and the key. Values are quoted only after they were understood as text that
-//! is no secret.
+//! Every message names the file, the line and the key. A value is quoted only once it is known to be text that is not
+//! a secret.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl<'a> Section<'a> {
         self.fault(span, why)
     }
 
-    /// A key that has to be there is not.
+    /// A required key is missing.
     pub(super) fn incomplete(&self, key: &str, example: &str) -> Fault {
         let why = format!("[{}] has no {key:?}; add {key} = {example:?}", self.path);
         self.fault(self.start..self.start, &why)
@@ -112,7 +112,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A number that is not less than nought.
+    /// A number of at least zero.
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
         const EXPECTED: &str = "a number, nought or more";
         let Some(value) = self.find(key) else { return Ok(None) };
@@ -135,7 +135,7 @@ impl<'a> Section<'a> {
         self.below(path, value.span(), table, known).map(Some)
     }
 
-    /// The keys that are there.
+    /// The keys present in the table.
     pub(super) fn keys(&self) -> Vec<String> {
         self.table.keys().map(|key| key.get_ref().to_string()).collect()
     }

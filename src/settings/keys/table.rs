@@ -1,4 +1,4 @@
-//! The rows of the key table: what each command is called, which keys it has, and on which screens they mean it.
+//! The rows of the key table: the name of each command, its keys, and the screens where they work.
 //!
 //! A new screen gets its keys here, with a `Where` of its own. Nothing else spells a key.
 
@@ -22,6 +22,7 @@ pub enum Command {
     Pause,
     Copy,
     Rescan,
+    LookAgain,
     Free,
     Extend,
     Undo,
@@ -48,10 +49,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it is about something written: out of sight while lockscope is read-only.
+    /// Whether it writes; the footer hides it while lockscope is read-only.
     pub fn writes(self) -> bool {
         use Command::*;
-        matches!(self, Free | Extend | Undo | Acquire | GiveBack | Renew | Watchdog | Contend | Relent)
+        matches!(self, Free | Extend | LookAgain | Undo | Acquire | GiveBack | Renew | Watchdog | Contend | Relent)
     }
 
     /// Whether it moves the selection, or scrolls.
@@ -81,16 +82,18 @@ impl Screen {
     ];
 }
 
-/// What the keys are pressed on.
+/// The place that the keys act on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     On(Screen),
     /// An opened lock, over any screen.
     Opened,
+    /// A question before a write, or what came of one, over any of these.
+    Asked,
 }
 
-/// The places where a binding holds. One for some places goes before one for all: a screen may use `left` in its own
-/// sense, and everywhere else it still means back.
+/// The places where a binding works. A binding for some places overrides one for all: a screen may use `left` for its
+/// own command, and everywhere else it still means back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Where {
     All,
@@ -104,9 +107,10 @@ pub enum Where {
 const ALL: Where = Where::All;
 const LOCKS: Where = Where::Only { name: "locks", places: &[Place::On(Screen::Locks)] };
 const LISTS: Where = Where::Only { name: "lists", places: &[Place::On(Screen::Locks), Place::On(Screen::Contention)] };
-/// Wherever a lock is selected or opened.
+/// Places where a lock is selected or open.
 const LOCK: Where =
     Where::Only { name: "lock", places: &[Place::On(Screen::Locks), Place::On(Screen::Contention), Place::Opened] };
+const ASKED: Where = Where::Only { name: "question", places: &[Place::Asked] };
 const LAB: Where = Where::Only { name: "lab", places: &[Place::On(Screen::Lab)] };
 
 impl Where {
@@ -117,7 +121,7 @@ impl Where {
         }
     }
 
-    /// The place to name to somebody who is elsewhere.
+    /// The place to suggest to a user who is elsewhere.
     pub fn first(self) -> Place {
         match self {
             Where::All => Place::On(Screen::Locks),
@@ -125,7 +129,7 @@ impl Where {
         }
     }
 
-    /// Whether the same key can't be bound in both.
+    /// Whether one key can't be bound in both.
     pub fn clashes(self, other: Where) -> bool {
         match (self, other) {
             (Where::All, Where::All) => true,
@@ -174,6 +178,14 @@ pub const BINDINGS: &[Binding] = &[
     row(Command::Copy, LOCK, "copy", &["y"], "copy the key; of an opened lock, the token", Some("copy")),
     row(Command::Free, LOCK, "free", &["x"], "free it, or all that are marked; asks first", Some("free")),
     row(Command::Extend, LOCK, "extend", &["e"], "give it more time; asks first", Some("extend")),
+    row(
+        Command::LookAgain,
+        ASKED,
+        "look-again",
+        &["ctrl-r"],
+        "look at it as it is now; asks again",
+        Some("look again"),
+    ),
     row(Command::Undo, ALL, "undo", &["u"], "put back what was freed last; asks first", None),
     row(Command::Acquire, ALL, "acquire", &["a"], "take a test lock; asks which", Some("take")),
     row(Command::GiveBack, LAB, "give-back", &["d"], "give the test lock back, or forget it", Some("give back")),

@@ -24,7 +24,7 @@ fn a_key_bound_twice_on_one_screen_is_refused() {
     let why = both("mark", "free").unwrap_err();
     assert!(why.contains("the key z is bound to both mark and free"), "{why}");
     assert!(both("help", "quit").is_err());
-    // Sorting works in the list of locks only, freeing there and elsewhere.
+    // Sorting works only in the list of locks; freeing works there and elsewhere.
     assert!(both("sort", "free").is_err());
     let table = [
         row(Command::Sort, Where::Only { name: "locks", places: &[LOCKS] }, "sort", &["z"], "", None),
@@ -39,7 +39,7 @@ fn one_key_means_two_things_on_two_screens() {
     assert_eq!(keys.command(press("x"), LOCKS), Some(Command::Free));
     assert_eq!(keys.command(press("x"), Place::Opened), Some(Command::Free));
     assert_eq!(keys.command(press("x"), LAB), Some(Command::GiveBack));
-    // A screen's own meaning goes before the one that holds everywhere.
+    // A screen's own binding overrides the one for all screens.
     assert_eq!(keys.command(press("left"), LOCKS), Some(Command::Back));
     assert_eq!(keys.command(press("left"), LAB), Some(Command::Watchdog));
     let told = |command, here| keys.presses(command, here).map(|press| press.to_string()).collect::<Vec<_>>();
@@ -105,7 +105,7 @@ fn a_rebound_key_is_taken_from_its_old_command() {
     assert_eq!(keys.command(press("q"), LOCKS), Some(Command::Mark));
     assert_eq!(keys.command(press(" "), LOCKS), None);
     assert_eq!(keys.presses(Command::Quit, LOCKS).next().unwrap().to_string(), "ctrl-c");
-    // Where nothing can be marked it still quits.
+    // On a screen without marks the key still quits.
     assert_eq!(keys.command(press("q"), LAB), Some(Command::Quit));
 }
 

@@ -50,7 +50,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Whether it was an attempt, and failed.
+    /// Whether the attempt failed; `None` where it was no attempt.
     fn failed(&self) -> Option<bool> {
         match self.message.as_str() {
             "Locked" => Some(false),
@@ -61,7 +61,7 @@ impl Entry {
 }
 
 impl Changelog {
-    /// The rates of the locks that have entries. Sends nothing where no lock is of that library. An error means that the
+    /// The rates of the locks that have entries. Sends nothing if no lock is of that library. An error means that the
     /// connection is lost.
     pub async fn ask(
         &mut self,
@@ -170,7 +170,7 @@ mod tests {
         changelog.take(vec![entry(0, "Limited", 100.0)], Time(0));
         changelog.take(vec![entry(0, "Limited", 100.0), entry(1, "Limited", 101.0)], Time(2_000));
         rate(&mut changelog, 2);
-        // All that we knew was trimmed off.
+        // All entries that we knew were trimmed.
         changelog.take(vec![entry(8, "Limited", 103.0)], Time(4_000));
         assert_eq!(rate(&mut changelog, 4), None);
     }

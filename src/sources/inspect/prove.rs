@@ -8,10 +8,10 @@ use redis::{RedisResult, Value};
 
 use crate::base::text;
 use crate::base::time::Ttl;
-use crate::dialects::counter;
-use crate::lock::RawValue;
+use crate::dialects::{self, counter};
+use crate::lock::{Mode, RawValue, Token};
 use crate::model::guesses;
-use crate::model::proof::LARGEST;
+use crate::model::proof::{HolderLease, LARGEST};
 use crate::model::{End, LockView, Whole};
 use crate::sources::replies::Replies;
 use crate::sources::waiters::{ClientCounts, Count, Listeners};
@@ -36,10 +36,17 @@ pub async fn prove(topology: &Topology, locks: &mut [LockView]) -> RedisResult<(
 async fn prove_here(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
     for batch in locks.chunks_mut(BATCH) {
         read_ends(conn, batch).await?;
-        read_listeners(conn, batch).await?;
         for lock in batch.iter_mut() {
             lock.proof.value = read_whole(conn, lock).await?;
         }
+    }
+    prove_waits(conn, locks).await
+}
+
+/// Reads who listens for permits of them, and whether anybody is blocked who may wait for one of them.
+pub async fn prove_waits(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+    for batch in locks.chunks_mut(BATCH) {
+        read_listeners(conn, batch).await?;
     }
     if locks.iter().any(guesses::may_be_popped) {
         let blocked = any_blocked(conn).await?;
@@ -57,28 +64,46 @@ async fn any_blocked(conn: &mut impl ConnectionLike) -> RedisResult<bool> {
 }
 
 async fn read_ends(conn: &mut impl ConnectionLike, locks: &mut [LockView]) -> RedisResult<()> {
+    let of_holders: Vec<Vec<(Token, Vec<u8>)>> = locks.iter().map(leases_of_holders).collect();
     let mut pipe = redis::pipe();
     pipe.cmd("TIME");
-    for lock in locks.iter() {
+    for (lock, leases) in locks.iter().zip(&of_holders) {
         pipe.cmd("PTTL").arg(lock.key.as_bytes());
+        for (_, key) in leases {
+            pipe.cmd("PTTL").arg(key);
+        }
     }
     pipe.cmd("TIME");
     let mut replies = Replies::to(conn, pipe).await?;
     let before = replies.time();
-    let left: Vec<RedisResult<i64>> = locks.iter().map(|_| replies.read()).collect();
+    let mut read = || replies.read::<i64>().ok().and_then(Ttl::of_pttl);
+    let left: Vec<(Option<Ttl>, Vec<Option<Ttl>>)> =
+        of_holders.iter().map(|leases| (read(), leases.iter().map(|_| read()).collect())).collect();
     let (Some(before), Some(after)) = (before, replies.time()) else { return Ok(()) };
-    for (lock, left) in locks.iter_mut().zip(left) {
+    let within = after.since(before).as_millis() as i64 + GRAIN_MS;
+    let end = |left: Ttl| match left {
+        Ttl::Never => End::Never,
+        Ttl::In(left) => End::At { ms: (before + left).0, within },
+    };
+    for ((lock, holders), (own, theirs)) in locks.iter_mut().zip(of_holders).zip(left) {
         // Show what will be compared.
-        (lock.proof.end, lock.ttl) = match left.ok().and_then(Ttl::of_pttl) {
-            Some(Ttl::Never) => (Some(End::Never), Ttl::Never),
-            Some(Ttl::In(left)) => {
-                let within = after.since(before).as_millis() as i64 + GRAIN_MS;
-                (Some(End::At { ms: (before + left).0, within }), Ttl::In(left))
-            }
-            None => (None, lock.ttl),
-        };
+        (lock.proof.end, lock.ttl) = (own.map(end), own.unwrap_or(lock.ttl));
+        let known = holders.into_iter().zip(theirs).filter_map(|((holder, key), left)| Some((holder, key, left?)));
+        lock.proof.leases =
+            known.map(|(holder, key, left)| HolderLease { holder, key, end: end(left), left }).collect();
     }
     Ok(())
+}
+
+/// For each of several holders the first of its leases, where it has some in keys beside the lock: that one lasts as long
+/// as its hold, whatever it enters and leaves meanwhile.
+fn leases_of_holders(lock: &LockView) -> Vec<(Token, Vec<u8>)> {
+    let Some(id) = dialects::by_name(lock.dialect).filter(|_| lock.mode == Mode::Read) else { return Vec::new() };
+    let (dialect, sight) = (dialects::dialect(id), lock.sight(lock.at));
+    let tokens = lock.holders.iter().map(|holder| &holder.token);
+    tokens
+        .filter_map(|token| Some((token.clone(), dialect.leases(&sight, token.as_bytes()).into_iter().next()?)))
+        .collect()
 }
 
 /// Counts the listeners for permits of locks whose value may be a count of permits.

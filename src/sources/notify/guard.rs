@@ -1,8 +1,8 @@
-//! Stands guard beside an event stream: notices what no event tells.
+//! Watches beside an event stream for what no event reports.
 //!
-//! FLUSHDB, FLUSHALL and SWAPDB fire no event, but the server counts their calls; notifications that are turned on or
-//! off are not told either. The same questions, asked each second, also notice a server that went silent without
-//! closing the connection. What may not be asked is asked only once.
+//! FLUSHDB, FLUSHALL and SWAPDB send no event, but the server counts their calls. Nor does an event report that
+//! notifications were turned on or off. The same questions, asked each second, also detect a server that went silent
+//! without closing the connection. A refused question is not repeated.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct Guard {
 #[derive(Clone, PartialEq, Debug)]
 struct Marks {
     flushes: Flushes,
-    /// Which events are told, where that may be asked.
+    /// Which events the server sends; `None` if we may not ask.
     events: Option<String>,
 }
 
@@ -37,7 +37,7 @@ struct Marks {
 enum Flushes {
     /// Calls of commands that empty or swap databases.
     Calls(u64),
-    /// Where calls may not be asked for: the number of keys. Half of them gone at once is worth a look.
+    /// The number of keys, where we may not ask for calls. If half of them are gone at once, we assume a flush.
     Keys(u64),
     Unknown,
 }
@@ -53,7 +53,7 @@ impl Flushes {
 }
 
 impl Guard {
-    /// From here on nothing is missed.
+    /// Reads the first values: later changes are noticed.
     pub async fn post(mut conn: ServerConnection) -> RedisResult<Guard> {
         let flushes = match calls(&mut conn).await? {
             Some(calls) => Flushes::Calls(calls),
@@ -63,7 +63,7 @@ impl Guard {
         Ok(Guard { conn, marks: Marks { flushes, events } })
     }
 
-    /// Watches until the connection is lost, nobody listens, or the server tells other events than before.
+    /// Watches until the connection is lost, nobody listens, or the server sends other events than before.
     pub async fn watch<M: Hears>(mut self, node: NodeId, clock: Clock, out: mpsc::Sender<M>) -> RedisResult<Ended> {
         loop {
             tokio::time::sleep(EVERY).await;
@@ -88,7 +88,7 @@ impl Guard {
             Flushes::Calls(_) => calls(conn).await?.map_or(Flushes::Unknown, Flushes::Calls),
             Flushes::Keys(_) => keys(conn).await?.map_or(Flushes::Unknown, Flushes::Keys),
             Flushes::Unknown => {
-                // It may know nothing, but it has to be there.
+                // Nothing to compare, but check that the server answers.
                 permitted::<redis::Value>(conn, &cmd("PING")).await?;
                 Flushes::Unknown
             }

@@ -13,7 +13,7 @@ use crate::model::{EventBatch, KeyEvent, Observation, Source};
 use crate::server::channels::{channels, wider_channels};
 use crate::topology::{ANSWER, Node, ServerConnection, in_time};
 
-/// As many events as are handed on at once.
+/// Pass on at most this many events at once.
 const BATCH: usize = 1024;
 
 /// Subscribes to the patterns' channels, or to wider ones.
@@ -53,8 +53,8 @@ impl<M: Hears> Follower<M> {
         }
     }
 
-    /// Hands events on in batches. It never waits for the listener: what can't be taken in is counted and told, so that
-    /// nothing piles up in memory.
+    /// Passes events on in batches. It never waits for the listener: events that do not fit are counted and reported,
+    /// so that nothing piles up in memory.
     async fn forward(&self, subscriber: PubSub) -> RedisResult<Ended> {
         let (_sink, stream) = subscriber.split();
         let mut chunks = stream.ready_chunks(BATCH);
@@ -63,7 +63,7 @@ impl<M: Hears> Follower<M> {
         loop {
             let messages = tokio::select! {
                 biased;
-                // Told as soon as there is room, even if no event follows.
+                // Report the loss as soon as there is room, even if no event follows.
                 room = self.out.reserve(), if lost > 0 => {
                     let Ok(room) = room else { return Ok(Ended::Unheard) };
                     room.send(Standing::Overflow { at: self.clock.now(), lost }.into());
@@ -82,7 +82,7 @@ impl<M: Hears> Follower<M> {
                 Err(TrySendError::Full(_)) => lost += count,
                 Err(TrySendError::Closed(_)) => return Ok(Ended::Unheard),
             }
-            // A flood must not keep the listener, who may share our thread, from its turn.
+            // A flood must not starve the listener, which may share our thread.
             tokio::task::yield_now().await;
         }
         let closed = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "the server closed the event stream");
@@ -107,7 +107,7 @@ impl Packer {
         let mut batch = EventBatch::new(self.clock.now());
         for message in messages {
             let Ok(channel) = message.get_channel::<Vec<u8>>() else { continue };
-            // Wider subscriptions bring other databases and event channels too: those have another prefix.
+            // Wider subscriptions include other databases and event channels, which have another prefix.
             let Some(key) = channel.strip_prefix(self.prefix.as_slice()) else { continue };
             if self.is_echo(&message, &channel) {
                 continue;
@@ -118,7 +118,7 @@ impl Packer {
         batch
     }
 
-    /// A key under several patterns is told once for each of them, one right after the other.
+    /// A key that matches several patterns is reported once for each, in direct succession.
     fn is_echo(&self, message: &Msg, channel: &[u8]) -> bool {
         let pattern = |message: &Msg| message.get_pattern::<Vec<u8>>().ok();
         self.last.as_ref().is_some_and(|(last, last_channel)| {

@@ -1,14 +1,14 @@
-//! A set of key prefixes none of which begins with another: what client-side caching broadcasts are asked for by.
+//! The key prefixes for client-side caching broadcasts, none of which begins with another.
 
-/// Never more than [`Prefixes::MOST`], none the beginning of another, none empty.
+/// At most [`Prefixes::MOST`], none of them empty or the beginning of another.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Prefixes(Vec<Vec<u8>>);
 
 impl Prefixes {
     pub const MOST: usize = 64;
 
-    /// Adds a prefix. One that is covered already changes nothing; one that covers others takes their place. An empty
-    /// one would mean every key of the server, and is left out.
+    /// Adds a prefix. One that is already covered changes nothing; one that covers others replaces them. An empty one
+    /// would mean every key of the server, and is left out.
     pub fn add(&mut self, prefix: &[u8]) {
         if prefix.is_empty() || self.covers(prefix) {
             return;

@@ -1,8 +1,8 @@
 //! Client-side caching broadcasts (RESP3): the server names each key that changed under our prefixes.
 //!
-//! They need no server setting and no CONFIG permission, but say neither what happened nor in which database, and
-//! several changes in one turn of the server come as one. Patterns that begin with a wildcard have no prefix of their
-//! own: the prefixes of locks found so far stand in, and new ones are added as scans find them.
+//! They need no server setting and no CONFIG permission, but do not say what happened or in which database, and several
+//! changes in one event loop of the server come as one. Patterns that begin with a wildcard have no prefix: we use the
+//! prefixes of locks found so far, and add new ones as scans find them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::lock::Key;
 use crate::model::{Observation, Source};
 use crate::topology::{Node, ServerConnection};
 
-/// Pushes that wait to be taken, by their number and their bytes; more are lost, which is told.
+/// Limits of the queue of pushes, in number and bytes; more are dropped, and the loss is reported.
 const PUSHES: usize = 65_536;
 const BYTES: usize = 8 << 20;
 
@@ -28,7 +28,7 @@ pub(super) struct Tracker {
     armed: Prefixes,
 }
 
-/// The pushes that wait.
+/// Pushes that wait to be read.
 struct Pushes {
     queue: mpsc::Receiver<PushInfo>,
     waiting: Arc<Waiting>,
@@ -75,7 +75,7 @@ pub(super) async fn start(node: &Node, prefixes: &Prefixes) -> RedisResult<Track
     let keep = move |push: PushInfo| {
         let weight = weight(&push);
         let before = waiting.bytes.fetch_add(weight, Ordering::Relaxed);
-        // One alone is always taken: the loss of one is told when another is taken.
+        // An empty queue takes any push: a loss is reported only with the next push that is read.
         let fits = before == 0 || before + weight <= BYTES;
         if fits && sender.try_send(push).is_ok() {
             return Ok(());
@@ -91,7 +91,7 @@ pub(super) async fn start(node: &Node, prefixes: &Prefixes) -> RedisResult<Track
 }
 
 impl Tracker {
-    /// Turns tracking on for these prefixes and no others. Without any, only flushes are told.
+    /// Turns tracking on for exactly these prefixes. With none, only flushes are reported.
     async fn arm(&mut self, prefixes: &Prefixes) -> RedisResult<()> {
         if !self.armed.is_empty() {
             cmd("CLIENT").arg("TRACKING").arg("OFF").exec_async(&mut self.conn).await?;
@@ -99,7 +99,7 @@ impl Tracker {
         let mut on = cmd("CLIENT");
         on.arg("TRACKING").arg("ON").arg("BCAST");
         if prefixes.is_empty() {
-            // No prefix at all would mean every key of the server.
+            // Without a prefix, the server would report every key.
             on.arg("PREFIX").arg("lockscope:no-such-key:");
         }
         for prefix in prefixes.iter() {
@@ -113,7 +113,7 @@ impl Tracker {
 
 impl<M: Hears> Follower<M> {
     pub(super) async fn by_tracking(&mut self, mut tracker: Tracker, note: String) -> RedisResult<Ended> {
-        // On the same connection: a silent loss of it is noticed too.
+        // Use the same connection, so that its silent loss is noticed too.
         let guard = Guard::post(tracker.conn.clone()).await?;
         if !self.is_up(Source::Tracking, Some(note)).await {
             return Ok(Ended::Unheard);
@@ -147,7 +147,7 @@ impl<M: Hears> Follower<M> {
         }
     }
 
-    /// Hands on what came; whether anybody listens.
+    /// Passes on what came. Returns whether anybody listens.
     async fn take(&self, first: PushInfo, more: &mut Pushes) -> bool {
         let (node, at) = (self.node.id, self.clock.now());
         let mut keys = Vec::new();
@@ -170,7 +170,7 @@ impl<M: Hears> Follower<M> {
     }
 }
 
-/// Takes the keys out of a push; `false` where it names none: all of them are meant.
+/// Collects the keys of a push; `false` if it names none, which means all keys.
 fn invalidated(data: Vec<Value>, keys: &mut Vec<Key>) -> bool {
     let Some(Value::Array(names)) = data.into_iter().next() else { return false };
     for name in names {

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn so_is_one_that_comes_in_bursts() {
-        // Half of the time nothing, for about as long as a burst looks.
+        // Silent half of the time, in phases about as long as a burst.
         let bursty = |dice: &mut Dice, per_s: f64, phase: f64| {
             let mut times = Vec::new();
             let (mut from, mut on) = (0.0, dice.unit() < 0.5);

@@ -27,7 +27,7 @@ pub enum Frame<'a> {
     Other,
 }
 
-/// Bytes, and whether they are all there were.
+/// Bytes, and whether they are complete.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Text<'a> {
     pub bytes: &'a [u8],

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::outcomes::{Act, Outcome, What};
 use crate::base::time::Time;
 use crate::lock::{Key, Token};
-use crate::model::{Address, Contender, Notice};
+use crate::model::{Address, Contender, Notice, Spoke};
 
 /// Locks of one burst.
 const LOCKS: usize = 10_000;
@@ -13,6 +13,7 @@ const LOCKS: usize = 10_000;
 const CONTENDERS: usize = 16;
 const NOTICES: usize = 8;
 const HELD: usize = 16;
+const SPOKE: usize = 16;
 
 /// What was seen of one lock.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -22,7 +23,7 @@ pub struct Gathered {
     /// Attempts whose outcome is not known.
     pub unjudged: u64,
     pub contenders: Vec<Contender>,
-    pub spoke: Option<(Token, Address, Time)>,
+    pub spoke: Vec<Spoke>,
     /// Who was seen to hold it, the last few.
     pub held: Vec<Token>,
     pub notices: Vec<(Time, Notice)>,
@@ -133,11 +134,18 @@ impl Gathered {
     }
 
     fn speak(&mut self, token: Option<Token>, address: Option<Address>, at: Time) {
-        // Some attempts are understood only at the end of a burst.
-        let is_newest = self.spoke.as_ref().is_none_or(|(_, _, known)| at >= *known);
-        if let (Some(token), Some(address), true) = (token, address, is_newest) {
-            self.spoke = Some((token, address, at));
+        let (Some(token), Some(address)) = (token, address) else { return };
+        let same = |known: &&mut Spoke| known.token == token && known.address == address;
+        if let Some(known) = self.spoke.iter_mut().find(same) {
+            known.at = known.at.max(at);
+            return;
         }
+        if self.spoke.len() == SPOKE
+            && let Some(oldest) = (0..SPOKE).min_by_key(|index| self.spoke[*index].at)
+        {
+            self.spoke.remove(oldest);
+        }
+        self.spoke.push(Spoke { token, address, at });
     }
 
     fn hold(&mut self, token: &Option<Token>) {
@@ -186,7 +194,7 @@ mod tests {
         gather.take(tried(2, Outcome::Won, 6));
         let lock = &gather.locks[&Key::from("lock:a")];
         assert!(lock.contenders.iter().all(|one| one.passed_over == 0));
-        assert_eq!(lock.spoke.as_ref().unwrap().1.as_str(), "10.0.0.1:2");
+        assert_eq!(lock.spoke.last().unwrap().address.as_str(), "10.0.0.1:2");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use crate::dialects::scripts::{MARK, OPENING};
 use crate::lock::{Key, Token};
 use crate::model::Address;
 
-/// Limits of one run: locks, inner calls for each lock, and arguments that we keep.
-const KEYS: usize = 32;
+/// Limits of one run: locks, inner calls for each lock, and arguments that we keep. Redisson renews 100 locks at once.
+const KEYS: usize = 128;
 const CALLS: usize = 32;
 const ARGS: usize = 16;
 /// Longer arguments are not tokens.

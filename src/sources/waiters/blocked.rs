@@ -47,7 +47,7 @@ pub fn bound(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64
     if at_most == 0 { Count::Exactly(0) } else { Count::AtMost(at_most) }
 }
 
-/// ClientCounts of one database blocked in a list pop.
+/// Clients of one database that are blocked in a list pop.
 fn on_lists(list: &str, db: i64) -> u64 {
     let pops = |client: &ClientLine<'_>| client.command().is_some_and(|command| ON_LISTS.contains(&command));
     let waits = |client: &ClientLine<'_>| client.is_blocked() && client.db() == Some(db) && pops(client);

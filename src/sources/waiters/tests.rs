@@ -71,7 +71,7 @@ fn a_fair_queue_is_told_in_order_with_its_dead_head() {
             "not listening",
         ]
     );
-    // Time goes on after the look.
+    // Time passes after the read.
     let later: Vec<&str> = waiters.in_order(200_000).map(|(_, health)| health.name()).collect();
     assert_eq!(later, ["deadline-passed", "deadline-passed", "listening", "not-listening"]);
     assert_eq!(waiters.describe(), "4 in the queue q, 3 of them not listening");
@@ -111,4 +111,11 @@ fn where_the_library_is_a_guess_so_are_its_waiters() {
     assert_eq!(some.in_doubt().count, Count::AtLeast(2));
     let polls = Waiters::without_asking(&Waiting::polls_each(100)).unwrap();
     assert!(polls.describe().starts_with("unknown: "), "{}", polls.describe());
+}
+
+#[test]
+fn who_hears_nothing_is_dropped_unless_its_name_would_fill_the_screen() {
+    let waiter = |id: &[u8], listens: bool| Waiter { id: id.into(), left_ms: None, listens: Fact::Known(listens) };
+    let waiters = fair(vec![waiter(b"gone", false), waiter(b"here", true), waiter(&[b'x'; 513], false)]);
+    assert_eq!(waiters.deaf(), [b"gone".to_vec()]);
 }

@@ -1,4 +1,4 @@
-//! The contention screen: roots first, what is not known is not nought, and a ring is called a deadlock.
+//! The contention screen: roots first, unknown is not shown as zero, and a ring is called a deadlock.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn address(port: u16) -> Address {
     Address::parse(&format!("10.0.3.7:{port}")).unwrap()
 }
 
-/// A client that holds the lock by its token, and others that want it, as a burst shows them.
+/// A client that holds the lock by its token, and others that want it, as a burst of MONITOR reports them.
 fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u16]) {
     let now = stage.now;
     let contenders = wanting.iter().enumerate().map(|(index, port)| Contender {
@@ -39,14 +39,14 @@ fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u1
     let sample = Sample {
         tries: Some(tries).filter(|_| !wanting.is_empty()),
         contenders: contenders.collect(),
-        spoke: Some((Token::from(token.as_bytes()), address(holder), now)),
+        spoke: vec![Spoke { token: Token::from(token.as_bytes()), address: address(holder), at: now }],
         held: Vec::new(),
         notices: Vec::new(),
     };
     stage.table.apply(Observation::Sampled { node: NODE, key: Key::from(key), sample: Box::new(sample) });
 }
 
-/// One waits for the sale and holds an order that two others wait for; one lock is only known to be looked at.
+/// One client waits for the sale and holds an order that two others wait for; one lock is only known to be accessed.
 fn busy() -> Stage {
     let mut stage = Stage::new();
     stage.acquire("flash-sale-lock", "7be0f1aa44", 10_000);
@@ -58,7 +58,7 @@ fn busy() -> Stage {
     sampled(&mut stage, "orders-lock:4411", "3f2a8c00-1111-4222-8333-444455556666:57", 5002, &[]);
     let waits = Waits { count: 2, at: WaitsAt::Channel, at_least: false, dead_heads: None, counted: stage.now };
     stage.table.apply(Observation::Counted { node: NODE, key: Key::from("orders-lock:4411"), waits });
-    // Touched twice, by nobody known.
+    // Accessed twice, by an unknown client.
     for _ in 0..2 {
         stage.table.apply(Observation::Idle { node: NODE, key: Key::from("lock:invoice:17"), since: stage.now });
         stage.pass(1_600);

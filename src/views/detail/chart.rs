@@ -1,5 +1,5 @@
-//! The timeline as it is drawn: the sawtooth of what is left of the lease, and beneath it the renewals that were due and
-//! those that came, on the same axis.
+//! Draws the timeline: the sawtooth of the remaining lease, and beneath it the renewals that were due and those that
+//! came, on the same axis.
 //!
 //! ```text
 //!         30.0s │█▆▅▃ █▆▅▃ █▆▅▃·
@@ -20,7 +20,7 @@ use crate::views::part::LABEL;
 /// What a column of the sawtooth shows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Bar {
-    /// Nothing is known of that time.
+    /// Unknown at that time.
     Open,
     /// This share of the lease was left.
     Was(f64),
@@ -28,7 +28,7 @@ enum Bar {
     Ahead(f64),
 }
 
-/// All lines of it, in `width` columns, the sawtooth `height` lines high.
+/// All lines of the chart, `width` columns wide; the sawtooth is `height` lines high.
 pub fn lines(timeline: &Timeline, width: usize, height: usize, theme: Theme) -> Vec<Line<'static>> {
     let width = width.saturating_sub(LABEL + 2);
     let bars = bars(timeline, width);
@@ -71,7 +71,7 @@ fn cell(bar: Bar, row: usize, height: usize, theme: Theme) -> char {
     match bar {
         Bar::Open => ' ',
         Bar::Was(share) => {
-            // Where anything is left, something is seen.
+            // A remainder above zero always shows.
             let eighths = ((share * height as f64 * 8.0).round() as usize).max(usize::from(share > 0.0));
             let level = eighths.saturating_sub(below * 8).min(8);
             if theme.ascii { ASCII[level] } else { BLOCKS[level] }
@@ -128,7 +128,7 @@ fn strip(timeline: &Timeline, width: usize, theme: Theme) -> Vec<Line<'static>> 
     vec![row("expected", due.into_iter().map(|cell| (cell, false)).collect()), row("seen", seen)]
 }
 
-/// What the columns mean: how long ago, now, and the deadline.
+/// The labels of the axis: how long ago, now, and the deadline.
 fn scale(timeline: &Timeline, width: usize, theme: Theme) -> Line<'static> {
     let short = |duration: std::time::Duration| short_duration(duration.as_millis() as u64);
     let ahead = format!("+{}", short(timeline.deadline.since(timeline.now)));
@@ -145,7 +145,7 @@ fn scale(timeline: &Timeline, width: usize, theme: Theme) -> Line<'static> {
     Line::styled(format!("{:LABEL$} {}", "", cells.into_iter().collect::<String>()), theme.dim())
 }
 
-/// Writes a text where there is room for it, with a space on either side.
+/// Writes a text if there is room for it, with a space on either side.
 fn put(cells: &mut [char], at: usize, text: &str) -> bool {
     let end = at + text.len();
     let around = at.saturating_sub(1)..(end + 1).min(cells.len());
@@ -173,7 +173,7 @@ mod tests {
 
     const NOW: Time = Time(1_790_000_900_000);
 
-    /// Renewed every 10 s of 30, once missed; the last one 14 s ago.
+    /// A lease of 30 s, renewed every 10 s; one renewal missed, the last one 14 s ago.
     fn stalled() -> Timeline {
         let beats = [34, 24, 14].map(|seconds| NOW - Duration::from_secs(seconds));
         let lock = LockView {

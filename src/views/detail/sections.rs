@@ -4,32 +4,43 @@ use std::time::Duration;
 
 use ratatui::style::Style;
 
+use crate::actions::plan::{self, Preview};
 use crate::app::App;
 use crate::base::server_text::ServerText;
 use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self};
 use crate::lock::{Holder, Kind, RawValue};
-use crate::model::{Hold, LockView, State};
+use crate::model::{Hold, LockView, Presence, State};
 use crate::settings::keys::Command;
 use crate::sources::inspect::Belonging;
 use crate::sources::waiters::{Count, Health};
 use crate::views::part::{self, HIDDEN};
 use crate::views::wrap::Labelled;
 
-/// As many fields or members of a value as are shown.
+/// At most this many fields or members of a value are shown.
 const ITEMS: usize = 16;
-/// A look this old is told with its age.
+/// An inspection this old is shown with its age.
 const OLD_MS: u64 = 6_000;
 
-/// What is left of its lease, and how long it has been held.
+/// The remaining lease, and how long the lock has been held.
 pub fn ttl(app: &App, lock: &LockView) -> String {
     let left = match lock.ttl.remaining() {
         _ if lock.verdict.state == State::Free => return "free".into(),
         None => "never expires".into(),
         Some(left) => {
-            let lease = lock.lease_words().unwrap_or("an unknown lease".into());
-            format!("{} left of {lease}", short_duration(left.as_millis() as u64))
+            let left = left.as_millis() as u64;
+            match lock.lease_ms {
+                None => format!("{} left of an unknown lease", short_duration(left)),
+                // A lease is known to the nearest round number.
+                Some(lease) if left > lease + lease / 10 => {
+                    format!("{} left, more than its lease of {}", short_duration(left), short_duration(lease))
+                }
+                Some(lease) => {
+                    let words = lock.lease_words().unwrap_or_else(|| short_duration(lease));
+                    format!("{} left of {words}", short_duration(left))
+                }
+            }
         }
     };
     match part::held(lock, app.theme).as_str() {
@@ -63,13 +74,16 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
         };
         page.say("holder", why, app.theme.dim());
     }
-    for holder in &lock.holders {
+    for (index, holder) in lock.holders.iter().enumerate() {
         page.say("holder", &holder_line(app, holder), Style::new());
-    }
-    if let Some(known) = &lock.connection {
-        let style = if known.closed.is_some() { app.theme.bad() } else { Style::new() };
-        let line = if app.display.private { HIDDEN.to_string() } else { known.describe(app.scene.at) };
-        page.say("connection", &line, style);
+        let presence = lock.presence.get(index).unwrap_or(&Presence::Unknown);
+        let style = match presence {
+            Presence::Closed { .. } | Presence::Absent => app.theme.bad(),
+            Presence::Unknown => app.theme.dim(),
+            Presence::Connected { .. } => Style::new(),
+        };
+        let hidden = app.display.private && presence.connection().is_some();
+        page.say("client", &if hidden { HIDDEN.to_string() } else { presence.describe(app.scene.at) }, style);
     }
 }
 
@@ -98,7 +112,7 @@ fn until_words(until: Time, now: Time) -> String {
     }
 }
 
-/// What is wrong with it, and what would settle what is only suspected.
+/// What is wrong with the lock, and how to settle each suspicion.
 pub fn findings(app: &App, lock: &LockView, page: &mut Labelled) {
     for finding in &lock.findings {
         let text = format!("{}: {} (sure: {:.2})", finding.name, finding.sentence, finding.confidence);
@@ -139,18 +153,22 @@ pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
     }
 }
 
-/// What freeing it would run, and what one must know before.
+/// What freeing it would run, and what the operator must know first.
 pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
     if lock.verdict.state == State::Free {
         return;
     }
-    let Some(id) = dialects::by_name(lock.dialect) else { return };
-    let release = dialects::dialect(id).release(&lock.sight(app.scene.at));
-    for step in release.describe() {
-        page.say("freeing", &part::without_holders(app, lock, step), Style::new());
-    }
-    for hazard in &release.hazards {
-        page.say("beware", hazard, app.theme.warning());
+    let dead = app.page.closer.found.as_ref().map(|found| found.waiters.deaf()).unwrap_or_default();
+    let hidden = |text: String| {
+        let waiters = dead.iter().map(|id| visible(id)).collect();
+        part::without(app, waiters, part::without_holders(app, lock, text))
+    };
+    match plan::preview(lock, &dead, app.scene.at) {
+        Ok(Preview { commands, hazards }) => {
+            commands.into_iter().for_each(|command| page.say("freeing", &hidden(command), Style::new()));
+            hazards.into_iter().for_each(|hazard| page.say("beware", &hidden(hazard), app.theme.warning()));
+        }
+        Err(why) => page.say("freeing", &hidden(why.to_string()), app.theme.dim()),
     }
 }
 
@@ -186,7 +204,7 @@ pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
     let passed = app.scene.at.since(found.at);
     for key in &found.keys {
         let line = if key.key == lock.key && lock.verdict.state != State::Free {
-            // The table follows the lock itself; the closer look is a moment old.
+            // For the lock's own key the table is more recent than the inspection.
             key_line(key, Some(lock.ttl), Duration::ZERO)
         } else {
             key_line(key, key.ttl, passed) + &counter(app, key)
@@ -210,7 +228,7 @@ fn key_line(key: &Belonging, ttl: Option<Ttl>, passed: Duration) -> String {
     format!("{} {}, {}{ttl}", key.key, key.value.type_name(), key.describe_length())
 }
 
-/// A short string beside a lock is a counter or a name.
+/// A short string key that belongs to a lock is a counter or a name, so its value is shown.
 fn counter(app: &App, key: &Belonging) -> String {
     match &key.value {
         RawValue::Str { head, len: ..=32 } => format!(", {}", part::token(app, &visible(head))),
@@ -237,7 +255,7 @@ pub fn value(app: &App, lock: &LockView, page: &mut Labelled) {
     }
 }
 
-/// The parts of a value as they can be shown: a string, or the fields, members and scores.
+/// The printable parts of a value: a string, or the fields, members and scores.
 fn texts(value: &RawValue) -> Vec<Vec<String>> {
     match value {
         RawValue::Str { head, .. } => vec![vec![visible(head)]],

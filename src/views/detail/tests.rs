@@ -34,7 +34,7 @@ fn stalled() -> LockView {
     }
 }
 
-/// A console in which this lock is opened and was looked at closer.
+/// A console in which this lock is open and was inspected.
 fn opened(lock: LockView, theme: Theme) -> App {
     let mut app = App::new(Title::default(), Keys::default(), theme);
     let id = LockId { space: lock.space, key: lock.key.clone() };
@@ -68,7 +68,7 @@ fn shows(lines: &[String], texts: &[&str]) {
     }
 }
 
-/// All that can be scrolled to, as one long screen.
+/// The whole scrollable content, as one long screen.
 fn whole(app: &mut App, width: u16) -> Vec<String> {
     let height = 24 + {
         screen(app, width, 24);
@@ -111,6 +111,14 @@ fn the_first_screen_answers_at_80x24() {
             "not listening: dead head, blocks all for 3m00s",
         ],
     );
+}
+
+#[test]
+fn more_time_than_the_lease_is_not_called_a_part_of_it() {
+    let mut lock = stalled();
+    (lock.ttl, lock.lease_ms) = (Ttl::In(Duration::from_millis(59_200)), Some(6_000));
+    let lines = screen(&mut opened(lock, Theme::default()), 80, 24);
+    shows(&lines, &["59.2s left, more than its lease of 6.0s"]);
 }
 
 #[test]

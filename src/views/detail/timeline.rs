@@ -1,7 +1,7 @@
-//! The life of a hold on an axis of time: what was left of its lease when, and which renewals were due. Pure.
+//! A hold over time: how much of its lease was left when, and which renewals were due. Pure.
 //!
-//! Nothing stores what was left at some moment; it follows from when the lease was given in full (the acquire, where it
-//! was seen, and each renewal) and from the deadline. What does not follow is left open, not guessed.
+//! The past remainder is not stored. It is computed from the times when the lease was given in full (the acquire, if it
+//! was seen, and each renewal) and from the deadline. What can't be computed is left open, not guessed.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::base::time::Time;
 use crate::model::cadence;
 use crate::model::{HeldIs, LockView, State};
 
-/// As many leases back as the axis reaches.
+/// The axis reaches at most this many leases back.
 const LEASES: u32 = 4;
-/// Times that differ by less are the same.
+/// Times that differ by less count as equal.
 const GRAIN: Duration = Duration::from_millis(500);
 
-/// One hold, from as early as is known and worth showing until its deadline.
+/// One hold, from the earliest known time worth showing to its deadline.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timeline {
     pub from: Time,
@@ -25,7 +25,7 @@ pub struct Timeline {
     given: Vec<Time>,
     /// The renewals that were seen.
     pub beats: Vec<Time>,
-    /// The renewals that were to be expected, and the next one.
+    /// The renewals that were expected, and the next one.
     pub expected: Vec<Due>,
 }
 
@@ -33,12 +33,12 @@ pub struct Timeline {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
     pub at: Time,
-    /// It is past its time and has not come.
+    /// It was due and did not come.
     pub missed: bool,
 }
 
 impl Timeline {
-    /// Works it out, or says why there is nothing to draw.
+    /// Computes the timeline, or says why there is nothing to draw.
     pub fn of(lock: &LockView, now: Time) -> Result<Timeline, &'static str> {
         if lock.verdict.state == State::Free {
             return Err("nobody holds it");
@@ -54,13 +54,13 @@ impl Timeline {
         let whole = lock.renewals.as_ref().is_some_and(|renewals| renewals.count == lock.beats.len() as u64);
         let taken = (lock.held_is == Some(HeldIs::Exact) && whole).then_some(since);
         let given: Vec<Time> = taken.into_iter().chain(lock.beats.iter().copied()).collect();
-        // Before the first renewal that was seen, nobody knows when the lease was last given.
+        // Before the first renewal seen, it is unknown when the lease was last given.
         let known = given.first().copied().unwrap_or(since.max(deadline - lease));
         let from = known.max(now - lease * LEASES).min(now);
         let period = lock.renewals.as_ref().and_then(|renewals| renewals.period_ms.or(renewals.expected_ms));
         let period = period.filter(|ms| *ms > 0).map(Duration::from_millis);
         let expected = period.map(|period| expected(&given, period, now)).unwrap_or_default();
-        // A deadline further ahead than the last renewal explains was set since, by whoever else came in.
+        // A deadline later than the last renewal allows was set after it, for example by another reader.
         let implied = deadline - lease;
         let unexplained = given.last().is_some_and(|last| implied > *last + GRAIN) && implied <= now;
         let given = if unexplained { [given, vec![implied]].concat() } else { given };
@@ -73,7 +73,7 @@ impl Timeline {
         let given = self.given.iter().rev().find(|given| **given <= at);
         let left = match given {
             Some(given) if Some(given) != last => self.lease.saturating_sub(at.since(*given)),
-            // Of the last one the server itself has told the end.
+            // The server itself reported when the last lease ends.
             Some(_) => self.deadline.since(at),
             None if self.given.is_empty() && at >= self.from => self.deadline.since(at),
             None => return None,
@@ -81,13 +81,13 @@ impl Timeline {
         Some((left.as_secs_f64() / self.lease.as_secs_f64()).min(1.0))
     }
 
-    /// The moment in the middle of a column, where the axis has `width` of them.
+    /// The time in the middle of a column, of `width` columns.
     pub fn moment(&self, column: usize, width: usize) -> Time {
         let share = (column as f64 + 0.5) / width.max(1) as f64;
         self.from + Duration::from_millis((self.span_ms() * share) as u64)
     }
 
-    /// The column in which a moment lies; `None` where it lies outside.
+    /// The column of a time; `None` if it is outside the axis.
     pub fn column(&self, at: Time, width: usize) -> Option<usize> {
         if at < self.from || at > self.end() || width == 0 {
             return None;
@@ -105,11 +105,11 @@ impl Timeline {
     }
 }
 
-/// One a period after each time the lease was given, and more where the next one kept us waiting.
+/// One renewal is due a period after each time the lease was given, and another each period until the next came.
 fn expected(given: &[Time], period: Duration, now: Time) -> Vec<Due> {
-    /// No axis has room for more.
+    /// More would not fit on any axis.
     const MOST: u32 = 200;
-    // The same rule by which the lock is called stalled.
+    // The same rule decides when a lock is stalled.
     let grace = cadence::grace(period);
     let mut expected = Vec::new();
     for (index, given_at) in given.iter().enumerate() {
@@ -142,7 +142,7 @@ mod tests {
         NOW - Duration::from_secs(seconds)
     }
 
-    /// A lock with a lease of 30 s, taken so many seconds ago and renewed then.
+    /// A lock with a lease of 30 s; `taken` and `renewed` are in seconds ago.
     fn lock(taken: u64, renewed: &[u64], left: u64) -> LockView {
         LockView {
             ttl: Ttl::In(Duration::from_secs(left)),
@@ -182,7 +182,7 @@ mod tests {
         let timeline = Timeline::of(&found, NOW).unwrap();
         assert_eq!(timeline.from, ago(24));
         assert_eq!(timeline.share_left(ago(30)), None);
-        // The same where older renewals were forgotten.
+        // The same if older renewals were forgotten.
         let mut long = lock(500, &[24, 14, 4], 26);
         long.renewals.as_mut().unwrap().count = 50;
         assert_eq!(Timeline::of(&long, NOW).unwrap().from, ago(24));
@@ -195,7 +195,7 @@ mod tests {
         let timeline = Timeline::of(&found, NOW).unwrap();
         assert_eq!(timeline.from, ago(5));
         assert_eq!(seconds_left(&timeline, ago(5)), Some(17));
-        // The holder's own clock says it is older than its lease: no more is shown than can be true.
+        // The holder's own clock claims an age beyond its lease: only what can be true is shown.
         let old = LockView { held_is: Some(HeldIs::Estimated), ..lock(300, &[], 12) };
         assert_eq!(Timeline::of(&old, NOW).unwrap().from, ago(18));
     }

@@ -1,8 +1,8 @@
 //! Sample locks: for each library and each of its kinds of locks, what it leaves on the server.
 //!
-//! Made with the commands that the library itself sends, so that libraries of every language can be tested without
-//! them. [`ALL`] lists them; no two share a key, so all of them can live on one server. `tests/libraries.rs` holds those
-//! whose library is at hand against the real thing.
+//! They are made with the commands that the library itself sends, so that libraries of every language can be tested
+//! without installing them. [`ALL`] lists them; no two share a key, so all can exist on one server.
+//! `tests/libraries.rs` compares those whose library is installed with the real one.
 
 pub mod others;
 pub mod redisson;
@@ -18,16 +18,16 @@ use redis::Connection;
 
 pub use others::HUEY_ONE;
 
-/// A lock that was created, and what there is to say of it.
+/// A lock that was created, and what to expect of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
     pub dialect: &'static str,
     pub key: Vec<u8>,
     pub mode: &'static str,
     pub holders: Vec<ExpectedHolder>,
-    /// Keys that the library keeps beside the lock, and that are no locks.
+    /// Keys that the library keeps beside the lock, and that are not locks.
     pub helpers: Vec<Vec<u8>>,
-    /// Nothing on the server tells it from the locks of another library: the user has to say what it is.
+    /// Nothing on the server distinguishes it from locks of another library: the user has to name the library.
     pub told: bool,
 }
 
@@ -41,13 +41,13 @@ pub struct ExpectedHolder {
 }
 
 impl Sample {
-    /// A lock without holders so far.
+    /// A lock without holders yet.
     fn new(dialect: &'static str, mode: &'static str, key: impl AsRef<[u8]>) -> Sample {
         let key = key.as_ref().to_vec();
         Sample { dialect, key, mode, holders: Vec::new(), helpers: Vec::new(), told: false }
     }
 
-    /// A lock of one holder of which only the token is known.
+    /// A lock with one holder, of which only the token is known.
     fn exclusive(dialect: &'static str, key: impl AsRef<[u8]>, token: impl AsRef<[u8]>) -> Sample {
         Sample::new(dialect, "exclusive", key).held_by(ExpectedHolder::new(token))
     }
@@ -83,7 +83,7 @@ impl ExpectedHolder {
 /// Creates a lock and describes it.
 pub type Create = fn(&mut Connection) -> Sample;
 
-/// Those that a TTL would destroy: their holders have leases of their own, or share a key with others.
+/// Samples that a TTL would destroy: their holders have their own leases, or share a key with others.
 pub const NOT_EXTENDED: &[&str] = &[
     "redisson group lock",
     "redisson semaphore",
@@ -100,7 +100,7 @@ pub const NOT_EXTENDED: &[&str] = &[
     "redis-semaphore of ruby",
 ];
 
-/// All of them, each with a name to speak of it.
+/// All samples, by name.
 pub const ALL: &[(&str, Create)] = &[
     ("redisson lock", redisson::lock),
     ("redisson fair lock", redisson::fair),
@@ -174,7 +174,7 @@ macro_rules! run {
 }
 use run;
 
-/// Bytes without any order in them, always the same for the same name: samples can be told apart and repeated.
+/// Pseudo-random bytes, always the same for the same name: samples differ and can be repeated.
 fn random(name: &str, len: usize) -> Vec<u8> {
     let block = |number: usize| {
         let mut hasher = DefaultHasher::new();
@@ -208,7 +208,7 @@ fn uuid4(name: &str) -> String {
     dashed(&hex(&bytes))
 }
 
-/// A UUIDv1 of this moment, as Python's `uuid1().hex` writes it. It ends in the network address of its machine.
+/// A UUIDv1 of the current time, as Python's `uuid1().hex` writes it. It ends with the machine's network address.
 fn uuid1_hex(name: &str) -> String {
     // In steps of 100 ns since 1582-10-15.
     let ticks = now_ms() as u64 * 10_000 + 0x01b2_1dd2_1381_4000;
@@ -216,7 +216,7 @@ fn uuid1_hex(name: &str) -> String {
     format!("{:08x}{:04x}1{:03x}8{clock}0242ac110005", ticks & 0xffff_ffff, ticks >> 32 & 0xffff, ticks >> 48)
 }
 
-/// What that address is shown as.
+/// How that address is shown.
 const MACHINE: &str = "mac 02:42:ac:11:00:05";
 
 fn dashed(hex: &str) -> String {

@@ -1,4 +1,4 @@
-//! The libraries whose lock is a hash, a set or a sorted set, or a string without a holder in it.
+//! The libraries whose lock is a hash, a set or a sorted set, or a string without a holder.
 
 use redis::Connection;
 
@@ -100,7 +100,7 @@ pub fn symfony_readers(connection: &mut Connection) -> Sample {
     Sample::new("symfony", "read", key).held_by(ExpectedHolder::new(one)).held_by(ExpectedHolder::new(two))
 }
 
-/// Versions 7 and 8: a string, two lists and an info document stand beside the hash.
+/// Versions 7 and 8 keep a string, two lists and an info document beside the hash.
 fn sidekiq_digest(connection: &mut Connection, digest: &str, job: &str) -> Sample {
     let key = format!("{digest}:LOCKED");
     run!(connection, "SET", digest, job);

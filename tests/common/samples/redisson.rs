@@ -18,7 +18,7 @@ fn holder(id: &str, count: i64) -> ExpectedHolder {
 
 pub fn lock(connection: &mut Connection) -> Sample {
     let (key, id) = ("orders-lock:17", thread("shop", 57));
-    // Entered twice.
+    // Enter twice.
     for _ in 0..2 {
         run!(connection, "HINCRBY", key, &id, 1);
         run!(connection, "PEXPIRE", key, LEASE_MS);
@@ -105,7 +105,7 @@ pub fn semaphore(connection: &mut Connection) -> Sample {
     let key = "uploads-semaphore";
     run!(connection, "SET", key, 5);
     run!(connection, "DECRBY", key, 2);
-    // A bare number, which stores no holders.
+    // A bare number, without holders.
     Sample::new("redisson-semaphore", "permit", key).told()
 }
 

@@ -1,4 +1,4 @@
-//! The libraries whose lock is a string that holds the holder's token.
+//! The libraries whose lock is a string that contains the holder's token.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use redis::Connection;
@@ -19,7 +19,7 @@ fn set_forever(connection: &mut Connection, dialect: &'static str, key: &str, to
     Sample::exclusive(dialect, key, token)
 }
 
-/// The holder of a lock of redis-py, or of what is built on it: its token tells the machine.
+/// The holder of a lock of redis-py, or of a library built on it: its token contains the machine.
 fn on_machine(mut sample: Sample) -> Sample {
     sample.holders[0].host = Some(MACHINE.into());
     sample
@@ -52,7 +52,7 @@ pub fn redbeat(connection: &mut Connection) -> Sample {
 pub fn python_redis_lock(connection: &mut Connection) -> Sample {
     let token = base64(&random("python-redis-lock", 18));
     run!(connection, "SET", "lock:report", &token, "NX", "EX", 60);
-    // What a release a moment ago left for the next waiter.
+    // What a recent release left for the next waiter.
     let signal = "lock-signal:report";
     run!(connection, "LPUSH", signal, 1);
     run!(connection, "PEXPIRE", signal, 60_000);
@@ -66,7 +66,7 @@ pub fn python_redis_lock_forever(connection: &mut Connection) -> Sample {
 
 pub fn redlock(connection: &mut Connection) -> Sample {
     let (key, token) = ("locks:account:322456", hex(&random("node-redlock", 16)));
-    // Its script looks first and then sets, without NX.
+    // Its script checks first and then sets, without NX.
     run!(connection, "EXISTS", key);
     run!(connection, "SET", key, &token, "PX", 10_000);
     Sample::exclusive("redlock", key, token)

@@ -1,4 +1,4 @@
-//! All that is known of one lock at one moment, for the findings to look at.
+//! All that is known about one lock at one moment, for the findings.
 
 use crate::base::text::{short_duration, visible};
 use crate::base::time::Time;
@@ -6,7 +6,9 @@ use crate::dialects::Renewal;
 use crate::lock::{Holder, Kind};
 use crate::model::history::cadence::Cadence;
 use crate::model::lock::Reading;
-use crate::model::{Connection, Contention, Hazards, HeldIs, Holds, Lock, State, Tuning};
+use crate::model::verdict::cause::Gone;
+use crate::model::wants::instance::Standing;
+use crate::model::{Contention, Hazards, HeldIs, Holds, Lock, State, Tuning};
 
 pub struct Case<'a> {
     pub now: Time,
@@ -16,11 +18,13 @@ pub struct Case<'a> {
     pub holders: &'a [Holder],
     /// What keeps locks of its library alive.
     pub renewal: Renewal,
-    /// As far as renewals would have been told of.
+    /// Judged at the time until which renewals would have been reported.
     pub cadence: Option<Cadence>,
     pub held: Option<(u64, HeldIs)>,
-    /// Its holder's, where it is known.
-    pub connection: Option<&'a Connection>,
+    /// How the connections of its only holder stand.
+    pub(in crate::model) standing: Standing<'a>,
+    /// Which of several holders are gone, by their places among `holders`.
+    pub(in crate::model) gone: Vec<(usize, Gone<'a>)>,
     /// The key that says that its work is done, where there is one.
     pub marker: Option<&'a Lock>,
     /// What is usual for locks of its name pattern.
@@ -30,14 +34,19 @@ pub struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Somebody holds it. Markers are held by nobody.
+    /// Whether it is held. Nobody holds a marker.
     pub fn is_held(&self) -> bool {
         self.lock.is_held() && self.reading.kind == Kind::Lock && !self.reading.vacant
     }
 
-    /// One works under it at a time, and the one who took it.
+    /// Whether only one client at a time works under it, and it is the one that took it.
     pub fn is_worked_under(&self) -> bool {
         self.reading.is_alone() && !self.reading.stays && !self.reading.test
+    }
+
+    /// One works under it now, whether others could beside it or not.
+    pub fn has_one_worker(&self) -> bool {
+        self.lock.has_one_holder() && !self.reading.stays && !self.reading.test
     }
 
     pub fn contention(&self) -> Option<&Contention> {
@@ -79,12 +88,12 @@ impl Case<'_> {
         format!("{} ago", short_duration(self.ms_since(at)))
     }
 
-    /// It is no longer ago than this.
+    /// Whether it was at most this long ago.
     pub fn is_within(&self, at: Time, seconds: f64) -> bool {
         self.now.since(at).as_secs_f64() <= seconds
     }
 
-    /// The names of its kind, as a person reads them.
+    /// The name pattern of its kind, for people.
     pub fn kind_words(&self) -> String {
         match self.holds.pattern() {
             [] => "all other locks".into(),
@@ -92,7 +101,7 @@ impl Case<'_> {
         }
     }
 
-    /// 99 of 100 holds of its kind ended within this, where so many are over.
+    /// The 99th percentile of hold times of its kind, if at least this many are over.
     pub fn p99_ms(&self, of_at_least: f64) -> Option<u64> {
         self.holds.p99_ms().filter(|_| self.holds.timed() as f64 >= of_at_least)
     }

@@ -1,4 +1,4 @@
-//! The server may drop the lock to make room while somebody works under it.
+//! The server may evict the lock while a client works under it.
 
 use super::{Case, Lint};
 use crate::model::{Eviction, Finding};

@@ -1,4 +1,4 @@
-//! Somebody deleted it who did not hold it.
+//! A client that did not hold it deleted it.
 
 use super::{Case, Lint};
 use crate::model::verdict::cause::who;
@@ -15,7 +15,7 @@ pub const LINT: Lint = Lint {
 fn check(case: &Case<'_>) -> Option<Finding> {
     let fresh = |at| case.is_within(at, case.tuning.freed_by_other_for_s);
     case.contention()?.notices().rev().find_map(|(at, notice)| match notice {
-        // Without the holder's name, the holder itself may have deleted it, by a library that does not compare.
+        // With an unknown holder, the holder itself may have deleted it, by a library that does not compare.
         Notice::FreedBy { holder: Some(holder), address } if fresh(*at) => {
             let (by, from) = (who(None, address.as_ref()), who(Some(holder), None));
             Some(LINT.finding(format!("deleted {} by {by} while {from} held it", case.ago(*at)), 0.9))

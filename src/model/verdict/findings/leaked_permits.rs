@@ -13,9 +13,9 @@ pub const LINT: Lint = Lint {
     check,
 };
 
-/// Fewer say nothing of what is usual.
+/// Fewer holders do not show what is usual.
 const HOLDERS: usize = 4;
-/// A permit held for less is not leaked, however short the others are.
+/// A permit held for less is not leaked, even if the others are held for very short times.
 const LEAST_MS: u64 = 60_000;
 
 fn check(case: &Case<'_>) -> Option<Finding> {

@@ -12,7 +12,7 @@ pub const LINT: Lint = Lint {
     check,
 };
 
-/// What nearly always ends by a release is not meant to stay.
+/// If at least this share of holds ends by a release, the locks are not meant to expire.
 const RELEASED: f64 = 0.9;
 
 fn check(case: &Case<'_>) -> Option<Finding> {

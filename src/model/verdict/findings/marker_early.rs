@@ -1,4 +1,4 @@
-//! A marker says that the work is done while its lock is still held, or taken once more.
+//! A marker says that the work is done while its lock is still held, or was taken again.
 
 use super::{Case, Lint};
 use crate::model::{Finding, HeldIs};
@@ -14,7 +14,7 @@ pub const LINT: Lint = Lint {
 fn check(case: &Case<'_>) -> Option<Finding> {
     let marker = case.marker?;
     let again = case.lock.taken().is_some_and(|taken| taken > marker.since);
-    // Of a marker that was there when we first looked, it is not known whether it came before or after.
+    // If the marker existed when we first looked, it is unknown whether it came before or after.
     if !again && marker.since_is == HeldIs::AtLeast {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A watchdog that goes on and on: renewed far beyond what is usual, so that the lease no longer ends what hangs.
+//! A watchdog that never stops: it renews far longer than usual, so the lease can't end a hung hold.
 
 use super::{Case, Lint};
 use crate::base::text::short_duration;

@@ -12,13 +12,13 @@ pub const LINT: Lint = Lint {
     check,
 };
 
-/// One hold in so many that ran out may be a crash; more are a habit.
+/// One expired hold in this many may be a crash; more are a habit.
 const ONE_IN: u32 = 20;
 
 fn check(case: &Case<'_>) -> Option<Finding> {
     let lease = case.lease_ms().filter(|_| case.is_worked_under() && case.lock.beats().is_none())?;
     let (holds, ends) = (case.holds, case.holds.ends);
-    // Where nobody ever lets go of one, they are meant to run out.
+    // If none is ever released, they are meant to expire.
     if holds.renewed > 0 || ends.released == 0 || (holds.timed() as f64) < case.tuning.no_watchdog_holds {
         return None;
     }

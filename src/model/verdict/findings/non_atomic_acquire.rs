@@ -1,4 +1,4 @@
-//! Taken by one command and given its TTL by another, later or never: a crash in between leaves it for ever.
+//! Taken by one command and given its TTL by another one, or never: a crash in between leaves it for ever.
 
 use super::{Case, Lint};
 use crate::base::text::short_duration;
@@ -13,7 +13,7 @@ pub const LINT: Lint = Lint {
     check,
 };
 
-/// A TTL that has not come by now is not on its way.
+/// A TTL that was not set by now will not come.
 const NEVER_MS: u64 = 2_000;
 
 fn check(case: &Case<'_>) -> Option<Finding> {
@@ -36,7 +36,7 @@ fn later(case: &Case<'_>) -> Option<Finding> {
 
 fn never(case: &Case<'_>) -> Option<Finding> {
     let others = case.holds.leased;
-    // A library that lets its users do without a TTL says nothing of how this one was taken.
+    // If the library allows locks without a TTL, a missing TTL does not show how this one was taken.
     let odd = others > 0 || dialects::dialect(case.reading.dialect).name() == "plain";
     if case.lock.expires().is_some() || !odd || case.held_ms().is_none_or(|ms| ms < NEVER_MS) {
         return None;

@@ -1,7 +1,9 @@
-//! Its holder may be gone, but nothing proves it: said with what would settle it, and never as a state.
+//! Its holder may be gone, but nothing proves it: reported with what would settle it, and never as a state.
 
 use super::{Case, Lint, SETTLE};
 use crate::base::text::short_duration;
+use crate::model::wants::client::Kept;
+use crate::model::wants::instance::{Doubt, Standing};
 use crate::model::{Beats, Finding, State};
 
 pub const LINT: Lint = Lint {
@@ -13,11 +15,12 @@ pub const LINT: Lint = Lint {
 };
 
 fn check(case: &Case<'_>) -> Option<Finding> {
-    // With its connection known, it is an orphan or it is none.
-    if !case.is_worked_under() || case.connection.is_some() || matches!(case.state, State::Orphan | State::Split) {
+    // While a connection of its holder is open, it is none.
+    let open = matches!(case.standing, Standing::Open(_));
+    if !case.has_one_worker() || open || matches!(case.state, State::Orphan | State::Split) {
         return None;
     }
-    let (sentence, confidence) = silent(case).or_else(|| without_end(case))?;
+    let (sentence, confidence) = silent(case).or_else(|| closed(case)).or_else(|| without_end(case))?;
     Some(Finding { settle: Some(SETTLE.into()), ..LINT.finding(sentence, confidence) })
 }
 
@@ -29,6 +32,24 @@ fn silent(case: &Case<'_>) -> Option<(String, f32)> {
         format!("renewed every {every} until {}, {} missed: its holder may be gone", case.ago(last), cadence.missed),
         0.6,
     ))
+}
+
+/// Its connection is closed, which is no proof.
+fn closed(case: &Case<'_>) -> Option<(String, f32)> {
+    let Standing::Closed(closed) = case.standing else { return None };
+    let long_enough = case.now.since(closed.at).as_secs_f64() >= case.tuning.orphan_closed_s;
+    let renewed = case.lock.beats().and_then(Beats::last).is_some_and(|last| last > closed.at);
+    let why = match closed.doubt {
+        None => "it may have left the lock to run out",
+        // Where others like it are connected, a pool has let one of them go.
+        Some(Doubt::Idle) if !closed.peers => "it was idle, so that a pool may have let it go",
+        Some(_) => return None,
+    };
+    let told = long_enough && !renewed && closed.kept != Kept::No;
+    told.then(|| {
+        let (address, ago) = (&closed.connection.address, case.ago(closed.at));
+        (format!("its holder's connection {address} closed {ago}: its holder may be gone ({why})"), 0.5)
+    })
 }
 
 fn without_end(case: &Case<'_>) -> Option<(String, f32)> {

@@ -1,4 +1,4 @@
-//! The lease ended before the work: a former holder came back too late, or most holds run out instead of being released.
+//! The lease ended before the work: a former holder came back too late, or most holds expire instead of being released.
 
 use super::{Case, Lint};
 use crate::model::verdict::cause::who;
@@ -12,14 +12,14 @@ pub const LINT: Lint = Lint {
     check,
 };
 
-/// So many holds must be over before most of them say something.
+/// At least this many holds must be over before their majority means something.
 const HOLDS: usize = 4;
 
 fn check(case: &Case<'_>) -> Option<Finding> {
     late(case).or_else(|| run_out(case))
 }
 
-/// Somebody tried to renew or release what was no longer theirs.
+/// A client tried to renew or release a lock that it no longer held.
 fn late(case: &Case<'_>) -> Option<Finding> {
     let fresh = |at| case.is_within(at, case.tuning.outlived_for_s);
     case.contention()?.notices().rev().find_map(|(at, notice)| match notice {
@@ -35,7 +35,7 @@ fn late(case: &Case<'_>) -> Option<Finding> {
 }
 
 fn run_out(case: &Case<'_>) -> Option<Finding> {
-    // Where nobody ever lets go of one, they are meant to run out.
+    // If none is ever released, they are meant to expire.
     let meant = case.holds.ends.released == 0 || !case.is_worked_under();
     let all = case.lock.past().count();
     let expired = case.lock.past().filter(|hold| hold.ending == Ending::Expired).count();

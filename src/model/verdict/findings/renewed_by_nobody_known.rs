@@ -1,6 +1,8 @@
-//! It goes on being renewed although the connection of its holder is closed.
+//! It goes on being renewed although its holder, who kept a connection, has none any more.
 
 use super::{Case, Lint};
+use crate::model::wants::client::Kept;
+use crate::model::wants::instance::{Doubt, Standing};
 use crate::model::{Beats, Finding};
 
 pub const LINT: Lint = Lint {
@@ -12,10 +14,15 @@ pub const LINT: Lint = Lint {
 };
 
 fn check(case: &Case<'_>) -> Option<Finding> {
-    let connection = case.connection?;
-    let closed = connection.closed.filter(|_| case.is_worked_under())?;
-    let renewed = case.lock.beats().and_then(Beats::last).filter(|last| *last > closed)?;
-    let (renewed, closed) = (case.ago(renewed), case.ago(closed));
-    let sentence = format!("renewed {renewed}, though its holder's connection {} closed {closed}", connection.address);
+    let Standing::Closed(closed) = case.standing else { return None };
+    // A pool closes connections and opens others: then it is the holder who renews.
+    let pooled = closed.peers || closed.spoke_since || closed.doubt == Some(Doubt::Unlisted);
+    if pooled || closed.kept != Kept::Used || !case.has_one_worker() {
+        return None;
+    }
+    let renewed = case.lock.beats().and_then(Beats::last).filter(|last| *last > closed.at)?;
+    let (renewed, ago, address) = (case.ago(renewed), case.ago(closed.at), &closed.connection.address);
+    let sentence =
+        format!("renewed {renewed}, though its holder's connection {address} closed {ago} and no other was opened");
     Some(Finding { settle: Some("a burst of MONITOR would show who renews it".into()), ..LINT.finding(sentence, 0.6) })
 }

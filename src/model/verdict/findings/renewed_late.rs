@@ -1,4 +1,4 @@
-//! Its watchdog renews it so late that one slow beat loses it.
+//! Its watchdog renews so late that one slow renewal loses the lock.
 
 use super::{Case, Lint};
 use crate::base::text::short_duration;
@@ -13,9 +13,9 @@ pub const LINT: Lint = Lint {
     check,
 };
 
-/// So many renewals before it is said.
+/// At least this many renewals must be seen first.
 const BEATS: u64 = 3;
-/// A library that is made to renew late may be this much later still.
+/// A library that renews late by design may be this much later still.
 const LATER: f64 = 0.05;
 
 fn check(case: &Case<'_>) -> Option<Finding> {

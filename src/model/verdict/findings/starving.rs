@@ -1,4 +1,4 @@
-//! Somebody tries and tries, and others get it.
+//! A client tries again and again, and others get the lock.
 
 use super::{Case, Lint};
 use crate::base::text::short_duration;

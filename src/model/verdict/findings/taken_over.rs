@@ -1,4 +1,4 @@
-//! The holder changed, and the one before had not let go.
+//! The holder changed, and the previous one had not released the lock.
 
 use super::{Case, Lint};
 use crate::base::text::short_duration;

@@ -1,8 +1,9 @@
-//! Which connection is which, whatever order the lists come in and whoever gets an address next.
+//! Which connection is which, for any order of lists and any reuse of addresses.
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::lock::Holder;
 
 const NODE: NodeId = NodeId(0);
 
@@ -15,7 +16,7 @@ fn listed(id: u64, since: i64, at: i64) -> Connection {
 }
 
 fn closed(clients: &Clients, client: ClientRef) -> Option<Time> {
-    clients.get(client).unwrap().closed
+    clients.get(client).unwrap().connection.closed
 }
 
 #[test]
@@ -23,7 +24,7 @@ fn a_connection_that_is_missing_is_closed_and_stays_so() {
     let mut clients = Clients::default();
     let client = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
     clients.listed(NODE, &Asked::All, vec![listed(7, 0, 12_000)], Time(12_000));
-    assert_eq!(clients.get(client).unwrap().id, Some(7));
+    assert_eq!(clients.get(client).unwrap().connection.id, Some(7));
     clients.listed(NODE, &Asked::Ids(vec![7]), vec![], Time(14_000));
     assert_eq!(closed(&clients, client), Some(Time(14_000)));
     assert_eq!(clients.open(NODE).count(), 0);
@@ -41,7 +42,7 @@ fn an_address_that_is_used_again_makes_nobody_alive() {
     let second = clients.spoke(NODE, &address(), Time(15_000)).unwrap();
     assert_ne!(first, second);
     assert_eq!(closed(&clients, second), None);
-    // Samples that come late: at 11 s it was the first, at 13.5 s it may have been either.
+    // Late samples: at 11 s it was the first, at 13.5 s it may have been either.
     assert_eq!(clients.spoke(NODE, &address(), Time(11_000)), Some(first));
     assert_eq!(clients.spoke(NODE, &address(), Time(13_500)), None);
 }
@@ -60,7 +61,7 @@ fn after_a_time_without_lists_an_address_is_nobodys() {
 fn before_its_number_is_known_its_age_tells() {
     let mut clients = Clients::default();
     let first = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
-    // Opened long after the one that spoke: another.
+    // Opened long after the one that spoke: a different connection.
     clients.listed(NODE, &Asked::All, vec![listed(9, 20_000, 25_000)], Time(25_000));
     assert_eq!(closed(&clients, first), Some(Time(25_000)));
 }
@@ -71,10 +72,10 @@ fn two_that_were_taken_for_one_are_neither_alive_nor_closed() {
     let first = clients.spoke(NODE, &address(), Time(10_000)).unwrap();
     assert_eq!(clients.spoke(NODE, &address(), Time(50_000)), Some(first));
     clients.listed(NODE, &Asked::All, vec![listed(9, 40_000, 51_000)], Time(51_000));
-    assert_eq!(clients.get(first), None);
+    assert!(clients.get(first).is_none());
     let second = clients.spoke(NODE, &address(), Time(52_000)).unwrap();
     clients.listed(NODE, &Asked::All, vec![listed(9, 40_000, 53_000)], Time(53_000));
-    assert_eq!(clients.get(second).unwrap().id, Some(9));
+    assert_eq!(clients.get(second).unwrap().connection.id, Some(9));
     assert_eq!(clients.spoke(NODE, &address(), Time(10_000)), None, "that was another, of which nothing is known");
 }
 
@@ -94,13 +95,15 @@ fn who_spoke_after_the_question_is_not_called_closed() {
 fn connections_that_hold_nothing_are_forgotten() {
     let mut clients = Clients::default();
     let (used, unused) = (address(), Address::parse("10.0.3.8:1").unwrap());
-    let used = clients.spoke(NODE, &used, Time(10_000)).unwrap();
-    clients.spoke(NODE, &unused, Time(10_000)).unwrap();
-    clients.keep(NODE, &HashSet::from([used]), Time(10_000));
+    let holds = clients.instance_of(NODE, &Holder::new(b"holds"));
+    let held = clients.instance_of(NODE, &Holder::new(b"held"));
+    clients.heard(NODE, holds, &used, Time(10_000));
+    clients.heard(NODE, held, &unused, Time(10_000));
+    clients.keep(NODE, &HashSet::from([holds]), Time(10_000));
     assert_eq!(clients.known.len(), 2, "its lock may not have been met yet");
-    clients.keep(NODE, &HashSet::from([used]), Time(10_001));
+    clients.keep(NODE, &HashSet::from([holds]), Time(10_001));
     assert_eq!((clients.known.len(), clients.by_address.len()), (1, 1));
-    assert!(clients.get(used).is_some());
+    assert!(clients.knows(holds) && !clients.knows(held));
 }
 
 #[test]
@@ -133,7 +136,7 @@ enum Step {
     ListsKnown(i64),
 }
 
-/// From when to when each connection is open. An address is not used again at once.
+/// When each connection is opened and closed. An address is not reused at once.
 fn lives() -> impl Strategy<Value = Vec<(i64, i64)>> {
     let life = (11_000..25_000_i64, 1_000..30_000_i64);
     prop::collection::vec(life, 1..4).prop_map(|lives| {
@@ -159,13 +162,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// In whatever order it is told, nobody is called closed who is open, and nobody's address stands for another.
+    /// In any order of reports, no open connection is called closed, and no address is taken for another connection's.
     #[test]
     fn no_order_of_lists_and_samples_corrupts_it(lives in lives(), steps in steps()) {
         let mut clients = Clients::default();
         let open_at = |at: i64| lives.iter().position(|(from, to)| (*from..=*to).contains(&at));
         let on_list = |at: i64| -> Vec<Connection> {
-            // Ages are told in whole seconds.
+            // Ages are reported in whole seconds.
             open_at(at).map(|life| listed(life as u64, at - (at - lives[life].0) / 1_000 * 1_000, at)).into_iter().collect()
         };
         let mut spoken: Vec<(ClientRef, usize)> = Vec::new();
@@ -185,10 +188,10 @@ proptest! {
             }
             for (client, life) in &spoken {
                 let Some(known) = clients.get(*client) else { continue };
-                if let Some(id) = known.id {
+                if let Some(id) = known.connection.id {
                     prop_assert_eq!(id, *life as u64, "one connection for another");
                 }
-                if let Some(closed) = known.closed {
+                if let Some(closed) = known.connection.closed {
                     prop_assert!(closed.0 > lives[*life].1, "closed at {:?} while open until {}", closed, lives[*life].1);
                 }
             }

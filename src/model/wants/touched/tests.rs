@@ -1,4 +1,4 @@
-//! Touches that are explained, and those that are not.
+//! Accesses with a known cause, and those without.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::{Limits, Observation, Seen, Source};
 const NODE: NodeId = NodeId(0);
 const S: i64 = 1_000;
 
-/// A lock that was looked at last at 10 s.
+/// A lock that was last read at 10 s.
 fn table(source: Source) -> Table {
     let patterns = vec![Glob::new("lock:*").unwrap()];
     let mut table = Table::new(Arc::new(Recogniser::new(patterns, vec![], vec![])), Limits::default());
@@ -58,7 +58,7 @@ fn two_touches_that_nothing_explains_are_somebody() {
 fn our_own_looks_are_nobody() {
     let mut table = table(Source::Notification);
     for at in (10..60).map(|s| s * S) {
-        // The clock's grain may show our look up to a second late or early.
+        // The record is exact to a second, so it may show our read up to a second late or early.
         touched(&mut table, at + 900);
         look(&mut table, at + S);
         assert_eq!(wanted(&table, at + S), None);

@@ -29,7 +29,7 @@ impl Stage {
             let words: Vec<String> = words.split(' ').map(|word| format!("\"{word}\"")).collect();
             let text = format!("1.000001 [0 {by}] {}", words.join(" "));
             let line = Line::parse(Text { bytes: text.as_bytes(), whole: true }).unwrap();
-            // After the time in which a release may belong to an attempt from before.
+            // Late enough that no release belongs to an attempt before the burst.
             judge.line(&line, Time(1000 + index as i64), &mut |act| acts.push(act));
         }
         judge.end(true, &mut |act| acts.push(act));
@@ -108,7 +108,7 @@ fn without_notifications_nothing_is_invented() {
     stage.notified = false;
     let items = ["1 SET lock:a t1 NX", "2 DEL lock:a", "3 EVAL text 1 lock:a t", "lua set lock:a t NX"];
     assert_eq!(stage.short(&items), ["1 lock:a unknown t1", "3 lock:a unknown t"]);
-    // Inner calls tell without them.
+    // Inner calls show the outcome without notifications.
     let redisson =
         ["4 EVALSHA sha 1 lock:r 3000 u:1", "lua exists lock:r", "lua hexists lock:r u:1", "lua pttl lock:r"];
     assert_eq!(stage.short(&redisson), ["4 lock:r lost u:1"]);
@@ -177,7 +177,7 @@ fn a_hash_that_the_server_does_not_know_is_no_attempt() {
 fn the_same_looks_are_an_attempt_or_too_late_by_what_the_script_is_for() {
     let mut stage = Stage::new();
     let items = [
-        // Not known yet what for: it is, by the end.
+        // Its purpose is not known here, but by the end of the burst it is.
         "1 EVALSHA obtain 1 lock:a t1 500",
         "lua GET lock:a",
         "> lock:b new",

@@ -1,0 +1,109 @@
+//! A server that shows only a part of the locks, or an old copy of them: a cluster node, a replica, a sentinel.
+//!
+//! Clusters and Sentinel services are not read as a whole yet. Until then every reader says what it can't see here, and
+//! writes are sent to the master by its address.
+
+use redis::Value;
+use redis::aio::ConnectionLike;
+
+use super::{InfoText, Mode, Role, ServerFacts, read};
+use crate::base::server_text::ServerText;
+
+/// Why the locks of one server are not all there is, or not the latest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    ClusterNode,
+    /// With the address of its master. In a cluster, reads are answered with MOVED.
+    Replica {
+        master: ServerText,
+        in_cluster: bool,
+    },
+    /// With the addresses of the masters that it watches, where they are known.
+    Sentinel {
+        masters: Vec<ServerText>,
+    },
+}
+
+impl Part {
+    fn new(mode: Option<Mode>, role: Option<&Role>) -> Option<Part> {
+        let in_cluster = mode == Some(Mode::Cluster);
+        match role {
+            Some(Role::Sentinel) => Some(Part::Sentinel { masters: Vec::new() }),
+            Some(Role::Replica(upstream)) => Some(Part::Replica { master: upstream.master.clone(), in_cluster }),
+            _ if mode == Some(Mode::Sentinel) => Some(Part::Sentinel { masters: Vec::new() }),
+            _ => in_cluster.then_some(Part::ClusterNode),
+        }
+    }
+
+    /// What kind of server this is. `None`: a server on its own, or one that does not let us ask.
+    pub async fn ask(conn: &mut impl ConnectionLike) -> Option<Part> {
+        let info: String = redis::cmd("INFO").query_async(conn).await.ok()?;
+        let info = InfoText::parse(&info);
+        let part = Part::new(Mode::from_info(&info), Role::from_info(&info).as_ref())?;
+        if !matches!(part, Part::Sentinel { .. }) {
+            return Some(part);
+        }
+        let masters = redis::cmd("SENTINEL").arg("MASTERS").query_async(conn).await.and_then(read::<Vec<Value>>);
+        Some(Part::Sentinel { masters: masters.unwrap_or_default().into_iter().filter_map(address).collect() })
+    }
+
+    /// Two or three words for the header.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Part::ClusterNode => "one node of a cluster",
+            Part::Replica { .. } => "replica",
+            Part::Sentinel { .. } => "sentinel",
+        }
+    }
+
+    /// What is missing here, and where it is.
+    pub fn sentence(&self) -> String {
+        match self {
+            Part::ClusterNode => "this is one node of a cluster: the locks of its other nodes are not here \
+                 (CLUSTER SLOTS lists the nodes; look at each master)"
+                .into(),
+            Part::Replica { master, in_cluster: true } => format!(
+                "this is a replica in a cluster, which does not let its keys be read; look at its master {}",
+                master.visible()
+            ),
+            Part::Replica { master, in_cluster: false } => format!(
+                "this is a replica of {}: a lock is seen only once it is replicated, so some may be missing or old",
+                master.visible()
+            ),
+            Part::Sentinel { masters } => {
+                let named: Vec<String> = masters.iter().map(ServerText::visible).collect();
+                match named.as_slice() {
+                    [] => "this is a sentinel, which holds no locks; connect to the master that it watches".into(),
+                    named => format!(
+                        "this is a sentinel, which holds no locks; connect to the master that it watches: {}",
+                        named.join(", ")
+                    ),
+                }
+            }
+        }
+    }
+
+    /// Why nothing is written here; a cluster node takes writes of its own keys.
+    pub fn refuses_writes(&self) -> Option<String> {
+        match self {
+            Part::ClusterNode => None,
+            Part::Replica { master, .. } => {
+                Some(format!("this is a replica; connect to its master {} to write", master.visible()))
+            }
+            Part::Sentinel { .. } => Some(self.sentence()),
+        }
+    }
+}
+
+impl ServerFacts {
+    /// What only a part is seen of, as far as it is known.
+    pub fn part(&self) -> Option<Part> {
+        Part::new(self.mode.known().copied(), self.role.known())
+    }
+}
+
+/// `ip:port` out of one entry of SENTINEL MASTERS, which is a flat list of names and values, or a map.
+fn address(entry: Value) -> Option<ServerText> {
+    let fields: std::collections::HashMap<String, String> = read(entry).ok()?;
+    Some(format!("{}:{}", fields.get("ip")?, fields.get("port")?).into())
+}
