@@ -10,6 +10,7 @@ pub mod nearest;
 pub mod process;
 pub mod rate;
 pub mod secret;
+pub mod serial;
 pub mod server_text;
 pub mod signals;
 pub mod talk;

@@ -52,7 +52,7 @@ mod trial;
 pub mod unique;
 
 pub use left_out::LeftOut;
-pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect};
+pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect, known_name};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
 
@@ -161,7 +161,9 @@ pub trait Dialect: Send + Sync {
     }
 
     /// What keeps the lock alive.
-    fn renewal(&self) -> Renewal;
+    fn renewal(&self) -> Renewal {
+        Renewal::Manual
+    }
 
     /// Whether the value tells when the lease was given, and not only when somebody began to want the lock.
     fn tells_when_taken(&self) -> bool {
@@ -188,7 +190,9 @@ pub trait Dialect: Send + Sync {
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
 
     /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
-    fn release(&self, sight: &Sight<'_>) -> Release;
+    fn release(&self, sight: &Sight<'_>) -> Release {
+        Release::delete(sight.key)
+    }
 
     /// The same for one holder's share, if the library can release holders one by one.
     fn release_holder(&self, sight: &Sight<'_>, _token: &[u8]) -> Release {

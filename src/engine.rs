@@ -15,6 +15,7 @@ mod readers;
 mod sampler;
 mod scanner;
 mod status;
+mod task;
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -37,8 +38,9 @@ use crate::sources::inspect::{Inspection, Subject};
 use crate::sources::pace::Pace;
 use crate::topology::{Node, Topology};
 
-use driver::{Driver, INBOX, Incoming, Met, hazards};
+use driver::{Driver, INBOX, Met};
 use readers::Readers;
+use task::Incoming;
 
 pub use observer::Observer;
 pub use readers::Reader;
@@ -124,15 +126,16 @@ impl Engine {
     /// watching.
     pub fn leave(&mut self, node: NodeId) {
         self.drivers.remove(&node);
-        self.table.forget_node(node);
+        self.table.apply(Observation::Left { node });
         self.readers.wake();
     }
 
     fn drive(&mut self, node: &Node, met: Met) {
         let driver = Driver::start(node, met, &self.options, self.clock);
-        self.table.join(node.id, node.space);
-        self.table.hazards(node.id, hazards(&driver.status.facts));
-        self.drivers.insert(node.id, driver);
+        let (node, space) = (node.id, node.space);
+        self.table.apply(Observation::Joined { node, space });
+        self.table.apply(Observation::Hazards { node, hazards: driver.status.facts.hazards() });
+        self.drivers.insert(node, driver);
     }
 
     /// Waits for the next message and takes it in. Returns whether a reader may see a change; if not, only time has
@@ -224,6 +227,16 @@ impl Engine {
         self.readers.add()
     }
 
+    /// Records what the table is told from now on, at most this many observations until somebody takes them.
+    pub fn record(&mut self, most: usize) {
+        self.table.record(most);
+    }
+
+    /// What the table was told since the last call, and how many observations were left out.
+    pub fn take_recorded(&mut self) -> (Vec<Observation>, u64) {
+        self.table.take_recorded()
+    }
+
     /// For code that writes to Redis.
     pub fn observer(&self) -> Observer {
         Observer { clock: self.clock, out: self.writes.0.clone() }
@@ -235,7 +248,7 @@ impl Engine {
 
     /// Expects a test lock here whose token does not mark it as one.
     pub fn expect_test(&mut self, key: Key, token: Token) {
-        self.table.expect_test(key, token);
+        self.table.apply(Observation::Testing { key, token });
     }
 
     /// Uses these thresholds from now on.

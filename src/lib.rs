@@ -11,18 +11,29 @@
 //!             ┌──────────────┼───────────────┐
 //!           output         app ─► views    demo      readers
 //!             │              ▲
-//! commands        console ◄─ keys            its driver carries out effects; the operator writes beside the loop
+//!         commands        console ◄─ keys            its driver carries out effects; the operator writes beside the loop
 //!             └──────┬───────┘
 //!                 actions ─► one gate ─► Lua ─► Redis
 //! ```
 //!
 //! # The path of one notification
 //!
-//! Socket, `topology::bounded`, the client crate's subscriber; `sources::notify::keyspace` packs what has come into one
-//! `Observation::Events` and puts it into its driver's inbox; `Engine::next` hands it to `Driver::take`, which applies it
-//! to the `Table`. The table asks for a look: a ticket goes to `engine::looker`, the answer comes back by the same inbox,
-//! `Table::answer` settles it and tells the transition to the `readers`. The console composes the rows in sight from the
-//! table (`App::compose`), and `views` writes the cell.
+//! From the socket to a cell on the screen, 34 functions in 21 files:
+//!
+//! 1. `topology::bounded`: `Bounded::poll_read` limits what comes; the client crate makes messages of it.
+//! 2. `sources::notify::keyspace`: `Follower::forward` has `Packer::pack` put those that are ready into one `EventBatch`
+//!    (`push`), and sends it to its driver's inbox.
+//! 3. `engine`: `said` asks each `Driver::poll` in turn; `Engine::turn` hands it to `Engine::take`, which drains the inbox.
+//! 4. `engine::driver`: `Driver::take` and `observe` count it.
+//! 5. `model::table`: `Table::apply` and `take_event` keep it with its lock; `agenda`: `enqueue` asks for a look.
+//! 6. `engine::looker`: `Driver::ask_for_looks` takes tickets (`Table::to_read`); `run` has `sources::look::look` read the
+//!    keys. The answer goes through the same inbox, 3 and 4.
+//! 7. `model::table::settle`: `Table::answer`, `settle_unless_overtaken` and `settle` have `Recogniser::read` and the
+//!    dialect's own `read` decode it, `resolve` explain it by the events, and `Narrator::tell` tell the transitions. The
+//!    readers get those; the cell does not wait for them.
+//! 8. `console::run`: `run` and `Real::draw` make a frame; `console::driver::compose`, `App::compose` and `see_rows` take the
+//!    rows in sight by `Table::view`, which judges.
+//! 9. `views`: `draw`, `locks::draw`, `row` and `Row::cell` write the cell.
 //!
 //! # Layers
 //!

@@ -12,6 +12,7 @@ mod observation;
 pub mod order;
 mod own_write;
 pub mod proof;
+pub mod record;
 mod snapshot;
 mod table;
 mod transition;

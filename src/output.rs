@@ -18,6 +18,7 @@ pub mod watch;
 pub use page::Notes;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::base::text;
 use crate::lock::NodeId;
@@ -58,15 +59,15 @@ impl TextStyle {
 /// Where the locks are: names for what the model knows only by number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// The names of the nodes, by [`NodeId`].
-    pub nodes: Vec<String>,
+    /// The names of the nodes.
+    pub nodes: BTreeMap<NodeId, String>,
     pub db: u32,
 }
 
 impl Place {
     /// The node's name, or its number if it has none.
     pub fn node(&self, id: NodeId) -> Cow<'_, str> {
-        match self.nodes.get(usize::from(id.0)) {
+        match self.nodes.get(&id) {
             Some(name) => text::visible(name.as_bytes()).into(),
             None => id.0.to_string().into(),
         }

@@ -32,6 +32,7 @@ pub use settings::Settings;
 pub use version::{Flavor, Product, Version};
 
 use crate::base::server_text::ServerText;
+use crate::model::Hazards;
 
 /// What one node says about itself.
 #[derive(Clone, PartialEq, Debug)]
@@ -146,6 +147,12 @@ fn setting(name: &str, answer: RedisResult<Value>) -> Fact<String> {
 }
 
 impl ServerFacts {
+    /// Which of these facts can cost a lock.
+    pub fn hazards(&self) -> Hazards {
+        let memory = self.memory.known();
+        memory.map(|memory| Hazards::of_memory(&memory.policy, memory.used, memory.max)).unwrap_or_default()
+    }
+
     /// No facts: the server was not asked, or did not answer.
     pub fn unknown(why: &str) -> ServerFacts {
         let settings = Settings::from_answers(Settings::NAMES.map(|_| Fact::Unknown(why.into())));

@@ -1,4 +1,5 @@
-//! What the unit tests of several modules share: sample locks, and a whole console in memory.
+//! What the unit tests of several modules share: sample locks, a pretended server, and a whole console in memory.
 
+pub mod pretend;
 pub mod sample;
 pub mod stage;

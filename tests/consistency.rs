@@ -4,11 +4,14 @@
 mod common;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::engine::{follow, held};
 use common::{Feed, Server};
-use lockscope::model::{Change, Ending, State, Transition};
+use lockscope::engine::Engine;
+use lockscope::model::record::Record;
+use lockscope::model::{Change, Ending, Limits, Observation, State, Table, Transition};
 use lockscope::sources::pace::Pace;
 use redis::Connection;
 
@@ -109,6 +112,7 @@ fn makes_sense(story: &[Transition], feed: Feed) {
 async fn storm(feed: Feed, pace: Pace, seed: u64) {
     let server = feed.server();
     let mut engine = follow(&server, feed, pace).await;
+    engine.record(1_000_000);
     let mut reader = engine.reader();
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
@@ -135,6 +139,25 @@ async fn storm(feed: Feed, pace: Pace, seed: u64) {
     story.extend(reader.take().0);
     assert!(story.len() > 50, "{feed:?}: only {} changes were told", story.len());
     makes_sense(&story, feed);
+    assert_replays(&mut engine, &story, feed);
+}
+
+/// Another table that is told the same, by way of its written form, tells the same story and shows the same locks.
+#[track_caller]
+fn assert_replays(engine: &mut Engine, story: &[Transition], feed: Feed) {
+    let (recorded, left_out) = engine.take_recorded();
+    assert_eq!(left_out, 0);
+    let mut table = Table::new(Arc::new(engine.table().recogniser().clone()), Limits::default());
+    for observation in recorded {
+        let text = serde_json::to_string(&Record::new(observation)).expect("it can be written");
+        table.apply(serde_json::from_str::<Record<Observation>>(&text).expect("it can be read").of);
+    }
+    let told = table.take_transitions().0;
+    let differs = told.iter().zip(story).position(|(again, first)| again != first);
+    let near = |story: &[Transition]| differs.map(|index| story[index].clone());
+    assert_eq!((told.len(), near(&told)), (story.len(), near(story)), "{feed:?}, from change {differs:?} on");
+    let now = engine.clock.now();
+    assert_eq!(table.snapshot(now).locks, engine.table().snapshot(now).locks, "{feed:?}");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ pub fn child(how: Option<&str>) -> ExitCode {
     let recogniser = Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new()));
     let before = resident();
     let mut table = Table::new(recogniser, Limits::default());
-    table.watch_by(NODE, Source::Notification);
+    table.apply(Observation::Watched { node: NODE, source: Source::Notification });
     let mut own = 0;
     for number in 0..LOCKS {
         let (key, token) = (key(number), uuid(number));

@@ -45,7 +45,7 @@ pub fn measure(report: &mut Report, rounds: usize) {
 fn table() -> Table {
     let pattern = Glob::new("lock:*").expect("a valid glob");
     let mut table = Table::new(Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new())), Limits::default());
-    table.watch_by(NODE, Source::Notification);
+    table.apply(Observation::Watched { node: NODE, source: Source::Notification });
     table.apply(Observation::Swept { node: NODE, started: Time(0) });
     for number in 0..LOCKS {
         let seen = Seen::Present { value: RawValue::string(uuid(number).as_bytes()), ttl: Ttl::In(LEASE) };

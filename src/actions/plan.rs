@@ -16,6 +16,7 @@ use super::lease;
 use super::queue;
 use super::semaphore;
 use super::write::Write;
+use crate::base::serial::Name;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Obstacle, Release, Renewal, Sight, Step};
@@ -42,9 +43,6 @@ impl Action {
     }
 }
 
-/// A dialect's own name. Not spelled as a reference, which serde would take for borrowed from the file.
-type DialectName = &'static str;
-
 /// The times that a lock can be given: nothing that would end it before anybody notices, nothing that is a slip.
 pub const SHORTEST: Duration = Duration::from_secs(1);
 pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
@@ -65,8 +63,8 @@ pub struct Plan {
     #[serde(rename = "node")]
     pub space: KeyspaceId,
     pub key: Key,
-    #[serde(deserialize_with = "known_dialect")]
-    pub dialect: DialectName,
+    #[serde(deserialize_with = "dialects::known_name")]
+    pub dialect: Name,
     /// The holders that lose the lock, or keep it longer.
     pub holders: Vec<Token>,
     pub ttl: Ttl,
@@ -172,13 +170,6 @@ impl Plan {
         let clauses: Vec<String> = self.checks.iter().map(Check::describe).collect();
         clauses.join(" and ")
     }
-}
-
-/// The name of a dialect of ours, read back.
-fn known_dialect<'de, D: serde::Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
-    let name = String::deserialize(from)?;
-    let unknown = || serde::de::Error::custom(format!("there is no dialect {name:?}"));
-    dialects::by_name(&name).map(|id| dialects::dialect(id).name()).ok_or_else(unknown)
 }
 
 /// What somebody asks for when they free a lock.

@@ -147,7 +147,7 @@ impl Session {
     }
 
     pub fn place(&self) -> Place {
-        let nodes = self.topology.nodes().iter().map(|node| node.name.clone()).collect();
+        let nodes = self.topology.nodes().iter().map(|node| (node.id, node.name.clone())).collect();
         Place { nodes, db: self.settings.db }
     }
 

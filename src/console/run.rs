@@ -234,7 +234,26 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
 
 impl<B: Backend<Error = io::Error>, T: Tty> Real<'_, B, T> {
     fn draw(&mut self, app: &mut App) -> io::Result<()> {
-        self.canvas.draw(app, self.engine, self.terminal, self.tty)
+        let Real { engine, terminal, tty, canvas, .. } = self;
+        canvas.drawn = Instant::now();
+        terminal.autoresize()?;
+        let area = terminal.get_frame().area();
+        if app.display.size != (area.width, area.height) {
+            app.update(Event::Resize(area.width, area.height), engine.clock.now());
+        }
+        compose(app, Known::of(engine));
+        let cursor = views::draw(&mut terminal.get_frame(), app);
+        app.was_shown(views::question(app));
+        let frame = terminal.current_buffer_mut();
+        if *frame == canvas.shown && cursor == canvas.cursor {
+            frame.reset();
+            return Ok(());
+        }
+        canvas.shown.clone_from(frame);
+        canvas.cursor = cursor;
+        tty.begin_frame()?;
+        terminal.apply_buffer_with_cursor(cursor)?;
+        tty.end_frame()
     }
 }
 
@@ -251,33 +270,5 @@ impl Canvas {
         self.shown = Buffer::default();
         // `Terminal::clear` asks the terminal for its cursor, and the reader of keys would take the answer.
         terminal.resize(Rect::from((Position::ORIGIN, terminal.size()?)))
-    }
-
-    fn draw<B: Backend<Error = io::Error>>(
-        &mut self,
-        app: &mut App,
-        engine: &Engine,
-        terminal: &mut Terminal<B>,
-        tty: &mut impl Tty,
-    ) -> io::Result<()> {
-        self.drawn = Instant::now();
-        terminal.autoresize()?;
-        let area = terminal.get_frame().area();
-        if app.display.size != (area.width, area.height) {
-            app.update(Event::Resize(area.width, area.height), engine.clock.now());
-        }
-        compose(app, Known::of(engine));
-        let cursor = views::draw(&mut terminal.get_frame(), app);
-        app.was_shown(views::question(app));
-        let frame = terminal.current_buffer_mut();
-        if *frame == self.shown && cursor == self.cursor {
-            frame.reset();
-            return Ok(());
-        }
-        self.shown.clone_from(frame);
-        self.cursor = cursor;
-        tty.begin_frame()?;
-        terminal.apply_buffer_with_cursor(cursor)?;
-        tty.end_frame()
     }
 }

@@ -3,7 +3,7 @@
 //! A redis-py lock taken when the task is queued, for an hour unless told otherwise. It is freed when the task ends, by
 //! a plain deletion that does not ask whose lock it is.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, redis_py};
 use crate::lock::Mode;
 
 pub struct CeleryOnce;
@@ -29,10 +29,6 @@ impl Dialect for CeleryOnce {
     /// The process that queues the task takes it; a worker frees it.
     fn stays(&self, _key: &[u8]) -> bool {
         true
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

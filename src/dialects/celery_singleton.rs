@@ -3,7 +3,7 @@
 //! No TTL unless `lock_expiry` is set, so a worker that is killed leaves the key for ever. A task that comes second is
 //! not queued; the caller gets the result of the first.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
 
 pub struct CelerySingleton;
 
@@ -34,10 +34,6 @@ impl Dialect for CelerySingleton {
     /// The process that queues the task takes it; a worker frees it.
     fn stays(&self, _key: &[u8]) -> bool {
         true
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -4,7 +4,7 @@
 //! not overlap. The schedule's key with a time of day at its end says "this run has been done on one server": it is
 //! never freed, so it is a marker. Elsewhere the owner's shape is a guess.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
 use crate::lock::{Kind, Mode};
 
 pub struct Laravel;
@@ -117,10 +117,6 @@ impl Dialect for Laravel {
 
     fn stays(&self, key: &[u8]) -> bool {
         family(key).is_some()
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

@@ -3,7 +3,7 @@
 //! Nobody holds them; they stand beside locks, and deleting one lets the work be done again. The word must be the whole
 //! first part of the name.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
 use crate::lock::{Kind, Mode, RawValue};
 
 pub struct Marker;
@@ -54,10 +54,6 @@ impl Dialect for Marker {
     /// Staying is its purpose.
     fn stays(&self, _key: &[u8]) -> bool {
         true
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

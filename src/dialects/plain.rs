@@ -4,7 +4,7 @@
 //! a Unix time, as in the oldest recipes, it is when the lock was taken or, if it is in the future, when it ends. An
 //! empty value says "taken" too, and a document that names an owner says by whom.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape, sight};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape, sight};
 use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
@@ -94,10 +94,6 @@ impl Dialect for Plain {
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 

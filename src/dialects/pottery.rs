@@ -4,12 +4,22 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
 
 pub struct Pottery;
 
 /// The usual lease; RedLock.net's are mostly longer, and renewed at half of it.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(10);
+
+/// Reads a key as both libraries write it: how likely it is with up to the usual lease, and with a longer one.
+pub(super) fn read(sight: &Sight<'_>, usual: Strength, longer: Strength) -> Option<Claim> {
+    let token = sight.token()?;
+    let strength = sight.told_or(|| {
+        let written = sight.key.starts_with(b"redlock:") && shape::is_uuid4(token) && sight.has_ttl();
+        written.then(|| if sight.ttl_within(LEASE) { usual } else { longer })
+    })?;
+    Some(Claim::exclusive(strength, token))
+}
 
 impl Dialect for Pottery {
     fn name(&self) -> &'static str {
@@ -21,18 +31,7 @@ impl Dialect for Pottery {
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
-        let token = sight.token()?;
-        let strength = sight.told_or(|| {
-            if !sight.key.starts_with(b"redlock:") || !shape::is_uuid4(token) || !sight.has_ttl() {
-                return None;
-            }
-            Some(if sight.ttl_within(LEASE) { Strength::Likely } else { Strength::Possible })
-        })?;
-        Some(Claim::exclusive(strength, token))
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
+        read(sight, Strength::Likely, Strength::Possible)
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

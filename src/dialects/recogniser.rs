@@ -1,7 +1,10 @@
 //! Asks every dialect and keeps the best reading, and the second where the best is a guess.
 
+use serde::Deserializer;
+
 use super::{Claim, Dialect, DialectId, Sight, Strength, all, counter};
 use crate::base::glob::{BadGlob, Glob, Globs};
+use crate::base::serial::{self, Name};
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Mode, RawValue, Token};
 
@@ -165,6 +168,11 @@ pub fn by_name(name: &str) -> Option<DialectId> {
     all().iter().position(|dialect| dialect.name() == name).map(|index| DialectId(index as u8))
 }
 
+/// Reads a dialect's name back from a file.
+pub fn known_name<'de, D: Deserializer<'de>>(from: D) -> Result<Name, D::Error> {
+    serial::name(from, "dialect", all().iter().map(|dialect| dialect.name()))
+}
+
 /// The patterns of all known libraries.
 pub fn default_patterns() -> Vec<Glob> {
     let texts = all().iter().flat_map(|dialect| dialect.patterns().iter().copied());
@@ -194,4 +202,24 @@ pub enum BadMapping {
     Unknown { name: String, nearest: &'static str },
     #[error(transparent)]
     Glob(#[from] BadGlob),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_reads_a_lock_in_a_value_that_was_not_read() {
+        let unread = RawValue::Unread { of: "string".into(), why: "NOPERM".into() };
+        for value in [unread, RawValue::Other("stream".into()), RawValue::List { len: 1 }] {
+            for dialect in all() {
+                let globs = dialect.patterns().iter().map(|glob| glob.replace('*', "a"));
+                for key in globs.chain(["lock:a".into()]) {
+                    let (key, value, ttl) = (key.as_bytes(), &value, Ttl::Never);
+                    let sight = Sight { key, value, ttl, now: Time(0), given: true, dialect_given: true };
+                    assert_eq!(dialect.read(&sight), None, "{}", dialect.name());
+                }
+            }
+        }
+    }
 }

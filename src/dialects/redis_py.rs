@@ -3,7 +3,7 @@
 //! The key is the caller's. The token is a UUIDv1 in hex: it tells when `acquire()` was called, which is earlier than
 //! when the lock was got if the caller had to wait, and which machine called. Without `timeout` there is no TTL.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Sight, Strength, Waiting, shape};
 use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode};
@@ -49,16 +49,8 @@ impl Dialect for RedisPy {
         Some(Claim::lock(strength, Mode::Exclusive, vec![holder(token, sight.now)]))
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
-    }
-
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::polls_each(100)
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 

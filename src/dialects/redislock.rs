@@ -3,7 +3,7 @@
 //! What the application gave as metadata is appended to the token, and may name the holder. One acquire may lock
 //! several keys with the same value, and its release wants them all.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct RedisLock;
@@ -45,10 +45,6 @@ impl Dialect for RedisLock {
 
     fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
         token.get(..TOKEN_LEN).unwrap_or(token)
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -3,7 +3,7 @@
 //! Its extend creates a missing key again: while the holder lives, a deleted lock soon comes back. pottery writes the
 //! same keys with shorter leases, so this is a guess by the TTL.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, pottery, shape};
+use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, pottery};
 
 pub struct RedLockNet;
 
@@ -17,14 +17,7 @@ impl Dialect for RedLockNet {
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
-        let token = sight.token()?;
-        let strength = sight.told_or(|| {
-            if !sight.key.starts_with(b"redlock:") || !shape::is_uuid4(token) || !sight.has_ttl() {
-                return None;
-            }
-            Some(if sight.ttl_within(pottery::LEASE) { Strength::Possible } else { Strength::Likely })
-        })?;
-        Some(Claim::exclusive(strength, token))
+        pottery::read(sight, Strength::Possible, Strength::Likely)
     }
 
     fn renewal(&self) -> Renewal {

@@ -3,7 +3,7 @@
 //! A UUIDv4 says nothing about its library, so without `activejob_uniqueness:` this is only a second choice. Its extend
 //! may create a missing key again.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
 
 pub struct RedlockRb;
 
@@ -30,10 +30,6 @@ impl Dialect for RedlockRb {
             }
         })?;
         Some(Claim::exclusive(strength, token))
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

@@ -2,7 +2,7 @@
 //!
 //! The same 24 characters come out of anybody's `base64(random 16 bytes)`, so it is a guess.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
 
 pub struct Redsync;
 
@@ -18,10 +18,6 @@ impl Dialect for Redsync {
             if random && sight.has_ttl() { sight.guess(Strength::Likely) } else { None }
         })?;
         Some(Claim::exclusive(strength, token))
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

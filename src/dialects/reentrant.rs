@@ -3,7 +3,7 @@
 //! The dialect of hand-written reentrant locks, and the last choice for hashes that no library is recognised in. Hashes
 //! of counters look alike, so the name must suggest a lock and there must be one holder.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, own, shape};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape};
 use crate::lock::{Holder, Mode};
 
 /// No lock is entered more often without leaving it; other counters soon exceed it.
@@ -43,10 +43,6 @@ impl Dialect for Reentrant {
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Nobody else among the known libraries writes raw bytes, and hardly any 20 of them are text by chance.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting};
+use super::{Claim, Dialect, Release, Sight, Strength, Waiting};
 
 pub struct RsLock;
 
@@ -18,10 +18,6 @@ impl Dialect for RsLock {
             if random && sight.has_ttl() { sight.weigh(Strength::Sure, Strength::Likely) } else { None }
         })?;
         Some(Claim::exclusive(strength, token))
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -2,7 +2,7 @@
 //!
 //! Most callers pass the machine's name. That proves nothing, so this is only ever a second choice.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct StackExchange;
@@ -34,16 +34,8 @@ impl Dialect for StackExchange {
         Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { host, ..Holder::new(value) }]))
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
-    }
-
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Nobody
-    }
-
-    fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
     }
 }
 

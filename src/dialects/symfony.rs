@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Premise, Release, Renewal, Sight, Step, Strength, Waiting, shape};
+use super::{Claim, Dialect, Obstacle, Premise, Release, Sight, Step, Strength, Waiting, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -57,10 +57,6 @@ impl Dialect for Symfony {
             .map(|(member, score)| Holder { until: Some(Time(*score as i64)), ..Holder::new(member) })
             .collect();
         Some(Claim::lock(strength, mode, holders))
-    }
-
-    fn renewal(&self) -> Renewal {
-        Renewal::Manual
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

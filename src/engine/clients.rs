@@ -10,7 +10,8 @@ use redis::RedisResult;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::driver::{Driver, Incoming, Task};
+use super::driver::Driver;
+use super::task::{Incoming, Task};
 use crate::model::{Asked, Connection, Observation, Table};
 use crate::sources::clients::{MOST, list};
 use crate::topology::Link;

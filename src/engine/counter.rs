@@ -10,7 +10,8 @@ use redis::RedisResult;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::driver::{Driver, Incoming, Task};
+use super::driver::Driver;
+use super::task::{Incoming, Task};
 use crate::base::time::Time;
 use crate::model::{InstanceId, Lock, LockRef, Observation, Table};
 use crate::sources::attempts::{Changelog, Counts, Idle, idle};

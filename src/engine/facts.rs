@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::driver::Task;
+use super::task::Task;
 use crate::server;
 use crate::sources::notify::Standing;
 use crate::topology::Link;

@@ -3,7 +3,7 @@
 use redis::RedisResult;
 use tokio::sync::watch;
 
-use super::driver::{Incoming, Task};
+use super::task::{Incoming, Task};
 use crate::base::fault::Fault;
 use crate::sources::inspect::{Inspection, Subject, inspect};
 use crate::topology::Link;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::driver::{Incoming, Task};
+use super::task::{Incoming, Task};
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
 use crate::lock::{Key, NodeId};

@@ -1,21 +1,31 @@
-//! Walks the keyspace on request, and continues where it was after a lost connection.
+//! Walks the keyspace on request, and continues where it was after a lost connection. [`Walks`] says when that is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
-use super::Inventory;
-use super::driver::{Incoming, Task};
+use super::driver::Driver;
+use super::task::{Incoming, Task};
+use super::{Inventory, Stream};
 use crate::base::time::Time;
+use crate::model::{Observation, Source, Table};
 use crate::scan::{Pass, Progress, Shortfall, Walk};
-use crate::server;
+use crate::server::{self, Flavor, Mode, ServerFacts};
+use crate::sources::notify::Prefixes;
 
 const RETRY: Duration = Duration::from_millis(500);
 /// A walk that fails this often in a row is abandoned, and restarted later.
 const TRIES: u32 = 20;
+
+/// The interval of full walks, with events and without.
+const PAUSE_LIVE: Duration = Duration::from_secs(60);
+const PAUSE_BLIND: Duration = Duration::from_secs(10);
+/// The pause after a failed walk.
+const PAUSE_FAILED: Duration = Duration::from_secs(2);
 
 /// How a walk went.
 #[derive(Debug)]
@@ -108,6 +118,77 @@ impl Scanner {
             failed,
         }
     }
+}
+
+/// The walks of one node, as its driver requests them.
+pub(super) struct Walks {
+    orders: mpsc::Sender<Order>,
+    /// The walk in progress began too early: another must follow it.
+    again: bool,
+    next_at: Option<Instant>,
+    known: watch::Sender<Prefixes>,
+}
+
+impl Walks {
+    /// `known` gets the prefixes of the locks that walks found.
+    pub fn new(orders: mpsc::Sender<Order>, known: watch::Sender<Prefixes>) -> Walks {
+        Walks { orders, again: false, next_at: None, known }
+    }
+}
+
+impl Driver {
+    /// Walks the keyspace again. If a walk is in progress, another follows it.
+    pub(super) fn scan(&mut self) {
+        let order = Order { started: self.clock.now(), splittable: splittable(&self.status.facts) };
+        if self.status.under_way {
+            self.walks.again = true;
+        } else if self.walks.orders.try_send(order).is_ok() {
+            (self.status.under_way, self.walks.next_at) = (true, None);
+        }
+    }
+
+    pub(super) fn scan_if_due(&mut self) {
+        if !self.status.under_way && self.walks.next_at.is_some_and(|at| at <= Instant::now()) {
+            self.scan();
+        }
+    }
+
+    pub(super) fn scanned(&mut self, report: ScanReport, table: &mut Table) {
+        self.status.under_way = false;
+        let pause = match self.status.stream {
+            _ if report.failed.is_some() => PAUSE_FAILED,
+            _ if report.shortfall.is_some() => PAUSE_LIVE,
+            Stream::Live(Source::Notification) => PAUSE_LIVE,
+            _ => PAUSE_BLIND,
+        };
+        self.walks.next_at = Some(Instant::now() + pause);
+        // After an incomplete walk, a lock that was not seen may still exist.
+        if report.failed.is_none() && report.shortfall.is_none() {
+            table.apply(Observation::Swept { node: self.status.id, started: report.started });
+            self.tell_prefixes(table);
+        }
+        self.status.scan = Some(report);
+        if std::mem::take(&mut self.walks.again) {
+            self.scan();
+        }
+    }
+
+    /// Gives tracking the prefixes of all locks in the table, held or not: they will be taken again.
+    fn tell_prefixes(&self, table: &Table) {
+        self.walks.known.send_if_modified(|known| {
+            let before = known.clone();
+            for lock in table.locks().filter(|lock| lock.node == self.status.id) {
+                known.add_of_key(lock.key.as_bytes());
+            }
+            *known != before
+        });
+    }
+}
+
+/// Only for servers known to number cursors by reversed bits, and only outside a cluster.
+fn splittable(facts: &ServerFacts) -> bool {
+    let known = facts.product.known().is_some_and(|product| matches!(product.flavor, Flavor::Redis | Flavor::Valkey));
+    known && facts.mode.known() == Some(&Mode::Standalone)
 }
 
 /// The server answered with an error or nonsense, and would do so again.

@@ -44,6 +44,36 @@ pub struct NodeStatus {
 }
 
 impl NodeStatus {
+    /// A node that was not reached yet, by its id, its keyspace and the number of its database.
+    pub(crate) fn new(
+        (id, space, db): (NodeId, KeyspaceId, i64),
+        name: String,
+        facts: ServerFacts,
+        stream: Stream,
+        progress: Arc<Progress>,
+    ) -> NodeStatus {
+        NodeStatus {
+            id,
+            space,
+            name,
+            db,
+            reached: false,
+            facts,
+            stream,
+            note: None,
+            clients_note: None,
+            events: 0,
+            lost: 0,
+            reconnects: 0,
+            watched_since: None,
+            scan: None,
+            progress,
+            under_way: false,
+            spent: Duration::ZERO,
+            sampling: None,
+        }
+    }
+
     /// It never answered, so there is nothing to wait for.
     pub fn is_out_of_reach(&self) -> bool {
         !self.reached && matches!(self.stream, Stream::Reconnecting { .. })

@@ -37,7 +37,7 @@ impl fmt::Debug for Token {
 }
 
 /// One holder of a lock. Only the token is always there; the rest is what its library stores.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Holder {
     pub token: Token,
     pub host: Option<ServerText>,
@@ -92,7 +92,7 @@ pub enum Instance<'a> {
 }
 
 /// How a lock is held.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Mode {
     Exclusive,
     Read,
@@ -112,7 +112,7 @@ impl Mode {
 }
 
 /// What a key is to us.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Kind {
     Lock,
     /// "This work is done": set once with a TTL so that the work is not repeated. Nobody holds it.

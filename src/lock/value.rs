@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
+use crate::base::serial::Exact;
 use crate::base::server_text::ServerText;
 
 /// Some bytes of a value.
@@ -11,7 +14,7 @@ pub type Pair<T> = (Bytes, T);
 
 /// A key's type and the part of its value that we fetch. `len` is the true size: if it is larger than that part, the
 /// value was cut.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum RawValue {
     Str {
         head: Box<[u8]>,
@@ -22,6 +25,7 @@ pub enum RawValue {
         len: u64,
     },
     Zset {
+        #[serde(with = "scores")]
         members: Box<[Pair<f64>]>,
         len: u64,
     },
@@ -40,6 +44,22 @@ pub enum RawValue {
         /// A harmless sentence.
         why: Box<str>,
     },
+}
+
+/// Members with their scores, each score exact: they may be infinite, and a release compares them.
+mod scores {
+    use serde::{Deserializer, Serializer};
+
+    use super::*;
+
+    pub fn serialize<S: Serializer>(members: &[Pair<f64>], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(members.iter().map(|(member, score)| (member, Exact(*score))))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Box<[Pair<f64>]>, D::Error> {
+        let members = Vec::<Pair<Exact>>::deserialize(from)?;
+        Ok(members.into_iter().map(|(member, score)| (member, score.0)).collect())
+    }
 }
 
 impl RawValue {

@@ -1,9 +1,12 @@
 //! What a keyspace notification said, packed so that a flood of them costs no allocation each.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::time::Time;
+use crate::lock::Key;
 
 /// The name of a keyspace event, reduced to what a lock can tell from it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum KeyEvent {
     /// The key did not exist before (`new`, with the `n` class from Redis 7.0 on).
@@ -72,7 +75,8 @@ impl KeyEvent {
 }
 
 /// Events in the order they arrived, their keys in one buffer.
-#[derive(Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(into = "Listed", from = "Listed")]
 pub struct EventBatch {
     pub at: Time,
     bytes: Vec<u8>,
@@ -104,5 +108,26 @@ impl EventBatch {
             start = end as usize;
             (key, event)
         })
+    }
+}
+
+/// A batch in its serialisable form: no offsets that could point beyond the keys.
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    at: Time,
+    events: Vec<(Key, KeyEvent)>,
+}
+
+impl From<EventBatch> for Listed {
+    fn from(batch: EventBatch) -> Listed {
+        Listed { at: batch.at, events: batch.iter().map(|(key, event)| (Key::from(key), event)).collect() }
+    }
+}
+
+impl From<Listed> for EventBatch {
+    fn from(listed: Listed) -> EventBatch {
+        let mut batch = EventBatch::new(listed.at);
+        listed.events.iter().for_each(|(key, event)| batch.push(key.as_bytes(), *event));
+        batch
     }
 }

@@ -7,6 +7,9 @@ pub(in crate::model) mod pattern;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use crate::base::serial;
 use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::{Ending, OwnWrite};
@@ -87,7 +90,7 @@ impl Past {
 }
 
 /// A hold that is over.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Hold {
     pub holder: Option<Token>,
     pub since: Time,
@@ -97,5 +100,6 @@ pub struct Hold {
     pub ending: Ending,
     pub renewals: u64,
     /// The write of ours that ended it, where one did.
+    #[serde(with = "serial::optional_shared")]
     pub forced: Option<Arc<OwnWrite>>,
 }

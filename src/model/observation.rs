@@ -1,11 +1,13 @@
 //! What a source saw, on its way into the [`Table`](crate::model::Table).
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::time::{Time, Ttl};
-use crate::lock::{Key, NodeId, RawValue};
-use crate::model::{Asked, Connection, EventBatch, OwnWrite, Sample, Tries, Waits};
+use crate::lock::{Key, KeyspaceId, NodeId, RawValue, Token};
+use crate::model::{Asked, Connection, EventBatch, Hazards, OwnWrite, Sample, Tries, Waits};
 
 /// Where a piece of knowledge comes from; always shown beside it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Source {
     /// A keyspace notification, and the reading it caused.
     Notification,
@@ -29,14 +31,15 @@ impl Source {
 }
 
 /// What a look at one key found.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Seen {
     Absent,
     Present { value: RawValue, ttl: Ttl },
 }
 
-/// One thing that a source saw on one node.
-#[derive(Debug)]
+/// One thing that a source saw on one node, or that is known about the node itself. A table learns nothing in any other
+/// way: another table that gets the same observations in the same order shows the same locks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Observation {
     /// Keyspace events, in order of arrival.
     Events { node: NodeId, batch: EventBatch },
@@ -45,6 +48,9 @@ pub enum Observation {
     /// A look at a key. `asked` is when the question left, `answered` when the answer came: whatever happened in between
     /// may or may not be part of it.
     Read { node: NodeId, key: Key, asked: Time, answered: Time, seen: Seen, source: Source },
+    /// The answer to a read that the table asked for, as [`Table::answer`](crate::model::Table::answer) records it.
+    /// `behind`: this many events arrived after the table had asked.
+    Answer { node: NodeId, key: Key, behind: u64, asked: Time, answered: Time, seen: Seen },
     /// We are about to write to a lock.
     Acting { node: NodeId, key: Key, at: Time },
     /// That write is over: sent after `sent`, its outcome known at `answered`. `None`: nothing was written, or the
@@ -66,6 +72,16 @@ pub enum Observation {
     Connections { node: NodeId, at: Time, asked: Asked, present: Vec<Connection> },
     /// A full walk of the keyspace that began at `started` is done: what it did not meet has to be asked for.
     Swept { node: NodeId, started: Time },
+    /// The node is watched from now on, and serves this keyspace.
+    Joined { node: NodeId, space: KeyspaceId },
+    /// The node is not watched any more: its locks are unknown.
+    Left { node: NodeId },
+    /// This source reports its changes from now on. Only notifications name each change.
+    Watched { node: NodeId, source: Source },
+    /// Which of its settings can cost a lock.
+    Hazards { node: NodeId, hazards: Hazards },
+    /// The key will be a test lock of ours, held by this token, which does not mark it as one.
+    Testing { key: Key, token: Token },
     /// Every key of the node may be gone or another (FLUSHALL, FLUSHDB, SWAPDB).
     Flushed { node: NodeId, at: Time },
     /// Changes before this may have been missed: the source lost its connection, could not keep up, or is new.

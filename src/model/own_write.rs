@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::text::{short_duration, visible};
 use crate::lock::Token;
 
 /// What was done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Act {
     /// Freed. `whole`: the key was deleted; else only the holders named were taken out of it.
     Free { whole: bool },
@@ -17,7 +19,7 @@ pub enum Act {
 }
 
 /// A write that the server confirmed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OwnWrite {
     pub act: Act,
     /// The holders that lost the lock, kept it longer or got it back.

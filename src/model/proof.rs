@@ -3,11 +3,13 @@
 //!
 //! Pure. `inspect::prove` reads it once the operator has asked for a write; a view that was only looked at has none.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::time::Ttl;
 use crate::lock::Token;
 
 /// What was read beyond the view.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Proof {
     pub value: Whole,
     /// When its key runs out; `None` where that was not asked.
@@ -21,7 +23,7 @@ pub struct Proof {
 }
 
 /// What one of several holders has of its own.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HolderLease {
     pub holder: Token,
     /// The key that runs out.
@@ -31,7 +33,7 @@ pub struct HolderLease {
 }
 
 /// A value that was seen in part only.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub enum Whole {
     /// It was seen whole, or nobody asked.
     #[default]
@@ -43,7 +45,7 @@ pub enum Whole {
 }
 
 /// The end of a lease, by the server's own clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum End {
     Never,
     /// In milliseconds of Unix time, plus or minus `within`.

@@ -14,6 +14,7 @@ pub(in crate::model) mod ours;
 pub(in crate::model) mod resolve;
 pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
+pub(in crate::model) mod tape;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -30,10 +31,11 @@ use crate::model::table::agenda::Agenda;
 use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
 use crate::model::table::slots::{LockRef, Slots};
+use crate::model::table::tape::Tape;
 use crate::model::wants::client::Clients;
 use crate::model::wants::demand::InDemand;
 use crate::model::wants::presence::Roster;
-use crate::model::{Asked, EventBatch, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
+use crate::model::{Asked, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +83,8 @@ pub struct Table {
     /// What the last walk read and left out, and the one under way.
     left_out: LeftOut,
     leaving_out: LeftOut,
+    /// `None`: nobody records.
+    tape: Option<Tape>,
 }
 
 /// At most this many expected test locks are kept.
@@ -111,6 +115,7 @@ impl Table {
             locks_dropped: 0,
             left_out: LeftOut::default(),
             leaving_out: LeftOut::default(),
+            tape: None,
         }
     }
 
@@ -118,8 +123,7 @@ impl Table {
         &self.recogniser
     }
 
-    /// Says that whoever holds the key by this token will be a test of ours, though the token does not show it.
-    pub fn expect_test(&mut self, key: Key, token: Token) {
+    fn expect_test(&mut self, key: Key, token: Token) {
         self.tests.push_back((key, token));
         let over = self.tests.len().saturating_sub(TESTS);
         self.tests.drain(..over);
@@ -138,8 +142,16 @@ impl Table {
     }
 
     pub fn apply(&mut self, observation: Observation) {
+        if let Some(tape) = &mut self.tape {
+            tape.push(observation.clone());
+        }
         match observation {
-            Observation::Events { node, batch } => self.take_events(node, &batch),
+            Observation::Events { node, batch } => {
+                let space = self.space(node);
+                for (key, event) in batch.iter() {
+                    self.take_event((space, node), key, event, batch.at);
+                }
+            }
             Observation::Touched { node, keys, at } => {
                 for key in keys {
                     self.touch(node, key.as_bytes(), at);
@@ -148,10 +160,18 @@ impl Table {
             Observation::Read { node, key, asked, answered, seen, source } => {
                 self.take_look(node, key, asked, answered, seen, source)
             }
+            Observation::Answer { node, key, behind, asked, answered, seen } => {
+                self.take_answer(node, &key, behind, asked, answered, seen);
+            }
             Observation::Acting { node, key, at } => self.announce_write(node, key, at),
             Observation::Acted { node, key, write, sent, answered } => {
                 self.report_write(node, &key, write, sent, answered);
             }
+            Observation::Joined { node, space } => self.node(node).space = space,
+            Observation::Left { node } => self.forget_node(node),
+            Observation::Watched { node, source } => self.node(node).source = Some(source),
+            Observation::Hazards { node, hazards } => self.node(node).hazards = hazards,
+            Observation::Testing { key, token } => self.expect_test(key, token),
             Observation::Swept { node, started } => self.sweep(node, started),
             Observation::Flushed { node, at } => {
                 self.node(node).gap = Some(at);
@@ -181,13 +201,6 @@ impl Table {
         }
     }
 
-    fn take_events(&mut self, node: NodeId, batch: &EventBatch) {
-        let space = self.space(node);
-        for (key, event) in batch.iter() {
-            self.take_event((space, node), key, event, batch.at);
-        }
-    }
-
     fn take_event(&mut self, (space, node): (KeyspaceId, NodeId), key: &[u8], event: KeyEvent, at: Time) {
         self.seq += 1;
         let hash = self.slots.hash(space, key);
@@ -208,7 +221,7 @@ impl Table {
                 self.ignored.forget(hash);
                 return self.departed.note(hash, at);
             }
-            None if event != KeyEvent::New && self.ignored.has(hash, node, key) => return,
+            None if event != KeyEvent::New && self.ignored.has(hash, node, key, at) => return,
             None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, at),
             None => match self.insert(hash, (space, node), Key::from(key), at) {
                 Some(place) => place,
@@ -238,19 +251,23 @@ impl Table {
 
     fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
         self.seq += 1;
-        let space = self.space(node);
-        let hash = self.slots.hash(space, key);
-        let place = match self.slots.find(hash, space, key) {
-            Some(place) => Some(place),
-            None if self.ignored.has(hash, node, key) || !self.recogniser.may_be_lock(key) => None,
-            None => self.insert(hash, (space, node), Key::from(key), at),
-        };
         let seq = self.seq;
-        let Some(place) = place else { return };
+        let Some(place) = self.find_or_insert(node, key, at) else { return };
         if let Some(lock) = self.at(place) {
             (lock.event_seq, lock.node) = (seq, node);
         }
         self.enqueue(place);
+    }
+
+    /// Where the lock of that name is kept, made if it may be one.
+    fn find_or_insert(&mut self, node: NodeId, key: &[u8], at: Time) -> Option<LockRef> {
+        let space = self.space(node);
+        let hash = self.slots.hash(space, key);
+        match self.slots.find(hash, space, key) {
+            Some(place) => Some(place),
+            None if self.ignored.has(hash, node, key, at) || !self.recogniser.may_be_lock(key) => None,
+            None => self.insert(hash, (space, node), Key::from(key), at),
+        }
     }
 
     /// Where the lock is kept that was looked at, made if it is not there and may be. `None` where there is nothing to

@@ -1,49 +1,25 @@
 //! The table against a simulated server: with events late, repeated or out of order, it ends up with the truth.
 
 mod own_writes;
+mod scenarios;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::glob::Glob;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Recogniser;
-use crate::lock::{Key, KeyspaceId, NodeId, RawValue, Token};
+use crate::lock::{Key, KeyspaceId, RawValue, Token};
+use crate::testkit::pretend::{Keyspace, NODE, assert_replays, recogniser, settle, table, tell};
 
-const NODE: NodeId = NodeId(0);
-
-fn table(limits: Limits) -> Table {
-    let recogniser = Recogniser::new(vec![Glob::new("lock:*").unwrap()], vec![], vec![]);
-    let mut table = Table::new(Arc::new(recogniser), limits);
-    table.watch_by(NODE, Source::Notification);
-    table
+fn following(limits: Limits) -> Table {
+    table(recogniser("lock:*"), limits)
 }
 
 fn seen(token: &str, ttl_ms: u64) -> Seen {
     Seen::Present { value: RawValue::string(token.as_bytes()), ttl: Ttl::In(Duration::from_millis(ttl_ms)) }
-}
-
-fn events(table: &mut Table, at: i64, events: &[(&str, KeyEvent)]) {
-    let mut batch = EventBatch::new(Time(at));
-    for (key, event) in events {
-        batch.push(key.as_bytes(), *event);
-    }
-    table.apply(Observation::Events { node: NODE, batch });
-}
-
-/// Answers every ticket that is due at `now` with what `server` says.
-fn settle_all(table: &mut Table, now: i64, server: impl Fn(&[u8]) -> Seen) {
-    for _ in 0..20 {
-        let tickets = table.to_read(NODE, 100, Time(now));
-        for ticket in tickets {
-            let answer = server(ticket.key.as_bytes());
-            table.answer(ticket, Time(now), Time(now), answer);
-        }
-    }
 }
 
 fn story(table: &mut Table) -> Vec<(&'static str, Option<String>, Option<String>)> {
@@ -53,18 +29,18 @@ fn story(table: &mut Table) -> Vec<(&'static str, Option<String>, Option<String>
 
 #[test]
 fn a_life_of_a_lock_is_told_in_order() {
-    let mut table = table(Limits::default());
+    let mut table = following(Limits::default());
     let a = Some("tok-a".to_string());
-    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)]);
-    settle_all(&mut table, 1001, |_| seen("tok-a", 29_999));
-    events(&mut table, 11_000, &[("lock:a", KeyEvent::Expire)]);
-    settle_all(&mut table, 11_001, |_| seen("tok-a", 29_999));
+    tell(&mut table, Time(1000), &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)]);
+    settle(&mut table, Time(1001), |_| seen("tok-a", 29_999));
+    tell(&mut table, Time(11_000), &[("lock:a", KeyEvent::Expire)]);
+    settle(&mut table, Time(11_001), |_| seen("tok-a", 29_999));
     let view = table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(12_000)).unwrap();
     assert_eq!(view.lease_ms, Some(30_000));
     assert_eq!((view.held_ms, view.held_is), (Some(11_000), Some(HeldIs::Exact)));
     assert_eq!(view.renewals.unwrap().count, 1);
-    events(&mut table, 15_000, &[("lock:a", KeyEvent::Del)]);
-    settle_all(&mut table, 15_001, |_| Seen::Absent);
+    tell(&mut table, Time(15_000), &[("lock:a", KeyEvent::Del)]);
+    settle(&mut table, Time(15_001), |_| Seen::Absent);
     assert_eq!(
         story(&mut table),
         [("acquired", a.clone(), None), ("renewed", a.clone(), None), ("released", None, a.clone())]
@@ -76,32 +52,32 @@ fn a_life_of_a_lock_is_told_in_order() {
 
 #[test]
 fn a_deadline_that_passes_without_an_event_is_asked_about() {
-    let mut table = table(Limits::default());
-    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)]);
-    settle_all(&mut table, 1000, |_| seen("t", 500));
+    let mut table = following(Limits::default());
+    tell(&mut table, Time(1000), &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)]);
+    settle(&mut table, Time(1000), |_| seen("t", 500));
     assert_eq!(table.to_read(NODE, 10, Time(1400)).len(), 0);
-    settle_all(&mut table, 1600, |_| Seen::Absent);
+    settle(&mut table, Time(1600), |_| Seen::Absent);
     // The server deletes it when asked, and then the event is on its way: it is waited for.
-    settle_all(&mut table, 1700, |_| Seen::Absent);
+    settle(&mut table, Time(1700), |_| Seen::Absent);
     assert_eq!(story(&mut table).last().unwrap().0, "expired");
 }
 
 #[test]
 fn a_shorter_lease_than_before_is_not_missed() {
-    let mut table = table(Limits::default());
+    let mut table = following(Limits::default());
     let take = [("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set), ("lock:a", KeyEvent::Expire)];
     for round in 0..500 {
         let at = 1_000 + round * 10;
-        events(&mut table, at, &take);
-        settle_all(&mut table, at, |_| seen("t", 3_600_000));
-        events(&mut table, at + 1, &[("lock:a", KeyEvent::Del)]);
-        settle_all(&mut table, at + 1, |_| Seen::Absent);
-        events(&mut table, at + 2, &take);
-        settle_all(&mut table, at + 2, |_| seen("t", 3));
+        tell(&mut table, Time(at), &take);
+        settle(&mut table, Time(at), |_| seen("t", 3_600_000));
+        tell(&mut table, Time(at + 1), &[("lock:a", KeyEvent::Del)]);
+        settle(&mut table, Time(at + 1), |_| Seen::Absent);
+        tell(&mut table, Time(at + 2), &take);
+        settle(&mut table, Time(at + 2), |_| seen("t", 3));
         assert_eq!(table.next_due(), Some(Time(at + 7)));
-        settle_all(&mut table, at + 8, |_| Seen::Absent);
-        events(&mut table, at + 9, &[("lock:a", KeyEvent::Expired)]);
-        settle_all(&mut table, at + 9, |_| Seen::Absent);
+        settle(&mut table, Time(at + 8), |_| Seen::Absent);
+        tell(&mut table, Time(at + 9), &[("lock:a", KeyEvent::Expired)]);
+        settle(&mut table, Time(at + 9), |_| Seen::Absent);
         assert_eq!(story(&mut table).last().unwrap().0, "expired");
     }
 }
@@ -111,7 +87,7 @@ fn a_key_that_is_no_lock_is_left_alone_for_a_while() {
     let recogniser = Recogniser::new(vec![], vec![], vec![]);
     let mut table = Table::new(Arc::new(recogniser), Limits::default());
     let looks = |table: &mut Table, at| {
-        events(table, at, &[("clock:lock", KeyEvent::Set)]);
+        tell(table, Time(at), &[("clock:lock", KeyEvent::Set)]);
         let tickets = table.to_read(NODE, 10, Time(at));
         let count = tickets.len();
         for ticket in tickets {
@@ -128,33 +104,33 @@ fn a_key_that_is_no_lock_is_left_alone_for_a_while() {
 
 #[test]
 fn a_flush_ends_every_lock_and_says_so() {
-    let mut table = table(Limits::default());
+    let mut table = following(Limits::default());
     for key in ["lock:a", "lock:b"] {
-        events(&mut table, 1000, &[(key, KeyEvent::New), (key, KeyEvent::Set)]);
+        tell(&mut table, Time(1000), &[(key, KeyEvent::New), (key, KeyEvent::Set)]);
     }
-    settle_all(&mut table, 1000, |_| seen("t", 60_000));
+    settle(&mut table, Time(1000), |_| seen("t", 60_000));
     table.apply(Observation::Flushed { node: NODE, at: Time(2000) });
-    settle_all(&mut table, 2000, |_| Seen::Absent);
+    settle(&mut table, Time(2000), |_| Seen::Absent);
     assert_eq!(table.held(), 0);
     assert_eq!(story(&mut table).iter().filter(|line| line.0 == "lost").count(), 2);
 }
 
 #[test]
 fn another_database_in_its_place_is_no_takeover() {
-    let mut table = table(Limits::default());
-    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
-    settle_all(&mut table, 1000, |_| seen("before", 60_000));
+    let mut table = following(Limits::default());
+    tell(&mut table, Time(1000), &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
+    settle(&mut table, Time(1000), |_| seen("before", 60_000));
     table.apply(Observation::Flushed { node: NODE, at: Time(2000) });
-    settle_all(&mut table, 2000, |_| seen("after", 60_000));
+    settle(&mut table, Time(2000), |_| seen("after", 60_000));
     let words: Vec<&str> = story(&mut table).iter().map(|line| line.0).collect();
     assert_eq!(words, ["acquired", "lost", "acquired"]);
 }
 
 #[test]
 fn a_look_from_before_a_release_brings_no_ghost() {
-    let mut table = table(Limits::default());
+    let mut table = following(Limits::default());
     // A walk has read the key, but its answer waits behind the event of the release.
-    events(&mut table, 1005, &[("lock:a", KeyEvent::Del)]);
+    tell(&mut table, Time(1005), &[("lock:a", KeyEvent::Del)]);
     table.apply(Observation::Read {
         node: NODE,
         key: Key::from("lock:a"),
@@ -163,15 +139,15 @@ fn a_look_from_before_a_release_brings_no_ghost() {
         seen: seen("t", 60_000),
         source: Source::Scan,
     });
-    settle_all(&mut table, 1020, |_| Seen::Absent);
+    settle(&mut table, Time(1020), |_| Seen::Absent);
     assert_eq!((table.held(), story(&mut table).len()), (0, 0));
 }
 
 #[test]
 fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
-    let mut table = table(Limits::default());
-    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
-    settle_all(&mut table, 1000, |_| seen("t", 60_000));
+    let mut table = following(Limits::default());
+    tell(&mut table, Time(1000), &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
+    settle(&mut table, Time(1000), |_| seen("t", 60_000));
     table.apply(Observation::Swept { node: NODE, started: Time(900) });
     assert!(table.is_complete());
     table.apply(Observation::Gap { node: NODE, at: Time(2000) });
@@ -181,28 +157,28 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     table.apply(Observation::Swept { node: NODE, started: Time(1500) });
     assert!(!table.is_complete());
     table.apply(Observation::Swept { node: NODE, started: Time(2600) });
-    settle_all(&mut table, 2700, |_| Seen::Absent);
-    settle_all(&mut table, 2800, |_| Seen::Absent);
+    settle(&mut table, Time(2700), |_| Seen::Absent);
+    settle(&mut table, Time(2800), |_| Seen::Absent);
     assert!(table.is_complete());
     assert_eq!(table.held(), 0, "no ghost is left");
 }
 
 #[test]
 fn a_lock_first_heard_of_after_a_gap_has_missed_nothing() {
-    let mut table = table(Limits::default());
+    let mut table = following(Limits::default());
     table.apply(Observation::Gap { node: NODE, at: Time(1000) });
-    events(&mut table, 1000, &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
+    tell(&mut table, Time(1000), &[("lock:a", KeyEvent::New), ("lock:a", KeyEvent::Set)]);
     // The look is ahead of the release, whose event is waited for.
-    settle_all(&mut table, 1010, |_| Seen::Absent);
-    events(&mut table, 1020, &[("lock:a", KeyEvent::Del)]);
-    settle_all(&mut table, 1020, |_| Seen::Absent);
+    settle(&mut table, Time(1010), |_| Seen::Absent);
+    tell(&mut table, Time(1020), &[("lock:a", KeyEvent::Del)]);
+    settle(&mut table, Time(1020), |_| Seen::Absent);
     let words: Vec<&str> = story(&mut table).iter().map(|line| line.0).collect();
     assert_eq!(words, ["acquired", "released"]);
 }
 
 #[test]
 fn a_full_table_says_what_it_left_out() {
-    let mut table = table(Limits { locks: 2, gone: 10, transitions: 10 });
+    let mut table = following(Limits { locks: 2, gone: 10, transitions: 10 });
     for key in ["lock:a", "lock:b", "lock:c"] {
         let read = Observation::Read {
             node: NODE,
@@ -218,12 +194,33 @@ fn a_full_table_says_what_it_left_out() {
     assert!(!table.snapshot(Time(2)).complete);
 }
 
+#[test]
+fn a_record_begins_with_the_nodes_and_counts_what_it_has_no_room_for() {
+    let mut table = following(Limits::default());
+    let gap = |at| Observation::Gap { node: NODE, at: Time(at) };
+    table.apply(gap(1_000));
+    assert_eq!(table.take_recorded(), (vec![], 0), "nobody records");
+    table.record(5);
+    (2..5).for_each(|s| table.apply(gap(s * 1_000)));
+    let nodes = [
+        Observation::Joined { node: NODE, space: KeyspaceId::FIRST },
+        Observation::Hazards { node: NODE, hazards: Hazards::default() },
+        Observation::Watched { node: NODE, source: Source::Notification },
+        gap(1_000),
+    ];
+    assert_eq!(table.take_recorded(), (nodes.into_iter().chain([gap(2_000)]).collect(), 2));
+    table.apply(gap(5_000));
+    assert_eq!(table.take_recorded(), (vec![gap(5_000)], 0), "there is room again");
+}
+
 /// What a simulated client does to one of a few locks.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Acquire(u8),
     Renew(u8),
     SetAgain(u8),
+    /// The key becomes something that is no lock.
+    Spoil(u8),
     Release(u8),
     Expire(u8),
     /// The observer reads what the table asks for; the answer takes this long.
@@ -236,6 +233,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
         (0..4u8).prop_map(Deed::Acquire),
         (0..4u8).prop_map(Deed::Renew),
         (0..4u8).prop_map(Deed::SetAgain),
+        (0..4u8).prop_map(Deed::Spoil),
         (0..4u8).prop_map(Deed::Release),
         (0..4u8).prop_map(Deed::Expire),
         (0..4u8).prop_map(Deed::Look),
@@ -247,35 +245,40 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 proptest! {
     #[test]
     fn late_repeated_and_disordered_events_never_corrupt_the_table(deeds in deeds(), disorder in any::<bool>(), repeat in any::<bool>()) {
-        let mut table = table(Limits { locks: 64, gone: 2, transitions: 50 });
-        let mut server: HashMap<Vec<u8>, (String, u64)> = HashMap::new();
+        let limits = Limits { locks: 64, gone: 2, transitions: 50 };
+        let mut table = following(limits);
+        table.record(10_000);
+        let mut server = Keyspace::default();
         let mut wire: Vec<(String, KeyEvent)> = Vec::new();
         let mut in_flight: Vec<(Ticket, i64, Seen)> = Vec::new();
         let (mut now, mut tokens) = (1_000i64, 0);
-        let look_at = |server: &HashMap<Vec<u8>, (String, u64)>, key: &[u8]| {
-            server.get(key).map_or(Seen::Absent, |(token, ttl)| seen(token, *ttl))
-        };
         for deed in deeds {
             now += 7;
             let key = |n: u8| format!("lock:{n}");
+            let until = Time(now) + Duration::from_secs(30);
             match deed {
-                Deed::Acquire(n) if !server.contains_key(key(n).as_bytes()) => {
+                Deed::Acquire(n) if server.value(key(n)).is_none() => {
                     tokens += 1;
-                    server.insert(key(n).into_bytes(), (format!("token-{tokens}"), 30_000));
+                    server.put(key(n), RawValue::string(format!("token-{tokens}").as_bytes()), Some(until));
                     wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
                 }
-                Deed::Renew(n) if server.contains_key(key(n).as_bytes()) => wire.push((key(n), KeyEvent::Expire)),
-                Deed::SetAgain(n) if server.contains_key(key(n).as_bytes()) => {
+                Deed::Renew(n) if server.renew(key(n), until) => wire.push((key(n), KeyEvent::Expire)),
+                Deed::SetAgain(n) if server.renew(key(n), until) => {
                     wire.extend([(key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
                 }
-                Deed::Release(n) if server.remove(key(n).as_bytes()).is_some() => wire.push((key(n), KeyEvent::Del)),
-                Deed::Expire(n) if server.remove(key(n).as_bytes()).is_some() => wire.push((key(n), KeyEvent::Expired)),
+                Deed::Spoil(n) => {
+                    wire.extend(server.remove(key(n)).then(|| (key(n), KeyEvent::Del)));
+                    server.put(key(n), RawValue::List { len: 1 }, None);
+                    wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Written)]);
+                }
+                Deed::Release(n) if server.remove(key(n)) => wire.push((key(n), KeyEvent::Del)),
+                Deed::Expire(n) if server.remove(key(n)) => wire.push((key(n), KeyEvent::Expired)),
                 Deed::Look(n) => {
                     for (ticket, asked, answer) in in_flight.drain(..) {
                         table.answer(ticket, Time(asked), Time(now), answer);
                     }
                     for ticket in table.to_read(NODE, n as usize, Time(now)) {
-                        let answer = look_at(&server, ticket.key.as_bytes());
+                        let answer = server.look(ticket.key.as_bytes(), Time(now));
                         in_flight.push((ticket, now, answer));
                     }
                 }
@@ -288,8 +291,7 @@ proptest! {
                     if repeat && let Some(first) = batch.first().cloned() {
                         batch.push(first);
                     }
-                    let batch: Vec<(&str, KeyEvent)> = batch.iter().map(|(key, event)| (key.as_str(), *event)).collect();
-                    events(&mut table, now, &batch);
+                    tell(&mut table, Time(now), &batch);
                 }
                 _ => {}
             }
@@ -297,34 +299,36 @@ proptest! {
         for (ticket, asked, answer) in in_flight.drain(..) {
             table.answer(ticket, Time(asked), Time(now), answer);
         }
-        let rest: Vec<(String, KeyEvent)> = std::mem::take(&mut wire);
-        let rest: Vec<(&str, KeyEvent)> = rest.iter().map(|(key, event)| (key.as_str(), *event)).collect();
-        events(&mut table, now, &rest);
+        tell(&mut table, Time(now), &wire);
+        // What is no lock is left alone for two seconds.
         for _ in 0..6 {
-            now += 100;
-            settle_all(&mut table, now, |key| look_at(&server, key));
+            now += 500;
+            server.settle(&mut table, Time(now));
         }
         let mut held: Vec<(Vec<u8>, String)> = table
             .locks()
             .map(|lock| (lock.key.as_bytes().to_vec(), table.holders(lock, Time(now))[0].token.to_string()))
             .collect();
         held.sort();
-        let mut truth: Vec<(Vec<u8>, String)> = server.into_iter().map(|(key, (token, _))| (key, token)).collect();
-        truth.sort();
+        let holder = |value: &RawValue| value.as_string().map(|token| String::from_utf8_lossy(token).into_owned());
+        let truth: Vec<(Vec<u8>, String)> =
+            server.iter().filter_map(|(key, value)| Some((key.clone(), holder(value)?))).collect();
         prop_assert_eq!(table.held(), truth.len());
         prop_assert_eq!(held, truth);
+        let other = Table::new(table.recogniser.clone(), limits);
+        assert_replays(&mut table, other, &[], Time(now));
     }
 }
 
 #[test]
 fn a_test_lock_is_told_from_one_that_is_held_in_earnest() {
-    let mut table = table(Limits::default());
+    let mut table = following(Limits::default());
     let ours = String::from_utf8(crate::dialects::own::test_token("web-3", 812, [7; 16])).unwrap();
-    table.expect_test(Key::from("lock:chosen"), Token::from(&b"alice"[..]));
+    table.apply(Observation::Testing { key: Key::from("lock:chosen"), token: Token::from(&b"alice"[..]) });
     for key in ["lock:ours", "lock:chosen", "lock:alice", "lock:forever"] {
-        events(&mut table, 1_000, &[(key, KeyEvent::New), (key, KeyEvent::Set), (key, KeyEvent::Expire)]);
+        tell(&mut table, Time(1_000), &[(key, KeyEvent::New), (key, KeyEvent::Set), (key, KeyEvent::Expire)]);
     }
-    settle_all(&mut table, 1_001, |key| match key {
+    settle(&mut table, Time(1_001), |key| match key {
         b"lock:ours" => seen(&ours, 30_000),
         b"lock:forever" => Seen::Present { value: RawValue::string(ours.as_bytes()), ttl: Ttl::Never },
         _ => seen("alice", 30_000),
@@ -335,8 +339,8 @@ fn a_test_lock_is_told_from_one_that_is_held_in_earnest() {
     assert_eq!(state("lock:alice", 2_000), State::Held, "the same token on another key is somebody else's");
     assert_eq!(state("lock:forever", 2_000), State::NoTtl, "what is worse is said first");
     for at in [11_000, 21_000] {
-        events(&mut table, at, &[("lock:ours", KeyEvent::Expire)]);
-        settle_all(&mut table, at + 1, |_| seen(&ours, 30_000));
+        tell(&mut table, Time(at), &[("lock:ours", KeyEvent::Expire)]);
+        settle(&mut table, Time(at + 1), |_| seen(&ours, 30_000));
     }
     let lock = table.lock_named(KeyspaceId::FIRST, b"lock:ours").unwrap();
     assert_eq!(table.state(lock, Time(25_000)), State::Test);

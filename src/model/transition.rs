@@ -1,11 +1,13 @@
 //! What happened to a lock: one entry per change, as `watch` prints it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId, Token};
 use crate::model::Source;
 
 /// What happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Change {
     /// Seen for the first time, already held.
     Found,
@@ -19,7 +21,7 @@ pub enum Change {
 }
 
 /// Why a hold is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ending {
     Released,
     Expired,
@@ -74,7 +76,7 @@ impl Change {
 }
 
 /// One change of one lock.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Transition {
     pub at: Time,
     pub space: KeyspaceId,

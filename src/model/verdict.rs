@@ -10,8 +10,10 @@ pub(in crate::model) mod judge;
 pub(in crate::model) mod rivals;
 pub(in crate::model) mod tuning;
 
+use serde::{Deserialize, Serialize};
+
 /// The state word, the worst first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum State {
     /// Two may be at work under it.
     Split,
@@ -86,7 +88,7 @@ impl State {
 }
 
 /// A state with its evidence.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Verdict {
     pub state: State,
     pub evidence: Vec<String>,

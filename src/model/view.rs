@@ -1,15 +1,18 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::base::serial::Name;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
-use crate::dialects::Sight;
+use crate::dialects::{self, Sight};
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::{
     Connection, Contender, Demand, Finding, Hold, Notice, Presence, Proof, Source, Tries, Usual, Verdict, Waits,
 };
 
 /// How well the age of a hold is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum HeldIs {
     /// We saw it being taken.
     Exact,
@@ -30,7 +33,7 @@ impl HeldIs {
 }
 
 /// Renewals of the current hold, as far as they were seen.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RenewalView {
     pub count: u64,
     /// How long ago the last one was.
@@ -59,7 +62,7 @@ impl RenewalView {
 }
 
 /// One lock at one moment, decoded.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LockView {
     pub space: KeyspaceId,
     /// Where it was last seen.
@@ -67,11 +70,13 @@ pub struct LockView {
     pub key: Key,
     pub kind: Kind,
     pub type_name: String,
-    pub dialect: &'static str,
+    #[serde(deserialize_with = "dialects::known_name")]
+    pub dialect: Name,
     /// How sure the reading of the library is, 0 to 1.
     pub dialect_confidence: f32,
     /// What else it could be, where the reading is a guess.
-    pub second_choice: Option<(&'static str, f32)>,
+    #[serde(deserialize_with = "second_choice")]
+    pub second_choice: Option<(Name, f32)>,
     pub mode: Mode,
     pub verdict: Verdict,
     pub holders: Vec<Holder>,
@@ -119,6 +124,12 @@ pub struct LockView {
     pub source: Source,
     /// The time of this view.
     pub at: Time,
+}
+
+fn second_choice<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(Name, f32)>, D::Error> {
+    #[derive(Deserialize)]
+    struct Known(#[serde(deserialize_with = "dialects::known_name")] Name, f32);
+    Ok(Option::<Known>::deserialize(from)?.map(|Known(name, confidence)| (name, confidence)))
 }
 
 /// All locks of a table at one moment.

@@ -81,7 +81,7 @@ mod tests {
     use crate::testkit::sample;
 
     fn place() -> Place {
-        Place { nodes: vec!["127.0.0.1:6379".into()], db: 2 }
+        Place { nodes: [(NodeId(0), "127.0.0.1:6379".into())].into(), db: 2 }
     }
 
     fn list(locks: &[LockView]) -> (String, Value) {

@@ -24,9 +24,6 @@ pub(super) struct Stored<'a> {
     fields: Option<Vec<FieldOf<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<Vec<Member<'a>>>,
-    /// Why it was not read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unread: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -64,7 +61,6 @@ impl<'a> Stored<'a> {
             text_base64: None,
             fields: None,
             members: None,
-            unread: None,
         };
         match value {
             RawValue::Str { head, len } => {
@@ -87,8 +83,8 @@ impl<'a> Stored<'a> {
                 Stored { members: Some(all.collect()), ..bare(Some(*len), members.len()) }
             }
             RawValue::List { len } => bare(Some(*len), 0),
-            RawValue::Other(_) => bare(None, 0),
-            RawValue::Unread { why, .. } => Stored { unread: Some(why), ..bare(None, 0) },
+            // Nobody reads a lock in it.
+            RawValue::Other(_) | RawValue::Unread { .. } => bare(None, 0),
         }
     }
 }
@@ -124,7 +120,5 @@ mod tests {
             json!({"length": 1, "cut": false, "members": [{"member": "\\xff", "member_base64": "/w=="}]})
         );
         assert_eq!(stored(&RawValue::List { len: 3 }), json!({"length": 3, "cut": true}));
-        let unread = RawValue::Unread { of: "hash".into(), why: "not permitted".into() };
-        assert_eq!(stored(&unread), json!({"length": null, "cut": false, "unread": "not permitted"}));
     }
 }

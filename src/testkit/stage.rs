@@ -3,7 +3,6 @@
 //! Changes on the stage's pretended server (`acquire`, `renew`, `release`, `flush`) reach the table as they do in
 //! production: as events, and as the reads that the table asks for.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,10 +16,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, Title, Wish};
-use crate::base::glob::Glob;
 use crate::base::time::*;
 use crate::console::driver::{self, Known, World, drive};
-use crate::dialects::Recogniser;
 use crate::engine::{NodeStatus, ScanReport, Stream};
 use crate::lock::*;
 use crate::model::*;
@@ -28,11 +25,10 @@ use crate::server::{Fact, ServerFacts, Settings};
 use crate::settings::cli::Environment;
 use crate::settings::keys::Keys;
 use crate::sources::inspect::{Inspection, Subject};
+use crate::testkit::pretend::{self, Keyspace};
 use crate::views;
 
-pub const NODE: NodeId = NodeId(0);
-/// 2026-09-21T13:46:40Z.
-pub const START: Time = Time(1_790_000_000_000);
+pub use crate::testkit::pretend::{NODE, START};
 
 const INFO: &str = "redis_version:7.4.2\r\nredis_mode:standalone\r\nrun_id:ab\r\nuptime_in_seconds:93784\r\n\
     connected_clients:12\r\nmaxclients:10000\r\nused_memory:1048576\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n\
@@ -45,7 +41,7 @@ pub struct Stage {
     pub table: Table,
     pub node: NodeStatus,
     pub now: Time,
-    server: BTreeMap<Vec<u8>, (RawValue, Option<Time>)>,
+    server: Keyspace,
 }
 
 impl Stage {
@@ -63,33 +59,15 @@ impl Stage {
     }
 
     pub fn with(limits: Limits) -> Stage {
-        let recogniser = Recogniser::new(vec![Glob::new("*").unwrap()], vec![], vec![]);
-        let mut table = Table::new(Arc::new(recogniser), limits);
-        table.watch_by(NODE, Source::Notification);
-        let node = NodeStatus {
-            id: NODE,
-            space: KeyspaceId::FIRST,
-            reached: true,
-            name: "10.0.3.7:6379".into(),
-            db: 0,
-            facts: facts(INFO),
-            stream: Stream::Live(Source::Notification),
-            note: None,
-            clients_note: None,
-            events: 0,
-            lost: 0,
-            reconnects: 0,
-            watched_since: Some(START),
-            scan: None,
-            progress: Arc::default(),
-            under_way: false,
-            spent: Duration::ZERO,
-            sampling: None,
-        };
+        let table = pretend::table(pretend::recogniser("*"), limits);
+        let place = (NODE, KeyspaceId::FIRST, 0);
+        let stream = Stream::Live(Source::Notification);
+        let mut node = NodeStatus::new(place, "10.0.3.7:6379".into(), facts(INFO), stream, Arc::default());
+        (node.reached, node.watched_since) = (true, Some(START));
         let title = Title { target: "orders-redis".into(), environment: Some(Environment::Prod), ..Title::default() };
         let theme = Theme { color: true, ascii: false };
         let app = App::new(title, Keys::default(), theme);
-        Stage { app, table, node, now: START, server: BTreeMap::new() }
+        Stage { app, table, node, now: START, server: Keyspace::default() }
     }
 
     /// Changes lines of the server's INFO.
@@ -102,25 +80,19 @@ impl Stage {
 
     pub fn pass(&mut self, ms: u64) {
         self.now = self.now + Duration::from_millis(ms);
-        self.expire();
+        for key in self.server.drop_expired(self.now) {
+            self.tell(&key, &[KeyEvent::Expired]);
+        }
         self.settle();
     }
 
     /// A walk of the keyspace, in no time.
     pub fn scan(&mut self) {
         let at = self.now;
-        let keys: Vec<Vec<u8>> = self.server.keys().cloned().collect();
-        for key in keys {
-            let seen = self.look(&key);
-            let key = Key::from(key);
-            self.table.apply(Observation::Read {
-                node: NODE,
-                key,
-                asked: at,
-                answered: at,
-                seen,
-                source: Source::Scan,
-            });
+        for (key, _) in self.server.iter() {
+            let (seen, key) = (self.server.look(key, at), Key::from(&key[..]));
+            let (asked, answered, source) = (at, at, Source::Scan);
+            self.table.apply(Observation::Read { node: NODE, key, asked, answered, seen, source });
         }
         self.table.apply(Observation::Swept { node: NODE, started: at });
         self.node.scan = Some(ScanReport {
@@ -151,7 +123,7 @@ impl Stage {
 
     fn take(&mut self, key: &[u8], value: RawValue, ttl_ms: Option<u64>) {
         let expires = ttl_ms.map(|ms| self.now + Duration::from_millis(ms));
-        self.server.insert(key.to_vec(), (value, expires));
+        self.server.put(key, value, expires);
         self.tell(key, &[KeyEvent::New, KeyEvent::Set]);
         if expires.is_some() {
             self.tell(key, &[KeyEvent::Expire]);
@@ -160,15 +132,14 @@ impl Stage {
     }
 
     pub fn renew(&mut self, key: &str, ttl_ms: u64) {
-        if let Some((_, expires)) = self.server.get_mut(key.as_bytes()) {
-            *expires = Some(self.now + Duration::from_millis(ttl_ms));
+        if self.server.renew(key, self.now + Duration::from_millis(ttl_ms)) {
             self.tell(key.as_bytes(), &[KeyEvent::Expire]);
             self.settle();
         }
     }
 
     pub fn release(&mut self, key: impl AsRef<[u8]>) {
-        if self.server.remove(key.as_ref()).is_some() {
+        if self.server.remove(key.as_ref()) {
             self.tell(key.as_ref(), &[KeyEvent::Del]);
             self.settle();
         }
@@ -193,43 +164,15 @@ impl Stage {
     }
 
     fn tell(&mut self, key: &[u8], events: &[KeyEvent]) {
-        let mut batch = EventBatch::new(self.now);
-        for event in events {
-            batch.push(key, *event);
-        }
         self.node.events += events.len() as u64;
-        self.table.apply(Observation::Events { node: NODE, batch });
-    }
-
-    fn expire(&mut self) {
-        let now = self.now;
-        let over = |(_, (_, expires)): &(&Vec<u8>, &(RawValue, Option<Time>))| expires.is_some_and(|at| at <= now);
-        let over: Vec<Vec<u8>> = self.server.iter().filter(over).map(|(key, _)| key.clone()).collect();
-        for key in over {
-            self.server.remove(&key);
-            self.tell(&key, &[KeyEvent::Expired]);
-        }
-    }
-
-    fn look(&self, key: &[u8]) -> Seen {
-        match self.server.get(key) {
-            None => Seen::Absent,
-            Some((value, expires)) => {
-                let ttl = expires.map_or(Ttl::Never, |at| Ttl::In(at.since(self.now)));
-                Seen::Present { value: value.clone(), ttl }
-            }
-        }
+        let events: Vec<_> = events.iter().map(|event| (key, *event)).collect();
+        pretend::tell(&mut self.table, self.now, &events);
     }
 
     /// Answers the table's reads, unless the server is lost, and passes the transitions to the app.
     fn settle(&mut self) {
         if !matches!(self.node.stream, Stream::Reconnecting { .. }) {
-            for _ in 0..4 {
-                for ticket in self.table.to_read(NODE, 1_000, self.now) {
-                    let seen = self.look(ticket.key.as_bytes());
-                    self.table.answer(ticket, self.now, self.now, seen);
-                }
-            }
+            self.server.settle(&mut self.table, self.now);
         }
         let (changes, left_out) = self.table.take_transitions();
         self.app.update(Event::Changes(changes, left_out), self.now);

@@ -6,6 +6,8 @@
 use hashbrown::HashMap;
 
 use super::pattern;
+use serde::{Deserialize, Serialize};
+
 use crate::base::histogram::Histogram;
 use crate::base::text::short_duration;
 use crate::base::time::Time;
@@ -32,7 +34,7 @@ pub struct Holds {
 }
 
 /// How the holds ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Ends {
     pub released: u32,
     pub expired: u32,
@@ -141,7 +143,7 @@ impl Holds {
 }
 
 /// What is usual for the locks of one name pattern, as readers get it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Usual {
     /// The names, each id as a `*`.
     pub pattern: Key,

@@ -18,21 +18,22 @@ const DEPARTED_KEPT: usize = 16_384;
 /// Keys under the patterns that are not locks: not read after every change, but once after a pause.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Ignored {
-    /// With the key's name, once it has changed.
-    keys: HashMap<u64, Option<(NodeId, Key)>>,
+    /// Until when, and the key's name once it has changed.
+    keys: HashMap<u64, (Time, Option<(NodeId, Key)>)>,
     until: VecDeque<(Time, u64)>,
 }
 
 impl Ignored {
     pub fn add(&mut self, hash: u64, now: Time) {
-        if self.until.len() < IGNORED_KEPT && self.keys.insert(hash, None).is_none() {
+        if self.until.len() < IGNORED_KEPT {
+            self.keys.insert(hash, (now + IGNORE, None));
             self.until.push_back((now + IGNORE, hash));
         }
     }
 
-    /// Whether the key, which has changed, is to be left alone for now.
-    pub fn has(&mut self, hash: u64, node: NodeId, key: &[u8]) -> bool {
-        let Some(changed) = self.keys.get_mut(&hash) else { return false };
+    /// Whether the key, which has changed at `at`, is to be left alone for now.
+    pub fn has(&mut self, hash: u64, node: NodeId, key: &[u8], at: Time) -> bool {
+        let Some((_, changed)) = self.keys.get_mut(&hash).filter(|(until, _)| at < *until) else { return false };
         changed.get_or_insert_with(|| (node, Key::from(key)));
         true
     }
@@ -48,7 +49,10 @@ impl Ignored {
             && until <= now
         {
             self.until.pop_front();
-            if let Some(changed) = self.keys.remove(&hash).flatten() {
+            // It may be left alone anew since.
+            if self.keys.get(&hash).is_some_and(|(its, _)| *its == until)
+                && let Some((_, Some(changed))) = self.keys.remove(&hash)
+            {
                 return Some(changed);
             }
         }
@@ -92,11 +96,13 @@ mod tests {
         let mut ignored = Ignored::default();
         ignored.add(1, Time(0));
         ignored.add(2, Time(0));
-        assert!(ignored.has(1, NodeId(0), b"a") && ignored.has(1, NodeId(0), b"a") && !ignored.has(3, NodeId(0), b"c"));
+        let has = |ignored: &mut Ignored, hash, key: &[u8], at| ignored.has(hash, NodeId(0), key, Time(at));
+        assert!(has(&mut ignored, 1, b"a", 1) && has(&mut ignored, 1, b"a", 1_999) && !has(&mut ignored, 3, b"c", 1));
+        assert!(!has(&mut ignored, 1, b"a", 2_000), "its time is up, whether anybody asked meanwhile or not");
         assert_eq!(ignored.next_changed(Time(1_999)), None);
         assert_eq!(ignored.next_changed(Time(2_000)), Some((NodeId(0), Key::from("a"))));
         assert_eq!(ignored.next_changed(Time(2_000)), None);
-        assert_eq!((ignored.next_due(), ignored.has(1, NodeId(0), b"a")), (None, false));
+        assert_eq!((ignored.next_due(), has(&mut ignored, 1, b"a", 1)), (None, false));
     }
 
     #[test]

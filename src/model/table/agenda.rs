@@ -57,7 +57,8 @@ impl Table {
         while let Some((node, key)) = self.ignored.next_changed(now) {
             // Its node may have left meanwhile.
             if self.known(node).is_some() {
-                self.touch(node, key.as_bytes(), now);
+                let place = self.find_or_insert(node, key.as_bytes(), now);
+                place.into_iter().for_each(|place| self.enqueue(place));
             }
         }
         let mut tickets = Vec::new();

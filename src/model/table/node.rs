@@ -5,18 +5,17 @@ use std::collections::HashSet;
 use crate::base::time::Time;
 use crate::lock::{KeyspaceId, NodeId};
 use crate::model::table::Table;
-use crate::model::{Hazards, Lock, Source, Tries};
+use crate::model::{Hazards, Lock, Observation, Source, Tries};
 
 #[derive(Debug)]
 pub(in crate::model) struct NodeState {
     /// The keyspace that it serves.
     pub space: KeyspaceId,
-    /// Named events arrive for each change.
-    pub eventful: bool,
     /// Whatever happened before this may have been missed.
     pub gap: Option<Time>,
     /// When the last walk of the keyspace began that was finished.
     pub swept: Option<Time>,
+    /// By which source its changes are learnt.
     pub source: Option<Source>,
     pub hazards: Hazards,
     /// What is known about every lock without a seen attempt.
@@ -25,15 +24,21 @@ pub(in crate::model) struct NodeState {
 
 impl NodeState {
     pub fn new(space: KeyspaceId) -> NodeState {
-        NodeState {
-            space,
-            eventful: false,
-            gap: None,
-            swept: None,
-            source: None,
-            hazards: Hazards::default(),
-            quiet: None,
-        }
+        NodeState { space, gap: None, swept: None, source: None, hazards: Hazards::default(), quiet: None }
+    }
+
+    /// What says all this to another table.
+    pub fn observations(&self, node: NodeId) -> impl Iterator<Item = Observation> {
+        let joined = Observation::Joined { node, space: self.space };
+        let watched = self.source.map(|source| Observation::Watched { node, source });
+        let hazards = Observation::Hazards { node, hazards: self.hazards.clone() };
+        let gap = self.gap.map(|at| Observation::Gap { node, at });
+        [joined, hazards].into_iter().chain(watched).chain(gap)
+    }
+
+    /// Named events arrive for each change.
+    fn is_eventful(&self) -> bool {
+        self.source == Some(Source::Notification)
     }
 
     /// Something last known at that time may have changed unnoticed.
@@ -48,18 +53,6 @@ impl NodeState {
 }
 
 impl Table {
-    /// Says by which source the node's changes are learnt. Only notifications name each change.
-    pub fn watch_by(&mut self, node: NodeId, source: Source) {
-        let state = self.node(node);
-        state.eventful = source == Source::Notification;
-        state.source = Some(source);
-    }
-
-    /// Says what of a node's settings can cost a lock.
-    pub fn hazards(&mut self, node: NodeId, hazards: Hazards) {
-        self.node(node).hazards = hazards;
-    }
-
     pub(in crate::model) fn hazards_of(&self, lock: &Lock) -> Option<&Hazards> {
         self.known(lock.node).map(|node| &node.hazards)
     }
@@ -88,7 +81,7 @@ impl Table {
     pub(in crate::model) fn is_eventful(&self, lock: &Lock) -> bool {
         let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
         let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
-        self.known(lock.node).is_some_and(|node| node.eventful && !node.missed(followed))
+        self.known(lock.node).is_some_and(|node| node.is_eventful() && !node.missed(followed))
     }
 
     /// The node's keyspace was scanned, and nothing was missed since.
@@ -118,13 +111,7 @@ impl Table {
         self.known(node)?.quiet
     }
 
-    /// Says which keyspace a node serves.
-    pub fn join(&mut self, node: NodeId, space: KeyspaceId) {
-        self.node(node).space = space;
-    }
-
-    /// The node left: what it held is not known any more.
-    pub fn forget_node(&mut self, node: NodeId) {
+    pub(super) fn forget_node(&mut self, node: NodeId) {
         for place in self.slots.places(|lock| lock.node == node) {
             if let Some((_, lock)) = self.slots.remove(place) {
                 self.held -= usize::from(lock.is_held());

@@ -12,7 +12,7 @@ use crate::model::table::narrate::{Narrator, Told};
 use crate::model::table::resolve::{KeyState, Occurrence, Situation, resolve};
 use crate::model::table::slots::LockRef;
 use crate::model::wants::instance::HolderId;
-use crate::model::{Ending, HeldIs, KeyEvent, Lock, Seen, Source};
+use crate::model::{Ending, HeldIs, KeyEvent, Lock, Observation, Seen, Source};
 
 /// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
 const OVERTAKEN_MOST: u8 = 3;
@@ -22,14 +22,43 @@ const JUMP_MS: i64 = 250;
 impl Table {
     /// The answer to a ticket. One that events have overtaken is set aside, and the key looked at again.
     pub fn answer(&mut self, ticket: Ticket, asked: Time, answered: Time, seen: Seen) {
-        let source = self.source(ticket.node).unwrap_or(Source::Scan);
-        let Some(lock) = self.at(ticket.place) else { return };
-        if lock.event_seq > ticket.seq && lock.overtaken < OVERTAKEN_MOST {
+        let Ticket { node, key, place, seq } = ticket;
+        if self.slots.get(place).is_none() {
+            return;
+        }
+        if let Some(tape) = &mut self.tape {
+            let (behind, seen) = (self.seq - seq, seen.clone());
+            tape.push(Observation::Answer { node, key, behind, asked, answered, seen });
+        }
+        let source = self.source(node).unwrap_or(Source::Scan);
+        self.settle_unless_overtaken(place, KeyRead { asked, answered, seen, source, events_until: seq });
+    }
+
+    /// The same from a record, where another table asked.
+    pub(super) fn take_answer(
+        &mut self,
+        node: NodeId,
+        key: &Key,
+        behind: u64,
+        asked: Time,
+        answered: Time,
+        seen: Seen,
+    ) {
+        let source = self.source(node).unwrap_or(Source::Scan);
+        let events_until = self.seq.saturating_sub(behind);
+        if let Some(place) = self.find_or_insert(node, key.as_bytes(), asked) {
+            self.settle_unless_overtaken(place, KeyRead { asked, answered, seen, source, events_until });
+        }
+    }
+
+    fn settle_unless_overtaken(&mut self, place: LockRef, read: KeyRead) {
+        let Some(lock) = self.at(place) else { return };
+        if lock.event_seq > read.events_until && lock.overtaken < OVERTAKEN_MOST {
             lock.overtaken += 1;
-            return self.enqueue(ticket.place);
+            return self.enqueue(place);
         }
         lock.overtaken = 0;
-        self.settle(ticket.place, KeyRead { asked, answered, seen, source, events_until: ticket.seq });
+        self.settle(place, read);
     }
 
     /// The ticket could not be answered: the key goes back into the queue.

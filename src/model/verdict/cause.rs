@@ -57,7 +57,7 @@ pub(in crate::model) enum Second<'a> {
 /// The evidence that the holder is gone.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Gone<'a> {
-    /// `doubtful`: a lock that is not renewed may be left to run out, and others like its client are connected.
+    /// `doubtful`: others like its client are connected, a pool may have closed it, or the lock is left to run out.
     Closed {
         connection: &'a Connection,
         at: Time,
@@ -99,7 +99,13 @@ impl Cause<'_> {
             Cause::Split(Second::Took { .. }) => 0.9,
             Cause::Split(Second::Late { .. }) => 0.95,
             Cause::Orphan(Gone::Closed { rhythm, doubtful, .. }) => match rhythm {
-                Some(rhythm) if rhythm.missed > 0 => 0.97,
+                Some(rhythm) if rhythm.missed > 0 => {
+                    if *doubtful {
+                        0.85
+                    } else {
+                        0.97
+                    }
+                }
                 _ if *doubtful => 0.7,
                 // It may have more than one connection, and the next renewal is not due yet.
                 Some(_) => 0.8,

@@ -1,19 +1,26 @@
 //! What of a server's settings can cost a lock, as far as a verdict needs it.
 
+use serde::{Deserialize, Serialize};
+
+use crate::base::serial;
 use crate::base::server_text::ServerText;
 
 /// What happens to keys when the server's memory is full.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub enum Eviction {
     /// Not known, or nothing is ever dropped.
     #[default]
     None,
     /// Keys are dropped by this policy; so much of the memory that there may be is used, 0 to 1.
-    By { policy: ServerText, full: f64 },
+    By {
+        policy: ServerText,
+        #[serde(with = "serial::float")]
+        full: f64,
+    },
 }
 
 /// The hazards of one node.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Hazards {
     pub eviction: Eviction,
 }

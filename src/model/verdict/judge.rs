@@ -146,7 +146,7 @@ impl Table {
         };
         match standing {
             Standing::Open(_) => None,
-            Standing::Closed(closed) if closed.is_proof(lock) => {
+            Standing::Closed(closed) if closed.is_proof(lock) || closed.is_proof_with(rhythm) => {
                 let Closed { connection, at, peers, .. } = closed;
                 let long_enough = now.since(at).as_secs_f64() >= self.tuning.orphan_closed_s;
                 // It had another connection, then.
@@ -155,7 +155,8 @@ impl Table {
                 let still_there = self.known_until(lock, now) > at;
                 let fixed = beats.is_none() && lock.expires.is_some();
                 let gone = long_enough && !renewed_since && still_there;
-                gone.then_some(Gone::Closed { connection, at, rhythm, doubtful: peers || fixed })
+                let doubtful = peers || fixed || closed.doubt.is_some();
+                gone.then_some(Gone::Closed { connection, at, rhythm, doubtful })
             }
             Standing::Closed(_) | Standing::Unknown => rhythm.filter(silent).map(Gone::Silent),
         }

@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::server_text::ServerText;
 use crate::base::text::{is_plain, short_duration, visible};
 use crate::base::time::Time;
@@ -16,7 +18,8 @@ use crate::model::wants::instance::{InstanceId, Instances};
 
 /// The other end of a client's connection as the server writes it: `10.0.3.7:51322`. Clients of a socket file share
 /// one, so that it names nobody, and is not kept. It contains only printable characters.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "Box<str>", try_from = "Box<str>")]
 pub struct Address(Box<str>);
 
 impl Address {
@@ -43,6 +46,20 @@ impl Address {
     }
 }
 
+impl From<Address> for Box<str> {
+    fn from(address: Address) -> Box<str> {
+        address.0
+    }
+}
+
+impl TryFrom<Box<str>> for Address {
+    type Error = String;
+
+    fn try_from(text: Box<str>) -> Result<Address, String> {
+        Address::parse(&text).ok_or_else(|| format!("{text:?} is no address of a client"))
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&visible(self.0.as_bytes()))
@@ -56,7 +73,7 @@ impl fmt::Debug for Address {
 }
 
 /// A connection, as the server's list of clients tells of it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Connection {
     pub address: Address,
     /// The server's id for it, which no other connection ever gets; `None` until it was listed.
@@ -124,7 +141,7 @@ struct Kin {
 }
 
 /// Which connections the server was asked about.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Asked {
     All,
     /// Those with these numbers.

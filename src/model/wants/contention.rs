@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::{Address, Tries, Waits};
@@ -110,7 +112,7 @@ pub struct Former {
 }
 
 /// One who was seen to want a lock: a token, where attempts carry one of their own, a client where its address is known.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Contender {
     pub token: Option<Token>,
     pub address: Option<Address>,
@@ -156,7 +158,7 @@ impl Contender {
 }
 
 /// Something that a client did, which events do not tell.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Notice {
     /// Somebody who held the lock before tried to renew or release it: its time was up before its work.
     Late { token: Token, address: Option<Address>, renewal: bool },
@@ -167,7 +169,7 @@ pub enum Notice {
 }
 
 /// A client named a lock together with a token.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spoke {
     pub token: Token,
     pub address: Address,
@@ -175,7 +177,7 @@ pub struct Spoke {
 }
 
 /// What a burst of MONITOR showed of one lock.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// Over all bursts that still count, this one included.
     pub tries: Option<Tries>,

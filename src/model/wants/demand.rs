@@ -3,6 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
+use crate::base::serial;
 use crate::base::time::Time;
 use crate::lock::NodeId;
 use crate::model::table::Table;
@@ -17,11 +20,12 @@ const MOST: usize = 10_000;
 pub(in crate::model) struct InDemand(BTreeSet<LockRef>);
 
 /// How hard a lock is wanted.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Demand {
     /// As many wait, as far as they were counted or seen.
     pub waiting: u32,
     /// `None` where nobody counted or sampled, or not every outcome is known.
+    #[serde(with = "serial::optional_float")]
     pub failures_per_s: Option<f64>,
     /// Somebody looked at it lately who does not hold it, or tried to take it with an outcome that nobody knows.
     pub polled: bool,

@@ -13,6 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use super::client::{ClientRef, Clients, Kept, Known};
 use crate::base::time::Time;
 use crate::lock::{Holder, NodeId, Token};
+use crate::model::history::cadence::Rhythm;
 use crate::model::{Address, Connection, Lock};
 
 /// An instance at a node, by a hash of what it goes by: small, since every lock has one.
@@ -88,6 +89,13 @@ impl Closed<'_> {
             Kept::No => false,
         };
         kept && self.doubt.is_none()
+    }
+
+    /// Together with a renewal that did not come, it shows that too: a pool that lets go of an idle connection opens
+    /// another to renew.
+    pub fn is_proof_with(&self, rhythm: Option<Rhythm>) -> bool {
+        let missed = rhythm.is_some_and(|rhythm| rhythm.missed > 0);
+        missed && self.kept == Kept::Used && self.doubt == Some(Doubt::Idle)
     }
 
     /// Whether others from there by its name and user are open; `None` where nobody looked.

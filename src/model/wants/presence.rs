@@ -3,6 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::instance::Standing;
 use crate::base::server_text::ServerText;
 use crate::base::time::Time;
@@ -12,7 +14,7 @@ use crate::model::table::Table;
 use crate::model::{Connection, Lock};
 
 /// Where a holder is, as far as is known.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Presence {
     Unknown,
     /// By this connection, and by so many more.
@@ -32,7 +34,7 @@ pub enum Presence {
 }
 
 /// What the holder and the client have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum MatchedBy {
     /// The client was seen to use the holder's token.
     Token,

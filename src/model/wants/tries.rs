@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use crate::base::serial;
 use crate::base::time::Time;
 
 /// Where the numbers come from; always shown beside them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TriesFrom {
     /// Counted by the scripts that take the lock, or published by its library: each one is in it.
     Counted,
@@ -32,7 +35,7 @@ impl TriesFrom {
 }
 
 /// Attempts in a span of time that ended at `at`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Tries {
     pub attempts: u64,
     pub failures: u64,
@@ -42,6 +45,7 @@ pub struct Tries {
     pub looked: Duration,
     pub span: Duration,
     /// Half-width of the 95 % confidence interval of the failures a second. Zero where each failure is counted.
+    #[serde(with = "serial::float")]
     pub margin_per_s: f64,
     pub from: TriesFrom,
     pub at: Time,

@@ -1,10 +1,12 @@
 //! How many wait for a lock, as it was last counted.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::text::short_duration;
 use crate::base::time::Time;
 
 /// What was counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum WaitsAt {
     /// Subscribers of the channel on which the library wakes its waiters.
     Channel,
@@ -12,7 +14,7 @@ pub enum WaitsAt {
     Queue,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waits {
     pub count: u32,
     pub at: WaitsAt,

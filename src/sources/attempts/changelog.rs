@@ -11,6 +11,7 @@ use redis::{RedisResult, Value};
 use serde::Deserialize;
 
 use super::counter_rate::{Reading, Readings};
+use super::{Rates, has_room};
 use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::Tries;
@@ -22,8 +23,6 @@ const LOCKED: &[u8] = b":LOCKED";
 const ENTRIES: usize = 1_000;
 /// An entry has the time of the worker that wrote it; we allow the workers' clocks to differ by this much.
 const APART_S: f64 = 3.0;
-/// Count at most this many digests.
-const MOST: usize = 4_096;
 
 /// What was read so far.
 #[derive(Default)]
@@ -63,12 +62,7 @@ impl Entry {
 impl Changelog {
     /// The rates of the locks that have entries. Sends nothing if no lock is of that library. An error means that the
     /// connection is lost.
-    pub async fn ask(
-        &mut self,
-        conn: &mut impl ConnectionLike,
-        queries: &[LockQuery],
-        now: Time,
-    ) -> RedisResult<Vec<(Key, Tries)>> {
+    pub async fn ask(&mut self, conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> Rates {
         let keys: Vec<&Key> = queries.iter().filter(|query| query.publishes).map(|asked| &asked.key).collect();
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -109,11 +103,9 @@ impl Changelog {
         for (entry, _) in entries.iter().filter(|(entry, _)| !is_first && !missed && !self.seen.contains(entry)) {
             let Ok(entry) = serde_json::from_slice::<Entry>(entry) else { continue };
             let Some(failed) = entry.failed() else { continue };
-            if self.digests.len() >= MOST {
-                self.digests.retain(|_, counted| counted.readings.is_fresh(now));
-            }
-            if self.digests.len() < MOST || self.digests.contains_key(entry.digest.as_bytes()) {
-                let counted = self.digests.entry(entry.digest.into_bytes()).or_default();
+            let digest = entry.digest.into_bytes();
+            if has_room(&mut self.digests, &digest, |counted| counted.readings.is_fresh(now)) {
+                let counted = self.digests.entry(digest).or_default();
                 counted.attempts += 1;
                 counted.failures += u64::from(failed);
             }

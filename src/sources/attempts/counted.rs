@@ -9,14 +9,12 @@ use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
 use super::counter_rate::{Reading, Readings};
+use super::{Rates, has_room};
 use crate::base::time::Time;
 use crate::dialects::own;
 use crate::lock::Key;
 use crate::model::Tries;
 use crate::sources::query::LockQuery;
-
-/// Keep at most this many locks with counts.
-const MOST: usize = 4_096;
 
 /// The locks that have counts, with the last few readings of each.
 #[derive(Default)]
@@ -27,12 +25,7 @@ pub struct Counts {
 impl Counts {
     /// Asks about at most [`BATCH`](crate::sources::query::BATCH) locks; those that have counts and were asked about before get their
     /// rates. What may not be asked is left out; an error means that the connection is lost.
-    pub async fn ask(
-        &mut self,
-        conn: &mut impl ConnectionLike,
-        queries: &[LockQuery],
-        now: Time,
-    ) -> RedisResult<Vec<(Key, Tries)>> {
+    pub async fn ask(&mut self, conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> Rates {
         let (known, others): (Vec<&Key>, Vec<&Key>) =
             queries.iter().map(|query| &query.key).partition(|key| self.known.contains_key(*key));
         let mut pipe = redis::pipe();
@@ -70,11 +63,8 @@ impl Counts {
             self.known.remove(key);
             return None;
         };
-        if self.known.len() >= MOST && !self.known.contains_key(key) {
-            self.known.retain(|_, readings| readings.is_fresh(now));
-            if self.known.len() >= MOST {
-                return None;
-            }
+        if !has_room(&mut self.known, key, |readings| readings.is_fresh(now)) {
+            return None;
         }
         let tries = self.known.entry(key.clone()).or_default().take(reading);
         tries.map(|tries| (key.clone(), tries))

@@ -1,22 +1,17 @@
 //! Accesses with a known cause, and those without.
 
-use std::sync::Arc;
-
 use super::*;
-use crate::base::glob::Glob;
 use crate::base::time::Ttl;
-use crate::dialects::Recogniser;
 use crate::lock::RawValue;
 use crate::model::{Limits, Observation, Seen, Source};
+use crate::testkit::pretend::{self, NODE};
 
-const NODE: NodeId = NodeId(0);
 const S: i64 = 1_000;
 
 /// A lock that was last read at 10 s.
 fn table(source: Source) -> Table {
-    let patterns = vec![Glob::new("lock:*").unwrap()];
-    let mut table = Table::new(Arc::new(Recogniser::new(patterns, vec![], vec![])), Limits::default());
-    table.watch_by(NODE, source);
+    let mut table = pretend::table(pretend::recogniser("lock:*"), Limits::default());
+    table.apply(Observation::Watched { node: NODE, source });
     table.apply(Observation::Gap { node: NODE, at: Time(0) });
     look(&mut table, 10 * S);
     table

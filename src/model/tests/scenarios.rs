@@ -5,21 +5,18 @@
 //! missing. [`Step`] lists what it can do. The last test fails for a finding or state without a story for it and one
 //! against it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use lockscope::base::glob::Glob;
-use lockscope::base::time::*;
-use lockscope::dialects::Recogniser;
-use lockscope::lock::*;
-use lockscope::model::*;
 use serde::Deserialize;
 
-const NODE: NodeId = NodeId(0);
-/// The start of every story: late enough that no library mistakes its times for something else.
-const START: i64 = 1_790_000_000_000;
+use crate::base::glob::Glob;
+use crate::base::time::*;
+use crate::dialects::Recogniser;
+use crate::lock::*;
+use crate::model::*;
+use crate::testkit::pretend::{self, Keyspace, NODE, START, assert_replays};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,12 +196,22 @@ struct Memory {
 /// The table of a story, and a pretended server.
 struct Stage {
     table: Table,
-    keys: HashMap<Vec<u8>, (RawValue, Option<Time>)>,
+    server: Keyspace,
     unheard: bool,
+    /// All changes so far that a step asked for.
+    told: Vec<Transition>,
 }
 
 fn time(seconds: f64) -> Time {
-    Time(START + (seconds * 1_000.0).round() as i64)
+    Time(START.0 + (seconds * 1_000.0).round() as i64)
+}
+
+fn tuning(silence: &[String]) -> Tuning {
+    let mut tuning = Tuning::default();
+    for name in silence {
+        tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
+    }
+    tuning
 }
 
 /// A line of the list of clients at that time.
@@ -230,63 +237,37 @@ fn address(text: &str) -> Address {
 impl Stage {
     fn new(silence: &[String]) -> Stage {
         let recogniser = Recogniser::new(Vec::new(), vec![Glob::new("lock:*").unwrap()], Vec::new());
-        let mut table = Table::new(Arc::new(recogniser), Limits::default());
-        table.watch_by(NODE, Source::Notification);
-        table.apply(Observation::Swept { node: NODE, started: Time(START - 1_000) });
-        let mut tuning = Tuning::default();
-        for name in silence {
-            tuning.silence(findings::names().find(|known| known == name).expect("a finding to silence"));
-        }
-        table.tune(tuning);
-        Stage { table, keys: HashMap::new(), unheard: false }
+        let mut table = pretend::table(recogniser, Limits::default());
+        table.record(10_000);
+        table.apply(Observation::Swept { node: NODE, started: START - Duration::from_secs(1) });
+        table.tune(tuning(silence));
+        Stage { table, server: Keyspace::default(), unheard: false, told: Vec::new() }
     }
 
     fn events(&mut self, at: Time, key: &str, events: &[KeyEvent]) {
         if self.unheard {
             return;
         }
-        let mut batch = EventBatch::new(at);
-        events.iter().for_each(|event| batch.push(key.as_bytes(), *event));
-        self.table.apply(Observation::Events { node: NODE, batch });
-        self.settle(at);
-    }
-
-    /// Answers the reads that the table asks for.
-    fn settle(&mut self, at: Time) {
-        loop {
-            let tickets = self.table.to_read(NODE, 100, at);
-            if tickets.is_empty() {
-                return;
-            }
-            for ticket in tickets {
-                let seen = match self.keys.get(ticket.key.as_bytes()) {
-                    Some((_, Some(expires))) if *expires <= at => Seen::Absent,
-                    Some((value, expires)) => {
-                        let ttl = expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(at)));
-                        Seen::Present { value: value.clone(), ttl }
-                    }
-                    None => Seen::Absent,
-                };
-                self.table.answer(ticket, at, at, seen);
-            }
-        }
+        let events: Vec<_> = events.iter().map(|event| (key, *event)).collect();
+        pretend::tell(&mut self.table, at, &events);
+        self.server.settle(&mut self.table, at);
     }
 
     fn write(&mut self, at: Time, key: &str, value: RawValue, ttl: Option<f64>, mut events: Vec<KeyEvent>) {
         let expires = ttl.map(|ttl| at + Duration::from_secs_f64(ttl));
-        self.keys.insert(key.as_bytes().to_vec(), (value, expires));
+        self.server.put(key, value, expires);
         events.extend(ttl.map(|_| KeyEvent::Expire));
         self.events(at, key, &events);
     }
 
     fn end(&mut self, at: Time, key: &str, event: KeyEvent) {
-        self.keys.remove(key.as_bytes());
+        self.server.remove(key);
         self.events(at, key, &[event]);
     }
 
     fn holder(&self, key: &str) -> Token {
-        match self.keys.get(key.as_bytes()) {
-            Some((RawValue::Str { head, .. }, _)) => Token::from(&head[..]),
+        match self.server.value(key) {
+            Some(RawValue::Str { head, .. }) => Token::from(&head[..]),
             other => panic!("{key} has no single holder: {other:?}"),
         }
     }
@@ -298,12 +279,10 @@ impl Stage {
     fn act(&mut self, step: &Step, key: &str) {
         use KeyEvent::{Del, Evicted, Expire, Expired, New, Set, Written};
         let at = time(step.at);
-        self.settle(at);
+        self.server.settle(&mut self.table, at);
         self.unheard = step.unheard;
         if step.walked {
-            let (value, expires) = self.keys.get(key.as_bytes()).expect("something to meet").clone();
-            let ttl = expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(at)));
-            let (key, seen) = (Key::from(key), Seen::Present { value, ttl });
+            let (seen, key) = (self.server.look(key.as_bytes(), at), Key::from(key));
             self.table.apply(Observation::Read {
                 node: NODE,
                 key,
@@ -331,7 +310,7 @@ impl Stage {
         }
         if let Some(written) = &step.write {
             let expires = step.ttl.map(|ttl| at + Duration::from_secs_f64(ttl));
-            self.keys.insert(key.as_bytes().to_vec(), (written.value(), expires));
+            self.server.put(key, written.value(), expires);
             let events: Vec<KeyEvent> =
                 written.events.iter().map(|name| KeyEvent::from_name(name.as_bytes())).collect();
             self.events(at, key, &events);
@@ -357,21 +336,20 @@ impl Stage {
             self.write(at, key, value, None, vec![New, Written]);
         }
         if let Some(threads) = &step.threads {
-            let known = self.keys.contains_key(key.as_bytes());
+            let known = self.server.value(key).is_some();
             let mode = step.shared.then_some((&b"mode"[..], &b"read"[..]));
             let fields = mode.into_iter().chain(threads.iter().map(|thread| (thread.as_bytes(), &b"1"[..])));
             let events = if known { vec![Written] } else { vec![New, Written] };
             self.write(at, key, RawValue::hash(fields), step.ttl, events);
         }
         if let Some(ends) = &step.ends {
-            let events = if self.keys.contains_key(key.as_bytes()) { vec![Written] } else { vec![New, Written] };
+            let events = if self.server.value(key).is_some() { vec![Written] } else { vec![New, Written] };
             let members = ends.iter().map(|(token, end)| (token.as_bytes().into(), time(*end).0 as f64)).collect();
             let value = RawValue::Zset { members, len: ends.len() as u64 };
             self.write(at, key, value, step.ttl, events);
         }
         if let Some(ttl) = step.renew {
-            let (_, expires) = self.keys.get_mut(key.as_bytes()).expect("something to renew");
-            *expires = Some(at + Duration::from_secs_f64(ttl));
+            assert!(self.server.renew(key, at + Duration::from_secs_f64(ttl)), "nothing to renew");
             self.events(at, key, &[Expire]);
         }
         for (done, event) in [(step.release, Del), (step.expire, Expired), (step.evict, Evicted)] {
@@ -401,7 +379,7 @@ impl Stage {
         let write = act.map(|act| OwnWrite { act, holders, by, reason });
         let (key, sent) = (Key::from(key), time(step.sent));
         self.table.apply(Observation::Acted { node: NODE, key, write, sent, answered: at });
-        self.settle(at);
+        self.server.settle(&mut self.table, at);
     }
 
     /// Observations that are not events.
@@ -454,7 +432,8 @@ impl Stage {
             self.table.apply(Observation::Connections { node: NODE, at, asked: Asked::All, present });
         }
         if let Some(Memory { policy, used, max }) = &step.memory {
-            self.table.hazards(NODE, Hazards::of_memory(&policy.as_str().into(), *used, *max));
+            let hazards = Hazards::of_memory(&policy.as_str().into(), *used, *max);
+            self.table.apply(Observation::Hazards { node: NODE, hazards });
         }
         if step.gap {
             self.table.apply(Observation::Gap { node: NODE, at });
@@ -466,7 +445,9 @@ impl Stage {
         if let Some(expected) = &step.changes {
             let ours = |change: &Transition| if change.source == Source::Action { "!" } else { "" };
             let word = |change: &Transition| format!("{}{}", change.change.name(), ours(change));
-            let changes: Vec<String> = self.table.take_transitions().0.iter().map(word).collect();
+            let changed = self.table.take_transitions().0;
+            let changes: Vec<String> = changed.iter().map(word).collect();
+            self.told.extend(changed);
             assert_eq!(changes, *expected, "{key} after {} s", step.at);
         }
         let numbers = [step.held, step.left, step.lease, step.period].iter().any(Option::is_some);
@@ -474,10 +455,8 @@ impl Stage {
         if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
-        let lock = self
-            .table
-            .lock_named(lockscope::lock::KeyspaceId::FIRST, key.as_bytes())
-            .unwrap_or_else(|| panic!("{key} is not known"));
+        let lock =
+            self.table.lock_named(KeyspaceId::FIRST, key.as_bytes()).unwrap_or_else(|| panic!("{key} is not known"));
         let view = self.table.view(lock, now).unwrap_or_else(|| panic!("{key} is no lock"));
         let place = format!("{key} after {} s: {:?} {:?}", step.at, view.verdict, view.findings);
         let state = view.verdict.state.name();
@@ -543,7 +522,7 @@ fn stories() -> Vec<(String, Story)> {
 }
 
 #[test]
-fn every_story_is_judged_as_it_says() {
+fn every_story_is_judged_as_it_says_and_so_is_its_record() {
     let mut failed = Vec::new();
     for (name, story) in stories() {
         let told = std::panic::catch_unwind(|| {
@@ -553,6 +532,10 @@ fn every_story_is_judged_as_it_says() {
                 stage.act(step, key);
                 stage.expect(step, key);
             }
+            let end = time(story.steps.last().map_or(0.0, |step| step.at));
+            let mut other = Table::new(stage.table.recogniser.clone(), Limits::default());
+            other.tune(tuning(&story.silence));
+            assert_replays(&mut stage.table, other, &stage.told, end);
         });
         if told.is_err() {
             failed.push(name);
