@@ -144,7 +144,8 @@ pub fn wait(lock: &LockView) -> String {
 
 /// Attempts a second, with the source of the number: `4.2~m`, `4.2=c`; `?` if unknown.
 pub fn attempts(lock: &LockView) -> String {
-    lock.tries.map_or("?".into(), |tries| format!("{}{}", rate(tries.attempts_per_s()), tries.from.mark()))
+    let known = lock.tries.and_then(|tries| Some((tries.known_attempts_per_s()?, tries.from)));
+    known.map_or("?".into(), |(per_s, from)| format!("{}{}", rate(per_s), from.mark()))
 }
 
 /// Refused attempts a second, with the source of the number: `4.2~m`; `?` if unknown.

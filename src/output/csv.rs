@@ -107,7 +107,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         lock.stale.to_string(),
         number(exact.map(|waits| u64::from(waits.count))),
         exact.map(|waits| waits.source()).unwrap_or_default().to_string(),
-        rate(lock.tries.map(|tries| tries.attempts_per_s())),
+        rate(lock.tries.and_then(|tries| tries.known_attempts_per_s())),
         rate(lock.tries.and_then(|tries| tries.known_failures_per_s())),
         lock.tries.map(|tries| tries.from.name()).unwrap_or_default().to_string(),
         rate(lock.tries.map(|tries| tries.coverage())),

@@ -391,7 +391,7 @@ impl Stage {
         if let Some(Attempts { attempts, failures, seconds, margin }) = step.tries {
             let looked = Duration::from_secs_f64(seconds);
             let (span, margin_per_s, from) = (looked * 10, margin, TriesFrom::Sampled);
-            let tries = Tries { attempts, failures, unjudged: 0, looked, span, margin_per_s, from, at };
+            let tries = Tries { attempts, failures, unjudged: 0, unclear: 0, looked, span, margin_per_s, from, at };
             self.sampled(key, Sample { tries: Some(tries), ..Sample::default() });
         }
         if let Some(trying) = &step.contender {

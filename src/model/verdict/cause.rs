@@ -169,7 +169,7 @@ impl Cause<'_> {
 /// `9.0 attempts a second fail (+/- 2.0), 90 % of all`
 fn failing(tries: &Tries) -> String {
     // All attempts with an unknown outcome may have failed.
-    let least = if tries.unjudged > 0 { "at least " } else { "" };
+    let least = if tries.unknown_why().is_some() { "at least " } else { "" };
     let share = 100.0 * tries.failures as f64 / tries.attempts.max(1) as f64;
     format!("{least}{:.1} attempts a second fail{}, {least}{share:.0} % of all", tries.failures_per_s(), margin(tries))
 }

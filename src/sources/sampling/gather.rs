@@ -22,6 +22,8 @@ pub struct Gathered {
     pub failures: u64,
     /// Attempts whose outcome is not known.
     pub unjudged: u64,
+    /// Runs of scripts that name it, of which we do not know whether they are attempts.
+    pub unclear: u64,
     pub contenders: Vec<Contender>,
     pub spoke: Vec<Spoke>,
     /// Who was seen to hold it, the last few.
@@ -70,6 +72,7 @@ impl Gathered {
                     self.notice(at, Notice::Late { token, address, renewal });
                 }
             }
+            What::Unclear => self.unclear += 1,
             What::FreedBy { holder } => self.notice(at, Notice::FreedBy { holder, address }),
         }
     }

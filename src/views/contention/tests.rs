@@ -30,6 +30,7 @@ fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u1
         attempts: failures + 2,
         failures,
         unjudged: 0,
+        unclear: 0,
         looked: Duration::from_secs(6),
         span: Duration::from_secs(60),
         margin_per_s: 1.3,
