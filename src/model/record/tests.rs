@@ -134,10 +134,10 @@ fn waits() -> impl Strategy<Value = Waits> {
 
 fn tries() -> impl Strategy<Value = Tries> {
     let from = select(vec![TriesFrom::Counted, TriesFrom::Sampled]);
-    (any::<[u64; 3]>(), span(), span(), float(), from, time()).prop_map(
+    (any::<[u64; 4]>(), span(), span(), float(), from, time()).prop_map(
         |(counts, looked, span, margin_per_s, from, at)| {
-            let [attempts, failures, unjudged] = counts;
-            Tries { attempts, failures, unjudged, looked, span, margin_per_s, from, at }
+            let [attempts, failures, unjudged, unclear] = counts;
+            Tries { attempts, failures, unjudged, unclear, looked, span, margin_per_s, from, at }
         },
     )
 }
