@@ -26,7 +26,7 @@ impl Column {
             Column::Holder => holders(lock, style),
             Column::Held => held(lock),
             Column::Ttl => ttl(lock),
-            Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
+            Column::Lease => lease(lock),
             Column::Renewals => renewals(lock),
             Column::Fail => fail(lock),
             Column::Wait => wait(lock),
@@ -92,6 +92,16 @@ fn holder(holder: &Holder, style: &TextStyle) -> String {
 pub fn held(lock: &LockView) -> String {
     match (lock.held_ms, lock.held_is) {
         (None, _) | (Some(0..1000), Some(HeldIs::AtLeast)) => "?".to_string(),
+        (Some(ms), Some(HeldIs::AtLeast)) => format!("≥{}", short_duration(ms)),
+        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
+        (Some(ms), Some(HeldIs::Exact) | None) => short_duration(ms),
+    }
+}
+
+/// The whole lease: `30.0s`, `≥1d00h` where it may be more.
+pub fn lease(lock: &LockView) -> String {
+    match (lock.lease_ms, lock.lease_is) {
+        (None, _) => "?".to_string(),
         (Some(ms), Some(HeldIs::AtLeast)) => format!("≥{}", short_duration(ms)),
         (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
         (Some(ms), Some(HeldIs::Exact) | None) => short_duration(ms),

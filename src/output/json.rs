@@ -114,6 +114,7 @@ mod tests {
             "holders",
             "ttl_ms",
             "lease_ms",
+            "lease_is",
             "held_ms",
             "held_is",
             "renewals",

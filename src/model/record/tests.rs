@@ -181,8 +181,8 @@ fn noticed() -> impl Strategy<Value = Vec<(Time, Notice)>> {
 
 fn sampled() -> impl Strategy<Value = Sample> {
     let spoke = (token(), address(), time()).prop_map(|(token, address, at)| Spoke { token, address, at });
-    (option::of(tries()), vec(contender(), 0..3), vec(spoke, 0..3), noticed())
-        .prop_map(|(tries, contenders, spoke, notices)| Sample { tries, contenders, spoke, notices })
+    (option::of(tries()), vec(contender(), 0..3), vec(spoke, 0..3), vec(token(), 0..3), noticed())
+        .prop_map(|(tries, contenders, spoke, held, notices)| Sample { tries, contenders, spoke, held, notices })
 }
 
 fn connection() -> impl Strategy<Value = Connection> {

@@ -42,6 +42,7 @@ fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u1
         tries: Some(tries).filter(|_| !wanting.is_empty()),
         contenders: contenders.collect(),
         spoke: vec![Spoke { token: Token::from(token.as_bytes()), address: address(holder), at: now }],
+        held: Vec::new(),
         notices: Vec::new(),
     };
     stage.table.apply(Observation::Sampled { node: NODE, key: Key::from(key), sample: Box::new(sample) });
