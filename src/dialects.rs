@@ -11,6 +11,8 @@ pub mod counter;
 mod hangfire;
 mod huey;
 mod laravel;
+mod leases;
+mod left_out;
 mod marker;
 mod medallion;
 mod node_redlock;
@@ -49,6 +51,7 @@ mod testing;
 mod trial;
 pub mod unique;
 
+pub use left_out::LeftOut;
 pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect, known_name};
 pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
 pub use strength::Strength;
@@ -102,6 +105,11 @@ pub trait Dialect: Send + Sync {
     /// The name in `--dialect`, in the tables and in JSON.
     fn name(&self) -> &'static str;
 
+    /// What else its versions are known to do, for the page on libraries.
+    fn facts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Where its locks live by default, as Redis globs. Empty for libraries that use the caller's name as it is.
     fn patterns(&self) -> &'static [&'static str] {
         &[]
@@ -110,6 +118,11 @@ pub trait Dialect: Send + Sync {
     /// Keys that belong to a lock of this library but are not the lock: queues, channels' companions, latches. They are
     /// hidden, and never read.
     fn is_helper(&self, _key: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether a key of this name is a set where it is a lock.
+    fn keeps_sets(&self, _key: &[u8]) -> bool {
         false
     }
 
@@ -137,9 +150,24 @@ pub trait Dialect: Send + Sync {
         token
     }
 
+    /// Whether somebody can hold a lock by this token; others only mark that somebody waits.
+    fn holds_by(&self, _token: &[u8]) -> bool {
+        true
+    }
+
+    /// The holder behind a token, where one holder has several: as a reader, as a writer.
+    fn holder_of<'a>(&self, token: &'a [u8]) -> &'a [u8] {
+        token
+    }
+
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal {
         Renewal::Manual
+    }
+
+    /// Whether the value tells when the lease was given, and not only when somebody began to want the lock.
+    fn tells_when_taken(&self) -> bool {
+        false
     }
 
     /// Whether the key stays on purpose when the work is done, or is taken by somebody else than the one who works, so
@@ -229,6 +257,7 @@ pub fn all() -> &'static [&'static dyn Dialect] {
         &spring::Spring,
         &marker::Marker,
         &reentrant::Reentrant,
+        &leases::Leases,
         &plain::Plain,
         &redlock_rb::RedlockRb,
         &stackexchange::StackExchange,

@@ -67,6 +67,8 @@ pub struct Progress {
     pub walked: AtomicU64,
     /// Keys whose name may be a lock's.
     pub matched: AtomicU64,
+    /// Keys under the patterns whose names say that they only belong to locks.
+    pub helpers: AtomicU64,
     /// SCAN calls made.
     pub calls: AtomicU64,
     /// COUNT of the last call.
@@ -79,7 +81,9 @@ pub struct Progress {
 
 impl Progress {
     fn reset(&self) {
-        for counter in [&self.walked, &self.matched, &self.calls, &self.count, &self.unread, &self.denied] {
+        for counter in
+            [&self.walked, &self.matched, &self.helpers, &self.calls, &self.count, &self.unread, &self.denied]
+        {
             counter.store(0, Ordering::Relaxed);
         }
     }
@@ -150,7 +154,7 @@ impl Pass {
             let names = names.clone();
             async move {
                 let conn = walk.node.connect().await?;
-                pass.walk_range(walk, (index, range), conn, names, |name| walk.recogniser.may_be_lock(name)).await
+                pass.walk_range(walk, (index, range), conn, names, |name| pass.keeps(walk.recogniser, name)).await
             }
         });
         let walkers: Vec<_> = walkers.collect();
@@ -262,6 +266,16 @@ impl Pass {
             }
         }
         Ok(())
+    }
+
+    /// Whether the key can be a lock by its name. Helpers are counted.
+    fn keeps(&self, recogniser: &Recogniser, name: &[u8]) -> bool {
+        let named = recogniser.patterns().matches(name);
+        let helper = named && recogniser.is_helper(name);
+        if helper {
+            self.progress.helpers.fetch_add(1, Ordering::Relaxed);
+        }
+        named && !helper
     }
 
     fn names_of(&self, page: Vec<Value>, keep: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {

@@ -361,6 +361,29 @@ fn contend(server: &Server, stop: &std::sync::atomic::AtomicBool) -> (u64, Durat
     (failed, began.elapsed())
 }
 
+/// It asks who holds the lock and for how long: a contender that means to wait, or the holder itself.
+#[test]
+fn a_script_that_is_not_understood_makes_the_rate_unknown() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    server.cli(&["SET", "lock:odd", "worker-1", "PX", "600000"]);
+    let script = "redis.call('get', KEYS[1]) return redis.call('pttl', KEYS[1])";
+    server.cli(&["SCRIPT", "LOAD", script]);
+    let hash = redis::Script::new(script).get_hash().to_string();
+    let runs = Again::start(&server, Duration::from_millis(20), move |client| {
+        redis::cmd("EVALSHA").arg(&hash).arg(1).arg("lock:odd").arg("worker-2").exec(client).unwrap();
+    });
+    let told = contention(&server, &["--monitor", "--for", "1s", "--json"]);
+    let table = contention(&server, &["--monitor", "--for", "1s"]);
+    assert!(runs.stop() > 0);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let told = &told["locks"][0]["contention"];
+    assert_eq!((&told["attempts_per_s"], &told["failures_per_s"]), (&Value::Null, &Value::Null), "{told}");
+    assert_eq!(told["unknown_why"], "scripts that name it ran, and what they are for is not known");
+    let (table, said) = (String::from_utf8_lossy(&table.stdout), String::from_utf8_lossy(&table.stderr));
+    assert!(table.contains("lock:odd"), "it is on the table:\n{table}");
+    assert!(said.contains("scripts that name it ran"), "{said}");
+}
+
 fn contention(server: &Server, arguments: &[&str]) -> std::process::Output {
     lockscope().args(["contention", "-u", &server.url(), "-p", "lock:*"]).args(arguments).output().unwrap()
 }

@@ -117,7 +117,8 @@ fn libraries(kinds: &[Kind]) -> String {
         let place = if patterns.is_empty() { "the caller's name".into() } else { patterns.join(", ") };
         let types = distinct(own.iter().map(|kind| kind.value.type_name().to_string()));
         let leases = distinct(own.iter().map(|kind| lease(kind.ttl)));
-        let row = [format!("[{0}](#{0})", dialect.name()), place, types, leases, dialect.renewal().describe()];
+        let row =
+            [format!("[{0}](#{0})", dialect.name()), place, types, leases, dialect.renewal().describe(Ttl::Never)];
         let _ = writeln!(out, "| {} |", row.map(|cell| cell.replace('|', "\\|")).join(" | "));
     }
     out.push_str("\nWhat waits for a lock, and what freeing it takes beyond comparing the holder, kind by kind:\n");
@@ -135,6 +136,10 @@ fn libraries(kinds: &[Kind]) -> String {
         }
         for (text, examples) in told {
             let _ = write!(out, "\n{}:\n\n{text}", examples.join(", "));
+        }
+        if !dialect.facts().is_empty() {
+            let facts: String = dialect.facts().iter().map(|fact| format!("- {fact}\n")).collect();
+            let _ = write!(out, "\nAlso known:\n\n{facts}");
         }
     }
     out

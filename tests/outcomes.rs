@@ -244,7 +244,7 @@ async fn during<T: Send + 'static>(
 }
 
 fn seen(burst: &Burst) -> Counts {
-    assert!(burst.locks.values().all(|seen| seen.unjudged == 0));
+    assert!(burst.locks.values().all(|seen| seen.unjudged == 0 && seen.unclear == 0));
     let tried = burst.locks.iter().filter(|(_, seen)| seen.attempts > 0);
     tried.map(|(key, seen)| (key.to_string(), (seen.attempts, seen.failures))).collect()
 }
@@ -265,6 +265,150 @@ async fn every_outcome_is_the_one_that_the_client_saw() {
     }
     println!("{tried} attempts in {lines} lines, none wrong, in {:?}", began.elapsed());
     assert_eq!(tried as usize, per_way * WAYS.len());
+}
+
+/// Attempts that the commands alone do not tell from other reads: each shape, with the locks that it wants.
+struct Refused {
+    name: &'static str,
+    /// The text of the script, or of a function library.
+    text: &'static str,
+    /// Makes the locks, each held.
+    holds: &'static [&'static [&'static str]],
+    /// The call after the script's name, with the token in place of `T`.
+    call: &'static [&'static str],
+    locks: &'static [&'static str],
+}
+
+const REFUSED: [Refused; 7] = [
+    Refused {
+        name: "Spring",
+        text: GET_THEN_SET,
+        holds: &[&["SET", "lock:spring", "other"]],
+        call: &["1", "lock:spring", "T", "60000"],
+        locks: &["lock:spring"],
+    },
+    Refused {
+        name: "aioredlock",
+        text: "local holder = redis.call('get', KEYS[1])
+            if not holder or holder == ARGV[1] then return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+            return redis.error_reply('held')",
+        holds: &[&["SET", "lock:aio", "other"]],
+        call: &["1", "lock:aio", "T", "10000"],
+        locks: &["lock:aio"],
+    },
+    Refused {
+        name: "Redisson's permits",
+        text: "local over = redis.call('zrangebyscore', KEYS[2], 0, ARGV[3], 'limit', 0, 1)
+            if #over > 0 then redis.call('incrby', KEYS[1], redis.call('zrem', KEYS[2], unpack(over))) end
+            local free = redis.call('get', KEYS[1])
+            if free and tonumber(free) >= 1 then
+                redis.call('decrby', KEYS[1], 1) redis.call('zadd', KEYS[2], ARGV[2], ARGV[1]) return 1 end
+            redis.call('zrange', KEYS[2], 0, 0, 'WITHSCORES') return 0",
+        holds: &[&["SET", "lock:permits", "0"], &["ZADD", "{lock:permits}:timeout", "9999999999999", "permit"]],
+        call: &["2", "lock:permits", "{lock:permits}:timeout", "T", "9999999999999", "1700000000000"],
+        locks: &["lock:permits"],
+    },
+    Refused {
+        name: "Medallion's semaphore",
+        text: "redis.call('time') redis.call('zremrangebyscore', KEYS[1], '-inf', ARGV[2])
+            if redis.call('zcard', KEYS[1]) < 1 then
+                redis.call('zadd', KEYS[1], ARGV[3], ARGV[1]) redis.call('pexpire', KEYS[1], 90000) return 1 end
+            return 0",
+        holds: &[&["ZADD", "lock:semaphore", "9999999999999", "other"]],
+        call: &["1", "lock:semaphore", "T", "1700000000000", "9999999999999"],
+        locks: &["lock:semaphore"],
+    },
+    Refused {
+        name: "Laravel's funnel",
+        text: "for slot, holder in pairs(redis.call('mget', unpack(KEYS))) do
+            if not holder then redis.call('set', KEYS[slot], ARGV[1], 'EX', ARGV[2]) return 1 end end return 0",
+        holds: &[&["MSET", "lock:funnel1", "other", "lock:funnel2", "other"]],
+        call: &["2", "lock:funnel1", "lock:funnel2", "T", "60"],
+        locks: &["lock:funnel1", "lock:funnel2"],
+    },
+    Refused {
+        name: "a function",
+        text: "#!lua name=one
+            redis.register_function('one', function(KEYS, ARGV)
+                if redis.call('GET', KEYS[1]) then return 0 end
+                redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end)",
+        holds: &[&["SET", "lock:function", "other"]],
+        call: &["1", "lock:function", "T", "60000"],
+        locks: &["lock:function"],
+    },
+    Refused {
+        name: "a function that names no key",
+        text: "#!lua name=many
+            redis.register_function('many', function(_, ARGV)
+                if redis.call('GET', 'lock:' .. ARGV[3]) then return 0 end
+                redis.call('SET', 'lock:' .. ARGV[3], ARGV[1], 'EX', ARGV[2]) return 1 end)",
+        holds: &[&["SET", "lock:resource", "other"]],
+        call: &["0", "T", "60", "resource"],
+        locks: &["lock:resource"],
+    },
+];
+
+impl Refused {
+    /// Runs it for each token; nobody gets a lock.
+    fn attempts(&self, server: &Server, tokens: &[String]) {
+        let mut conn = server.connection();
+        let function = self.text.strip_prefix("#!lua name=").and_then(|text| text.split_whitespace().next());
+        let hash = redis::Script::new(self.text).get_hash().to_string();
+        for token in tokens {
+            let mut call = match function {
+                Some(name) => redis::cmd("FCALL").arg(name).to_owned(),
+                None => redis::cmd("EVALSHA").arg(&hash).to_owned(),
+            };
+            for word in self.call {
+                call.arg(if *word == "T" { token.as_str() } else { *word });
+            }
+            // Some answer with an error.
+            let answer: redis::RedisResult<Value> = call.query(&mut conn);
+            assert!(matches!(answer, Ok(Value::Int(0)) | Err(_)), "{}: {answer:?}", self.name);
+        }
+    }
+
+    fn prepare(&self, server: &Server) {
+        self.holds.iter().for_each(|words| _ = server.cli(words));
+        let words: &[&str] =
+            if self.text.starts_with("#!") { &["FUNCTION", "LOAD", self.text] } else { &["SCRIPT", "LOAD", self.text] };
+        server.cli(words);
+    }
+}
+
+/// The script only reads, and nobody is ever seen to succeed with it.
+#[tokio::test]
+async fn refused_attempts_inside_a_script_that_only_reads_are_no_zero() {
+    let server = Arc::new(told());
+    for refused in &REFUSED {
+        refused.prepare(&server);
+        // The same token again and again, and a new one each time.
+        let tokens: [Vec<String>; 2] =
+            [vec!["contender".into(); 20], (0..20).map(|number| format!("contender-{number}")).collect()];
+        for tokens in tokens {
+            let attempts = tokens.len() as u64;
+            let deeds = move |server: &Server| refused.attempts(server, &tokens);
+            let ((), burst) = during(&server, &mut Scripts::default(), deeds).await;
+            let expected: Counts = refused.locks.iter().map(|lock| (lock.to_string(), (attempts, attempts))).collect();
+            assert_eq!(seen(&burst), expected, "{}", refused.name);
+            assert!(burst.locks.values().all(|seen| seen.unclear == 0), "{}", refused.name);
+        }
+    }
+}
+
+/// One run that only reads may be an attempt, a late release, or neither.
+#[tokio::test]
+async fn a_run_that_is_not_understood_is_counted_as_such() {
+    let server = Arc::new(told());
+    for refused in REFUSED.iter().filter(|refused| refused.name != "Medallion's semaphore") {
+        refused.prepare(&server);
+        let deeds = move |server: &Server| refused.attempts(server, &["contender".to_string()]);
+        let ((), burst) = during(&server, &mut Scripts::default(), deeds).await;
+        for lock in refused.locks {
+            let seen = &burst.locks.get(&Key::from(*lock)).unwrap_or_else(|| panic!("{}: {lock}", refused.name));
+            assert_eq!((seen.attempts, seen.unclear), (0, 1), "{}: {lock}", refused.name);
+        }
+    }
 }
 
 /// All ways at once, on shared locks where possible.

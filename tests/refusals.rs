@@ -413,6 +413,7 @@ async fn what_a_ttl_would_destroy_is_not_given_one() {
         ("redisson semaphore", "can't be given a TTL"),
         ("redisson permits", "a lease of its own"),
         ("medallion semaphore", "a lease of its own"),
+        ("a set of leases", "a lease of its own"),
         ("redis-semaphore of npm, semaphore", "a lease of its own"),
         ("symfony", "a lease of its own"),
         ("symfony readers", "a lease of its own"),

@@ -8,7 +8,7 @@ use common::Server;
 use common::samples::ALL;
 
 /// All dialects that the samples must cover.
-const DIALECTS: [&str; 32] = [
+const DIALECTS: [&str; 33] = [
     "redis-py",
     "celery-once",
     "redbeat",
@@ -41,6 +41,7 @@ const DIALECTS: [&str; 32] = [
     "sidekiq-unique-jobs",
     "huey",
     "redis-semaphore",
+    "leases",
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use lockscope::base::time::{Time, Ttl};
 use lockscope::dialects::Recogniser;
 use lockscope::lock::{Key, NodeId, RawValue, Token};
 use lockscope::model::{
-    Address, EventBatch, KeyEvent, Limits, Observation, Sample, Seen, Source, State, Table, Waits, WaitsAt,
+    Address, EventBatch, KeyEvent, Limits, Observation, Sample, Seen, Source, Spoke, State, Table, Waits, WaitsAt,
 };
 
 use crate::keyspace::uuid;
@@ -71,7 +71,7 @@ fn table() -> Table {
     }
     for number in (0..LOCKS).step_by(100) {
         let address = Address::parse(&format!("10.0.0.1:{}", 1_000 + number % 60_000)).expect("an address");
-        let spoke = Some((Token::from(uuid(number).as_bytes()), address, Time(150_000)));
+        let spoke = vec![Spoke { token: Token::from(uuid(number).as_bytes()), address, at: Time(150_000) }];
         let sample = Box::new(Sample { spoke, ..Sample::default() });
         table.apply(Observation::Sampled { node: NODE, key: key(number), sample });
     }

@@ -43,7 +43,7 @@ impl Renewed {
     fn of(lock: &LockView) -> Option<Renewed> {
         let renewals = lock.renewals.as_ref().filter(|renewals| renewals.count > 0 && renewals.missed == Some(0))?;
         let off = (2 * renewals.jitter_ms?).clamp(*OFF_MS.start(), *OFF_MS.end());
-        Some(Renewed { to: lock.lease_ms?, every: renewals.period_ms?, off })
+        Some(Renewed { to: lock.whole_lease_ms()?, every: renewals.period_ms?, off })
     }
 }
 

@@ -31,7 +31,12 @@ pub(super) fn counts(lock: &LockView) -> Option<String> {
     counter::number(&lock.value)?;
     let listeners = lock.proof.counted_on;
     if lock.dialect == SEMAPHORE {
-        return (lock.dialect_confidence < Claim::SURE).then(|| "it was seen going up or down".into());
+        let why = if counter::is_spent(&lock.value) {
+            "no lock is held by such a number"
+        } else {
+            "it was seen going up or down"
+        };
+        return (lock.dialect_confidence < Claim::SURE).then(|| why.into());
     }
     let who = if listeners == 1 { "1 process listens".into() } else { format!("{listeners} processes listen") };
     let channel = text::visible(&counter::channel(lock.key.as_bytes()));

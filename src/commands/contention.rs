@@ -66,6 +66,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
             session.say(&format!("{others} other {locks} that {how}"));
         }
     }
+    tell_unknown(session, &locks);
     if let Some(why) = &snapshot.incomplete {
         session.say_incomplete(why);
     }
@@ -108,6 +109,25 @@ fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
         locks.extend(free);
     }
     locks
+}
+
+/// Why rates of sampled locks are not known, with the first lock for each reason.
+fn tell_unknown(session: &Session, locks: &[LockView]) {
+    let mut told: Vec<&str> = Vec::new();
+    for lock in locks {
+        let Some(why) = lock.tries.and_then(|tries| tries.unknown_why()).filter(|why| !told.contains(why)) else {
+            continue;
+        };
+        told.push(why);
+        let others =
+            locks.iter().filter(|lock| lock.tries.and_then(|tries| tries.unknown_why()) == Some(why)).count() - 1;
+        let others = match others {
+            0 => String::new(),
+            1 => ", and so of 1 other lock".into(),
+            many => format!(", and so of {many} other locks"),
+        };
+        session.say(&format!("how often attempts at {} fail is not known: {why}{others}", lock.key));
+    }
 }
 
 /// Reports what was sampled, in a sentence per node.

@@ -23,7 +23,7 @@ use super::shell::quoted;
 use crate::base::clock::Clock;
 use crate::base::fault::Fault;
 use crate::base::glob::Glob;
-use crate::dialects::Recogniser;
+use crate::dialects::{LeftOut, Recogniser};
 use crate::lock::{Key, NodeId, RawValue};
 use crate::model::{Observation, Seen};
 use crate::scan::{Pass, Progress, Shortfall, Walk};
@@ -62,6 +62,7 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     })?;
     if !options.json {
         session.say(&footer(session, &found));
+        found.left_out.sentence().into_iter().for_each(|sentence| session.say(&sentence));
     }
     if left_out > 0 {
         session.say(&format!("{left_out} keys have names of too many shapes to be judged; narrow them with --pattern"));
@@ -112,6 +113,8 @@ struct Survey {
     /// Why some names were not seen, or some keys not read.
     shortfall: Option<Shortfall>,
     looked: HashMap<(NodeId, Key), Looked>,
+    /// Keys under lock-like names that only belong to locks, by their names.
+    helpers: u64,
     unread: usize,
     /// Why the first unreadable key could not be read.
     refused: Option<String>,
@@ -135,6 +138,7 @@ impl Survey {
             complete: true,
             shortfall: None,
             looked: HashMap::new(),
+            helpers: 0,
             unread: 0,
             refused: None,
         })
@@ -150,7 +154,7 @@ impl Survey {
         };
         let (out, _) = mpsc::channel::<Vec<Observation>>(1);
         let budget = Budget::new(self.pace);
-        let (groups, known) = (&mut self.groups, &self.known);
+        let (groups, known, helpers) = (&mut self.groups, &self.known, &mut self.helpers);
         let (mut sampled, mut complete) = (0, true);
         let walk = Walk { node, recogniser: &self.asked, budget: &budget, clock: self.clock, splittable: false, out };
         let mut pass = Pass::new(Arc::new(Progress::default()));
@@ -160,8 +164,10 @@ impl Survey {
                 return ControlFlow::Break(());
             }
             sampled += 1;
-            // Helpers are recognised by name and left out.
-            if !name.is_empty() && !known.is_helper(&name) {
+            // Helpers are recognised by name, counted and left out.
+            if known.is_helper(&name) {
+                *helpers += u64::from(known.patterns().matches(&name));
+            } else if !name.is_empty() {
                 groups.add(node.id, &name);
             }
             ControlFlow::Continue(())
@@ -223,6 +229,7 @@ impl Survey {
     fn judge(&self, groups: Vec<(Shape, Group)>) -> Found {
         let now = self.clock.now();
         let (mut locks, mut others) = (Vec::new(), Vec::new());
+        let mut left_out = LeftOut::helpers(self.helpers);
         for (shape, group) in groups {
             let keys: Vec<Looked> =
                 group.samples.iter().filter_map(|sample| self.looked.get(sample)).cloned().collect();
@@ -231,7 +238,12 @@ impl Survey {
             let named = shape.texts().any(|text| text.chars().any(char::is_alphanumeric));
             match judge::judge(&shape.pattern(), &evidence).filter(|_| named) {
                 Some(verdict) => locks.push((shape, group, evidence, verdict)),
-                None => others.push((shape, group)),
+                None => {
+                    if let Some(key) = keys.first().filter(|key| self.known.patterns().matches(key.key.as_bytes())) {
+                        left_out.add(key.key.as_bytes(), &key.value, group.keys);
+                    }
+                    others.push((shape, group));
+                }
             }
         }
         let keyspaces = locks.into_iter().map(|(shape, group, evidence, verdict)| {
@@ -251,6 +263,7 @@ impl Survey {
             sampled: self.sampled,
             of: self.of,
             complete: self.complete,
+            left_out,
             keyspaces: merged(keyspaces.collect()),
         };
         // New keyspaces first, then the surest, then the largest.

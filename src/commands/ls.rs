@@ -8,6 +8,7 @@ use super::session::Session;
 use super::{fencing, roster, waiters};
 use crate::base::fault::Fault;
 use crate::base::talk;
+use crate::dialects::LeftOut;
 use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
 use crate::model::order;
@@ -129,6 +130,11 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
 fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     if let Some(why) = &snapshot.incomplete {
         session.say_incomplete(why);
+    }
+    if session.settings.talk > Talk::Normal {
+        let helpers = engine.nodes().filter_map(|node| node.scan.as_ref()).map(|scan| scan.helpers).sum();
+        let left_out = engine.table().left_out().and(LeftOut::helpers(helpers));
+        left_out.sentence().into_iter().for_each(|sentence| session.say(&sentence));
     }
     for node in engine.nodes() {
         let too_large = node.scan.as_ref().map_or(0, |scan| scan.unread - scan.denied);

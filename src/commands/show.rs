@@ -50,7 +50,7 @@ fn notes(lock: &LockView, found: &Inspection, engine: &Engine) -> Notes {
     };
     Notes {
         waiting: vec![dialect.waiting(&sight).describe()],
-        renewal: vec![dialect.renewal().describe()],
+        renewal: vec![dialect.renewal().describe(lock.ttl)],
         release: freeing,
     }
 }

@@ -319,7 +319,7 @@ fn describe(lock: &LockView) -> String {
         parts.push(format!("for {at_least}{}", text::short_duration(held)));
     }
     let mut line = parts.join(" ");
-    match (lock.ttl.remaining(), lock.lease_ms) {
+    match (lock.ttl.remaining(), lock.whole_lease_ms()) {
         (None, _) => line.push_str("; no TTL"),
         (Some(left), lease) => {
             line.push_str(&format!("; TTL {}", text::short_duration(left.as_millis() as u64)));

@@ -40,6 +40,14 @@ impl Dialect for BullMq {
         &["bull:*:*:lock"]
     }
 
+    /// Strings that a queue keeps beside its jobs: the last id, pauses and throttles.
+    fn is_helper(&self, key: &[u8]) -> bool {
+        let suffixes: [&[u8]; 7] =
+            [b":id", b":meta", b":meta-paused", b":stalled-check", b":limiter", b":pc", b":priority"];
+        let names = |suffix: &&[u8]| key.ends_with(suffix) && key.iter().filter(|byte| **byte == b':').count() == 2;
+        key.starts_with(b"bull:") && suffixes.iter().any(names)
+    }
+
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
         let strength = sight.told_or(|| judge(sight, token))?;

@@ -3,7 +3,7 @@
 //! A small number alone may be a count or a token: Redisson keeps the permits that are left in a string, and some job
 //! queues store `1` for "taken". Only its surroundings decide: who listens, and how it changes.
 
-use super::redisson;
+use super::{redisson, shape};
 use crate::lock::RawValue;
 
 /// Larger numbers are process ids, times, or anything but permits.
@@ -15,6 +15,32 @@ pub fn number(value: &RawValue) -> Option<i64> {
     let number: i64 = text.parse().ok()?;
     // As INCR writes it: no sign before a positive one, no zeros in front.
     (number.to_string() == text && number.abs() <= MOST).then_some(number)
+}
+
+/// Names of numbers that count something and are held by nobody: fencing tokens, statistics.
+const TALLIES: [&str; 14] = [
+    "attempts", "count", "counter", "counters", "counts", "failures", "fence", "fencing", "hits", "seq", "sequence",
+    "stats", "total", "version",
+];
+
+/// Whether it is a number under a name that says that it counts.
+pub fn is_tally(key: &[u8], value: &RawValue) -> bool {
+    let number = value.as_string().is_some_and(|text| text.len() <= 18 && shape::is_decimal(text));
+    number && shape::words(key).iter().any(|word| TALLIES.contains(&word.as_str()))
+}
+
+/// Whether it can only be a count: nobody holds a lock by the number nought, or by one below it.
+pub fn is_spent(value: &RawValue) -> bool {
+    number(value).is_some_and(|number| number <= 0)
+}
+
+/// Whether a string that was the one number and is now the other, with no end in between, counts: permits in use go up
+/// and down one by one.
+pub fn steps(before: &RawValue, after: &RawValue) -> bool {
+    /// A larger number is a process that took a lock over from another.
+    const MOST: i64 = 999;
+    let (Some(before), Some(after)) = (number(before), number(after)) else { return false };
+    before != after && before.abs().max(after.abs()) <= MOST
 }
 
 /// The channel on which a semaphore of this name announces returned permits.
@@ -35,5 +61,17 @@ mod tests {
             assert_eq!(number(&RawValue::string(text.as_bytes())), None, "{text:?}");
         }
         assert_eq!(number(&RawValue::hash([])), None);
+    }
+
+    #[test]
+    fn a_number_whose_name_says_that_it_counts_is_no_lock() {
+        let value = RawValue::string(b"4711");
+        for key in ["lock:fencing-tokens", "@simple-redis-mutex:fencing-tokens", "lock:failures", "mutexCount"] {
+            assert!(is_tally(key.as_bytes(), &value), "{key}");
+        }
+        assert!(!is_tally(b"lock:import", &value) && !is_tally(b"lock:count", &RawValue::string(b"worker-7")));
+        assert!(steps(&value, &value) == is_spent(&value));
+        let [one, two, nought] = ["1", "2", "0"].map(|text| RawValue::string(text.as_bytes()));
+        assert!(steps(&one, &two) && is_spent(&nought) && !is_spent(&one) && !steps(&one, &value));
     }
 }

@@ -109,8 +109,19 @@ impl Dialect for Medallion {
         "medallion"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "The key of a semaphore lives three times as long as a permit: what counts is the end of each permit.",
+            "A writer that waits marks `<name>.writer`, and turns its own mark into its id once the readers have left: one holder.",
+        ]
+    }
+
     fn patterns(&self) -> &'static [&'static str] {
         &["*.readers", "*.writer"]
+    }
+
+    fn keeps_sets(&self, key: &[u8]) -> bool {
+        key.ends_with(READERS)
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
@@ -119,6 +130,10 @@ impl Dialect for Medallion {
             RawValue::Zset { members, .. } => read_permits(sight, members),
             _ => read_string(sight),
         }
+    }
+
+    fn holds_by(&self, token: &[u8]) -> bool {
+        !token.ends_with(WAITING)
     }
 
     fn renewal(&self) -> Renewal {

@@ -1,9 +1,11 @@
 //! A string that says "taken": `SET key token NX PX ttl`, the same in Lua, `SETNX` with or without `EXPIRE`.
 //!
 //! The dialect of hand-written locks, and the last choice for strings that no library is recognised in. If the value is
-//! a Unix time, as in the oldest recipes, it is when the lock was taken or, if it is in the future, when it ends.
+//! a Unix time, as in the oldest recipes, it is when the lock was taken or, if it is in the future, when it ends. An
+//! empty value says "taken" too, and a document that names an owner says by whom.
 
-use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape};
+use super::{Claim, Dialect, Renewal, Sight, Strength, Waiting, own, shape, sight};
+use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -12,8 +14,42 @@ pub struct Plain;
 /// A holder's clock may be ahead of ours.
 const CLOCK_SKEW_MS: i64 = 5_000;
 
+/// Fields by which documents name who has a lock.
+const OWNERS: [&str; 14] = [
+    "owner",
+    "ownerId",
+    "owner_id",
+    "holder",
+    "holderId",
+    "holder_id",
+    "lockedBy",
+    "locked_by",
+    "acquiredBy",
+    "acquired_by",
+    "worker",
+    "workerId",
+    "worker_id",
+    "hostname",
+];
+/// Longer documents are something else.
+const LONGEST_DOCUMENT: usize = 512;
+
+/// Who has the lock, by a document that names an owner.
+fn owner(value: &[u8]) -> Option<ServerText> {
+    if value.first() != Some(&b'{') || value.len() > LONGEST_DOCUMENT {
+        return None;
+    }
+    let document: serde_json::Value = serde_json::from_slice(value).ok()?;
+    let text = |field: &&str| match document.get(*field)? {
+        serde_json::Value::String(text) => sight::name(text.as_bytes()),
+        serde_json::Value::Number(number) => sight::name(number.to_string().as_bytes()),
+        _ => None,
+    };
+    OWNERS.iter().find_map(text)
+}
+
 fn holder(value: &[u8], now: Time) -> Holder {
-    let mut holder = Holder::new(value);
+    let mut holder = Holder { client: owner(value), ..Holder::new(value) };
     match shape::plausible_epoch(value, now) {
         Some(at) if at.0 <= now.0.saturating_add(CLOCK_SKEW_MS) => holder.since = Some(at),
         ahead => holder.until = ahead,
@@ -27,6 +63,12 @@ impl Dialect for Plain {
         "plain"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "An empty value is a holder without a name, and a JSON document with an `owner`, `holder` or the like tells who holds it. A number that goes up and down with a TTL (dramatiq's limiter) counts permits in use, and 0 is free.",
+        ]
+    }
+
     fn patterns(&self) -> &'static [&'static str] {
         &["*[Ll][Oo][Cc][Kk]*", "*[Mm][Uu][Tt][Ee][Xx]*"]
     }
@@ -34,7 +76,8 @@ impl Dialect for Plain {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Str { head, len } = sight.value else { return None };
         let whole = head.len() as u64 == *len;
-        let strength = if whole && shape::could_be_token(head) && shape::names_a_lock(sight.key) {
+        let token = || head.is_empty() || shape::could_be_token(head) || owner(head).is_some();
+        let strength = if whole && shape::names_a_lock(sight.key) && token() {
             Strength::Possible
         } else if sight.given || sight.dialect_given {
             // Any string is a lock there; one too long to be read whole is identified by its head.
@@ -82,6 +125,21 @@ mod tests {
     fn a_unix_time_ahead_tells_when_it_ends() {
         let holder = holder(found("import-lock", "1760000060", Ttl::Never));
         assert_eq!((holder.since, holder.until), (None, Some(Time(1_760_000_060_000))));
+    }
+
+    #[test]
+    fn an_empty_value_says_taken_and_a_document_may_name_its_owner() {
+        assert!(perhaps(&found("import-lock", "", seconds(60)), "plain"));
+        for document in [r#"{"holder":"worker-7","resources":["a","b"]}"#, r#"{"pid":3,"owner":"worker-7"}"#] {
+            let best = found("lock:report", document, seconds(60));
+            assert!(perhaps(&best, "plain"), "{document}");
+            let holder = holder(best);
+            assert_eq!(holder.client.map(|client| client.visible()).as_deref(), Some("worker-7"));
+            assert_eq!(holder.token.as_bytes(), document.as_bytes(), "what a release compares");
+        }
+        for other in [r#"{"owner":{"name":"x"}}"#, r#"{"title":"worker-7"}"#, "{owner}"] {
+            assert_eq!(names(&found("lock:report", other, seconds(60))).0, "", "{other}");
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use serde::Deserializer;
 
-use super::{Claim, Dialect, DialectId, Sight, Strength, all};
+use super::{Claim, Dialect, DialectId, Sight, Strength, all, counter};
 use crate::base::glob::{BadGlob, Glob, Globs};
 use crate::base::serial::{self, Name};
 use crate::base::time::{Time, Ttl};
-use crate::lock::{RawValue, Token};
+use crate::lock::{Mode, RawValue, Token};
 
 /// "Keys under this glob are locks of this dialect": from `--dialect NAME=GLOB` or the config.
 #[derive(Clone, Debug)]
@@ -75,6 +75,11 @@ impl Recogniser {
         self.patterns.matches(key) && !self.is_helper(key)
     }
 
+    /// Whether a set of this name can be a lock: only few are, under names of their own.
+    pub fn may_be_set(&self, key: &[u8]) -> bool {
+        self.mapping(key).is_some() || all().iter().any(|dialect| dialect.keeps_sets(key))
+    }
+
     /// Whether the key is a queue, a latch or another companion of some lock.
     pub fn is_helper(&self, key: &[u8]) -> bool {
         self.mapping(key).is_none() && all().iter().any(|dialect| dialect.is_helper(key))
@@ -106,6 +111,9 @@ impl Recogniser {
                 second: None,
             });
         }
+        if counter::is_tally(key, value) {
+            return None;
+        }
         let mut best: Option<(DialectId, Claim)> = None;
         let mut second: Option<(DialectId, Strength)> = None;
         for (id, dialect) in (0..).map(DialectId).zip(all()) {
@@ -126,8 +134,12 @@ impl Recogniser {
         Some(Best { dialect, claim, second })
     }
 
-    /// A number that was seen going up or down: the counter of a semaphore, unless its library is known.
+    /// A number that counts, unless its library is known: of permits left, the counter of a semaphore, and where it has a
+    /// TTL, of permits in use. Nobody holds it.
     pub fn read_counter(&self, best: Best, key: &[u8], value: &RawValue, ttl: Ttl, now: Time) -> Best {
+        if ttl != Ttl::Never && best.claim.strength < Strength::Sure {
+            return Best { claim: Claim { mode: Mode::Permit, holders: Vec::new(), ..best.claim }, ..best };
+        }
         let semaphore = by_name("redisson-semaphore").filter(|_| best.claim.strength < Strength::Sure);
         let claim = semaphore.and_then(|id| Some((id, self.claim_as(id, key, value, ttl, now)?)));
         match claim {

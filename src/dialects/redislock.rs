@@ -32,6 +32,10 @@ impl Dialect for RedisLock {
         "redislock"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &["Since 0.10 one script takes several keys at once: MSETNX, then PEXPIRE of each."]
+    }
+
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let value = sight.token()?;
         let strength = sight.told_or(|| judge(sight, value))?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statement::{self, Command, Statement};
 use crate::base::text;
+use crate::base::time::Ttl;
 use crate::lock::RawValue;
 
 /// What keeps a lock of a dialect alive.
@@ -25,9 +26,10 @@ pub enum Renewal {
 }
 
 impl Renewal {
-    /// In one sentence, for the detail view.
-    pub fn describe(&self) -> String {
+    /// In one sentence, for the detail view of a lock with so much left.
+    pub fn describe(&self, left: Ttl) -> String {
         match self {
+            Renewal::NoLease if left != Ttl::Never => "The library renews nothing: the TTL runs out.".into(),
             Renewal::Manual => "The lease runs out unless the application extends it by hand.".into(),
             Renewal::Watchdog { share } => format!("A watchdog renews it after {} of the lease.", percent(*share)),
             Renewal::Optional { share } => {
@@ -380,6 +382,8 @@ mod tests {
         assert_eq!(polls.describe(), "Waiters try again every 100ms; nothing on the server shows them.");
         assert_eq!(Waiting::Channel(b"c".to_vec()).describe(), "Waiters are subscribed to c.");
         let renewal = Renewal::Watchdog { share: 1.0 / 3.0 };
-        assert_eq!(renewal.describe(), "A watchdog renews it after 33 % of the lease.");
+        assert_eq!(renewal.describe(Ttl::Never), "A watchdog renews it after 33 % of the lease.");
+        let stays = [Ttl::Never, Ttl::In(Duration::from_secs(9))].map(|left| Renewal::NoLease.describe(left));
+        assert!(stays[0].contains("stays until it is freed") && stays[1].contains("runs out"), "{stays:?}");
     }
 }

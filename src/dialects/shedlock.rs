@@ -51,6 +51,10 @@ impl Dialect for ShedLock {
         true
     }
 
+    fn tells_when_taken(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 0.5 }
     }

@@ -25,6 +25,14 @@ impl Dialect for UniqueJobs {
         "sidekiq-unique-jobs"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "With `lock_ttl` a lock has a TTL, which nothing renews.",
+            "Since 8.1 most contenders of a held lock return at once, and a block lasts 5 s at most.",
+            "Version 9 keeps `uniquejobs:working:*` and `uniquejobs:heartbeat:*` beside its locks; they are hidden.",
+        ]
+    }
+
     fn patterns(&self) -> &'static [&'static str] {
         &["uniquejobs:*:LOCKED"]
     }
@@ -54,6 +62,10 @@ impl Dialect for UniqueJobs {
 
     /// The process that pushes the job takes it; a worker frees it.
     fn stays(&self, _key: &[u8]) -> bool {
+        true
+    }
+
+    fn tells_when_taken(&self) -> bool {
         true
     }
 

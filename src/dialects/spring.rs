@@ -52,6 +52,13 @@ impl Dialect for Spring {
         "spring"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "On servers with compare-and-set it renews by `SET key id IFEQ id PX`, and a spin lock is freed by a compare-and-delete.",
+            "The subscription to `REGISTRY-channel:*` stays open after waiting: it does not say who waits now.",
+        ]
+    }
+
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let token = sight.token()?;
         let strength = sight.told_or(|| judge(sight, token))?;

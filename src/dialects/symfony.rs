@@ -49,8 +49,11 @@ impl Dialect for Symfony {
         }
         let (strength, mode) =
             if exclusive { (Strength::Certain, Mode::Exclusive) } else { (Strength::Sure, Mode::Read) };
+        // The next attempt removes the readers whose time is up.
+        let reads = |(_, score): &&(Box<[u8]>, f64)| exclusive || Time(*score as i64) > sight.now;
         let holders = tokens
             .into_iter()
+            .filter(|token| reads(token))
             .map(|(member, score)| Holder { until: Some(Time(*score as i64)), ..Holder::new(member) })
             .collect();
         Some(Claim::lock(strength, mode, holders))

@@ -116,7 +116,8 @@ pub fn assert_no_garbage(name: &str, key: &str) {
         b"line one\nline two",
         &huge,
     ];
-    for value in garbage {
+    // To whoever writes locks by hand, an empty value says "taken".
+    for value in garbage.into_iter().filter(|value| name != "plain" || !value.is_empty()) {
         let best = found(key, value, seconds(5));
         assert_ne!(names(&best).0, name, "{key} = {}", crate::base::text::visible(&value[..value.len().min(40)]));
     }

@@ -172,7 +172,8 @@ fn observations(node: NodeId, burst: Burst, rates: &Rates) -> Vec<Observation> {
         only_before.map(|key| (key.clone(), Sample { tries: rates.tries(key), ..Sample::default() })).collect();
     let now = burst.locks.into_iter().map(|(key, seen)| {
         let tries = rates.tries(&key);
-        let sample = Sample { tries, contenders: seen.contenders, spoke: seen.spoke, notices: seen.notices };
+        let sample =
+            Sample { tries, contenders: seen.contenders, spoke: seen.spoke, held: seen.held, notices: seen.notices };
         (key, sample)
     });
     let all = now.chain(before);

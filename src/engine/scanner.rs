@@ -34,6 +34,8 @@ pub struct ScanReport {
     pub finished: Time,
     pub walked: u64,
     pub matched: u64,
+    /// Keys under the patterns that only belong to locks, by their names.
+    pub helpers: u64,
     pub calls: u64,
     /// COUNT of the last call.
     pub count: u64,
@@ -107,6 +109,7 @@ impl Scanner {
             finished: task.clock.now(),
             walked: progress.walked.load(Ordering::Relaxed),
             matched: progress.matched.load(Ordering::Relaxed),
+            helpers: progress.helpers.load(Ordering::Relaxed),
             calls: progress.calls.load(Ordering::Relaxed),
             count: progress.count.load(Ordering::Relaxed),
             unread: progress.unread.load(Ordering::Relaxed),

@@ -31,6 +31,11 @@ pub enum KeyEvent {
     Forced,
     /// An undo of ours that put a lock back.
     PutBack,
+    /// A member came into a set, or left one; few locks are sets.
+    Joined,
+    Left,
+    /// A list or a stream was changed: no lock is one.
+    Foreign,
     /// Something we have no rule for, or that our own write explains: read the key again.
     Other,
 }
@@ -42,12 +47,12 @@ impl KeyEvent {
             b"set" | b"copy_to" | b"restore" | b"zadd" => KeyEvent::Set,
             b"expire" => KeyEvent::Expire,
             b"persist" => KeyEvent::Persist,
-            b"hset" | b"hincrby" | b"zincr" | b"sadd" | b"incrby" | b"lpush" | b"rpush" | b"setrange" | b"append" => {
-                KeyEvent::Written
-            }
-            b"hdel" | b"zrem" | b"srem" | b"lrem" | b"lpop" | b"rpop" | b"zremrangebyscore" | b"zremrangebyrank" => {
-                KeyEvent::Removed
-            }
+            b"hset" | b"hincrby" | b"zincr" | b"incrby" | b"setrange" | b"append" => KeyEvent::Written,
+            b"hdel" | b"zrem" | b"zremrangebyscore" | b"zremrangebyrank" => KeyEvent::Removed,
+            b"sadd" => KeyEvent::Joined,
+            b"srem" | b"spop" => KeyEvent::Left,
+            b"lpush" | b"rpush" | b"lpop" | b"rpop" | b"lrem" | b"ltrim" | b"linsert" | b"lset" => KeyEvent::Foreign,
+            name if name.starts_with(b"x") => KeyEvent::Foreign,
             b"del" => KeyEvent::Del,
             b"expired" => KeyEvent::Expired,
             b"evicted" => KeyEvent::Evicted,
@@ -55,6 +60,12 @@ impl KeyEvent {
             b"rename_to" => KeyEvent::RenamedTo,
             _ => KeyEvent::Other,
         }
+    }
+
+    /// Something was written that a lock can be made of.
+    pub fn writes(self) -> bool {
+        use KeyEvent::*;
+        matches!(self, Set | Expire | Written | Joined | RenamedTo | PutBack | Forced | Other)
     }
 
     /// The key is gone once this event has fired.

@@ -35,6 +35,10 @@ pub struct Reading {
     pub test: bool,
     /// It has holders that shut each other out: a reader beside a writer.
     pub mixed: bool,
+    /// It is a number that counts permits: nobody is named by it.
+    pub counts: bool,
+    /// It has items, each with a holder of its own.
+    pub several: bool,
     /// It stays on purpose when the work is done, or whoever took it need not be the one who works.
     pub stays: bool,
 }
@@ -42,7 +46,7 @@ pub struct Reading {
 impl Reading {
     /// Held by one at a time.
     pub fn is_alone(&self) -> bool {
-        matches!(self.mode, Mode::Exclusive | Mode::Write)
+        matches!(self.mode, Mode::Exclusive | Mode::Write) && !self.several
     }
 }
 
@@ -83,6 +87,15 @@ impl Pending {
     }
 }
 
+/// What else ends where the holders of a lock have ends of their own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct OwnEnds {
+    /// When the key's time is up; `None`: it has no TTL.
+    pub key: Option<Time>,
+    /// When the first of the holders ends.
+    pub first: Time,
+}
+
 /// A lock and what is known of it.
 #[derive(Debug)]
 pub struct Lock {
@@ -93,9 +106,13 @@ pub struct Lock {
     pub(super) phase: Phase,
     pub(super) reading: Option<Reading>,
     pub(super) value: RawValue,
-    /// When the key's time is up; `None`: it has no TTL.
+    /// When its time is up: that of its key, or the end of the last of its holders where each has one; `None`: never.
     pub(super) expires: Option<Time>,
+    /// Where holders have ends of their own.
+    pub(super) own_ends: Option<Box<OwnEnds>>,
     pub(super) lease_ms: Option<u32>,
+    /// How well the lease is known.
+    pub(super) lease_is: HeldIs,
     pub(super) first_seen: Time,
     /// When the current hold began, or was first seen.
     pub(super) since: Time,
@@ -141,7 +158,9 @@ impl Lock {
             reading: None,
             value: RawValue::Other("none".into()),
             expires: None,
+            own_ends: None,
             lease_ms: None,
+            lease_is: HeldIs::AtLeast,
             first_seen: at,
             since: at,
             since_is: HeldIs::AtLeast,
@@ -164,6 +183,11 @@ impl Lock {
             left: 0,
             generation,
         }
+    }
+
+    /// Only events have named it so far, and nothing of it was ever read.
+    pub(super) fn is_unheard_of(&self) -> bool {
+        self.phase == Phase::Unread && self.reading.is_none() && self.ours.is_none()
     }
 
     pub fn is_held(&self) -> bool {
@@ -202,13 +226,30 @@ impl Lock {
         self.reading
     }
 
-    /// When its time is up; `None`: it has no TTL.
+    /// When its time is up; `None`: it has no end.
     pub fn expires(&self) -> Option<Time> {
         self.expires
     }
 
+    /// When the time of its key is up; `None`: that has no TTL.
+    pub(in crate::model) fn key_expires(&self) -> Option<Time> {
+        self.own_ends.as_ref().map_or(self.expires, |own| own.key)
+    }
+
+    /// When something of it ends next: its key, or one of its holders.
+    pub(super) fn next_end(&self) -> Option<Time> {
+        let first = self.own_ends.as_ref().map(|own| own.first);
+        [first, self.key_expires()].into_iter().flatten().min()
+    }
+
+    /// The whole lease, where it was seen being given.
     pub fn lease_ms(&self) -> Option<u64> {
-        self.lease_ms.map(u64::from)
+        self.lease_ms.filter(|_| self.lease_is == HeldIs::Exact).map(u64::from)
+    }
+
+    /// The lease, and how well it is known: it is at least what was left at the first look.
+    pub fn lease(&self) -> Option<(u64, HeldIs)> {
+        self.lease_ms.map(|ms| (u64::from(ms), self.lease_is))
     }
 
     /// The holds before the current one, oldest first.
@@ -233,7 +274,7 @@ impl Lock {
             Renewal::Optional { share } if self.beats.is_some() => share,
             _ => return None,
         };
-        Some((f64::from(self.lease_ms?) * f64::from(share)) as u64)
+        Some((self.lease_ms()? as f64 * f64::from(share)) as u64)
     }
 
     /// The rhythm of the renewals of the current hold; `None` until there is one.

@@ -30,7 +30,7 @@ impl Table {
     pub fn view(&self, lock: &Lock, now: Time) -> Option<LockView> {
         let reading = lock.reading?;
         let dialect = dialects::dialect(reading.dialect);
-        let ttl = lock.ttl(now);
+        let ttl = lock.left(now);
         let holders = if lock.is_held() { self.holders(lock, now) } else { Vec::new() };
         let presence = holders.iter().map(|holder| self.presence(lock, holder)).collect();
         let mut verdict = self.judge(lock, now);
@@ -53,7 +53,8 @@ impl Table {
             verdict,
             holders,
             ttl,
-            lease_ms: lock.lease_ms.map(u64::from),
+            lease_ms: lock.lease().map(|(ms, _)| ms),
+            lease_is: lock.lease().map(|(_, is)| is),
             held_ms: held.map(|(ms, _)| ms),
             held_is: held.map(|(_, is)| is),
             beats: lock.beats().map(|beats| beats.recent().collect()).unwrap_or_default(),

@@ -21,8 +21,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::time::Time;
-use crate::dialects::{Recogniser, own};
-use crate::lock::{Holder, Key, KeyspaceId, NodeId, Token};
+use crate::dialects::{LeftOut, Recogniser, own};
+use crate::lock::{Holder, Key, KeyspaceId, NodeId, RawValue, Token};
 use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Groups;
 use crate::model::lock::Phase;
@@ -35,7 +35,7 @@ use crate::model::table::tape::Tape;
 use crate::model::wants::client::Clients;
 use crate::model::wants::demand::InDemand;
 use crate::model::wants::presence::Roster;
-use crate::model::{Asked, Holds, KeyEvent, Lock, Observation, Seen, Transition, Tuning};
+use crate::model::{Asked, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +80,9 @@ pub struct Table {
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
     locks_dropped: u64,
+    /// What the last walk read and left out, and the one under way.
+    left_out: LeftOut,
+    leaving_out: LeftOut,
     /// `None`: nobody records.
     tape: Option<Tape>,
 }
@@ -110,6 +113,8 @@ impl Table {
             transitions: VecDeque::new(),
             transitions_dropped: 0,
             locks_dropped: 0,
+            left_out: LeftOut::default(),
+            leaving_out: LeftOut::default(),
             tape: None,
         }
     }
@@ -199,7 +204,17 @@ impl Table {
     fn take_event(&mut self, (space, node): (KeyspaceId, NodeId), key: &[u8], event: KeyEvent, at: Time) {
         self.seq += 1;
         let hash = self.slots.hash(space, key);
+        let foreign = match event {
+            KeyEvent::Foreign => true,
+            KeyEvent::Joined | KeyEvent::Left => !self.recogniser.may_be_set(key),
+            _ => false,
+        };
         let place = match self.slots.find(hash, space, key) {
+            // The event's own name says what it is, before anybody has looked.
+            Some(place) if foreign && self.at(place).is_some_and(|lock| lock.is_unheard_of()) => {
+                return self.ignore(place, at);
+            }
+            None if foreign => return,
             Some(place) => place,
             // Deleting an unknown key only invalidates earlier reads.
             None if event.ends() => {
@@ -275,6 +290,7 @@ impl Table {
     /// A scan of the keyspace is done: reads the locks that it did not meet.
     fn sweep(&mut self, node: NodeId, started: Time) {
         self.node(node).swept = Some(started);
+        self.left_out = std::mem::take(&mut self.leaving_out);
         for place in self.held_on(node) {
             if self.at(place).is_some_and(|lock| lock.asked < started) {
                 self.enqueue(place);
@@ -295,6 +311,18 @@ impl Table {
     /// Locks that were not taken in because the table is full.
     pub fn locks_dropped(&self) -> u64 {
         self.locks_dropped
+    }
+
+    /// What the last walk read under the patterns that is no lock.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// A key that reads as no lock, and was never one.
+    pub(super) fn leave_out(&mut self, place: LockRef, value: &RawValue, source: Source) {
+        if let Some(lock) = self.slots.get(place).filter(|lock| lock.phase == Phase::Unread && source == Source::Scan) {
+            self.leaving_out.add(lock.key.as_bytes(), value, 1);
+        }
     }
 
     /// All locks that are held, in no order.
@@ -334,7 +362,7 @@ impl Table {
 
     /// The holders, decoded from the stored value.
     pub fn holders(&self, lock: &Lock, now: Time) -> Vec<Holder> {
-        let Some(reading) = lock.reading else { return Vec::new() };
+        let Some(reading) = lock.reading.filter(|reading| !reading.counts) else { return Vec::new() };
         let ttl = lock.ttl(now);
         self.recogniser
             .claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, ttl, now)
@@ -387,7 +415,7 @@ impl Table {
         if let Some(contention) = &mut lock.contention {
             contention.waits = None;
         }
-        lock.expires = None;
+        (lock.expires, lock.own_ends) = (None, None);
         lock.beats = None;
         lock.held_by = HeldBy::Nobody;
         lock.left = lock.left.wrapping_add(1);

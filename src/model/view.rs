@@ -82,6 +82,8 @@ pub struct LockView {
     pub holders: Vec<Holder>,
     pub ttl: Ttl,
     pub lease_ms: Option<u64>,
+    /// How well the lease is known.
+    pub lease_is: Option<HeldIs>,
     pub held_ms: Option<u64>,
     pub held_is: Option<HeldIs>,
     /// `None` if it was not watched long enough.
@@ -144,6 +146,17 @@ pub struct Snapshot {
 }
 
 impl LockView {
+    /// The whole lease, where it is known and not only bounded.
+    pub fn whole_lease_ms(&self) -> Option<u64> {
+        self.lease_ms.filter(|ms| *ms > 0 && self.lease_is != Some(HeldIs::AtLeast))
+    }
+
+    /// `30.0s`, or `at least 30.0s`.
+    pub fn lease_words(&self) -> Option<String> {
+        let least = if self.lease_is == Some(HeldIs::AtLeast) { "at least " } else { "" };
+        self.lease_ms.map(|ms| format!("{least}{}", short_duration(ms)))
+    }
+
     /// What a dialect gets to see of it: what it was when it was read, it is still.
     pub fn sight(&self, now: Time) -> Sight<'_> {
         Sight { key: self.key.as_bytes(), value: &self.value, ttl: self.ttl, now, given: true, dialect_given: true }

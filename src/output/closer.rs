@@ -23,6 +23,8 @@ pub(super) struct Contention {
     failures_per_s: Option<f64>,
     /// Half-width of the 95 % confidence interval of the failures.
     failures_margin_per_s: Option<f64>,
+    /// Why failures are not known, although the lock was looked at.
+    unknown_why: Option<&'static str>,
     source: Option<&'static str>,
     coverage: Option<f64>,
 }
@@ -48,9 +50,10 @@ impl Contention {
             waiters_source: waits.map(|(_, source)| source),
             dead_heads: lock.waits.and_then(|waits| waits.dead_heads),
             wanted,
-            attempts_per_s: tries.map(|tries| rounded(tries.attempts_per_s())),
+            attempts_per_s: tries.and_then(|tries| tries.known_attempts_per_s()).map(rounded),
             failures_per_s: failures.map(rounded),
             failures_margin_per_s: tries.filter(|_| failures.is_some()).map(|tries| rounded(tries.margin_per_s)),
+            unknown_why: tries.and_then(|tries| tries.unknown_why()),
             source: tries.map(|tries| tries.from.name()),
             coverage: tries.map(|tries| rounded(tries.coverage())),
         })

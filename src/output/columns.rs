@@ -26,7 +26,7 @@ impl Column {
             Column::Holder => holders(lock, style),
             Column::Held => held(lock),
             Column::Ttl => ttl(lock),
-            Column::Lease => lock.lease_ms.map_or("?".into(), short_duration),
+            Column::Lease => lease(lock),
             Column::Renewals => renewals(lock),
             Column::Fail => fail(lock),
             Column::Wait => wait(lock),
@@ -98,6 +98,16 @@ pub fn held(lock: &LockView) -> String {
     }
 }
 
+/// The whole lease: `30.0s`, `≥1d00h` where it may be more.
+pub fn lease(lock: &LockView) -> String {
+    match (lock.lease_ms, lock.lease_is) {
+        (None, _) => "?".to_string(),
+        (Some(ms), Some(HeldIs::AtLeast)) => format!("≥{}", short_duration(ms)),
+        (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
+        (Some(ms), Some(HeldIs::Exact) | None) => short_duration(ms),
+    }
+}
+
 /// The remaining TTL; none for a lock that is free.
 pub fn ttl(lock: &LockView) -> String {
     if lock.ttl == Ttl::Never && lock.verdict.state == State::Free { "-".to_string() } else { left(lock.ttl) }
@@ -134,7 +144,8 @@ pub fn wait(lock: &LockView) -> String {
 
 /// Attempts a second, with the source of the number: `4.2~m`, `4.2=c`; `?` if unknown.
 pub fn attempts(lock: &LockView) -> String {
-    lock.tries.map_or("?".into(), |tries| format!("{}{}", rate(tries.attempts_per_s()), tries.from.mark()))
+    let known = lock.tries.and_then(|tries| Some((tries.known_attempts_per_s()?, tries.from)));
+    known.map_or("?".into(), |(per_s, from)| format!("{}{}", rate(per_s), from.mark()))
 }
 
 /// Refused attempts a second, with the source of the number: `4.2~m`; `?` if unknown.

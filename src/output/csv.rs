@@ -13,7 +13,7 @@ use super::Place;
 use super::closer::rounded;
 use crate::model::{HeldIs, LockView};
 
-const HEADER: [&str; 27] = [
+const HEADER: [&str; 28] = [
     "state",
     "key",
     "node",
@@ -26,6 +26,7 @@ const HEADER: [&str; 27] = [
     "holders",
     "ttl_ms",
     "lease_ms",
+    "lease_is",
     "held_ms",
     "held_is",
     "renewals",
@@ -95,6 +96,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         cell(holders.join(" ")),
         number(lock.ttl.remaining().map(|left| left.as_millis() as u64)),
         number(lock.lease_ms),
+        lock.lease_is.map(HeldIs::name).unwrap_or_default().to_string(),
         number(lock.held_ms),
         lock.held_is.map(HeldIs::name).unwrap_or_default().to_string(),
         number(renewals.map(|renewals| renewals.count)),
@@ -105,7 +107,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
         lock.stale.to_string(),
         number(exact.map(|waits| u64::from(waits.count))),
         exact.map(|waits| waits.source()).unwrap_or_default().to_string(),
-        rate(lock.tries.map(|tries| tries.attempts_per_s())),
+        rate(lock.tries.and_then(|tries| tries.known_attempts_per_s())),
         rate(lock.tries.and_then(|tries| tries.known_failures_per_s())),
         lock.tries.map(|tries| tries.from.name()).unwrap_or_default().to_string(),
         rate(lock.tries.map(|tries| tries.coverage())),
@@ -129,11 +131,11 @@ mod tests {
         assert_eq!(lines.len(), 4);
         assert_eq!(
             lines[1],
-            "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,\
+            "held,lock:order:8841,0,0,hash,lock,redisson,0.97,exclusive,3f2a8c00-1111-4222-8333-444455556666:57,8140,30000,exact,\
              842000,exact,4,0,,0.97,,false,,,,,,,"
         );
         assert!(lines[2].starts_with("no-ttl,job-lock:\\xff\\n,"), "{}", lines[2]);
-        assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,60000,at-least,,,"), "{}", lines[2]);
+        assert!(lines[2].contains(",worker-7\\u{1b}[2J,,,,60000,at-least,,,"), "{}", lines[2]);
         assert!(lines[3].contains("\"a,\"\"b\"\"\""), "{}", lines[3]);
     }
 }

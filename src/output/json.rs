@@ -114,6 +114,7 @@ mod tests {
             "holders",
             "ttl_ms",
             "lease_ms",
+            "lease_is",
             "held_ms",
             "held_is",
             "renewals",
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(
             value["contention"],
             json!({"waiters": 2, "waiters_source": "queue", "dead_heads": null, "wanted": null,
-                "attempts_per_s": null, "failures_per_s": null, "failures_margin_per_s": null, "source": null,
+                "attempts_per_s": null, "failures_per_s": null, "failures_margin_per_s": null, "unknown_why": null, "source": null,
                 "coverage": null})
         );
         assert_eq!(
@@ -249,6 +250,7 @@ mod tests {
             attempts: 9,
             failures: 8,
             unjudged: 0,
+            unclear: 0,
             looked: second,
             span: second,
             margin_per_s: 0.0,
@@ -273,7 +275,8 @@ mod tests {
         assert_eq!(
             lock["contention"],
             json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": true,
-                "attempts_per_s": 4.5, "failures_per_s": 4.0, "failures_margin_per_s": 0.0, "source": "counted", "coverage": 1.0})
+                "attempts_per_s": 4.5, "failures_per_s": 4.0, "failures_margin_per_s": 0.0,
+                "unknown_why": null, "source": "counted", "coverage": 1.0})
         );
     }
 
@@ -284,6 +287,7 @@ mod tests {
             attempts: 25,
             failures: 21,
             unjudged: 0,
+            unclear: 0,
             looked: Duration::from_secs(5),
             span: Duration::from_secs(15),
             margin_per_s: 0.61239,
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!(
             list(&[lock.clone()]).1["locks"][0]["contention"],
             json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": null, "attempts_per_s": 5.0, "failures_per_s": 4.2,
-                "failures_margin_per_s": 0.612, "source": "sampled", "coverage": 0.333})
+                "failures_margin_per_s": 0.612, "unknown_why": null, "source": "sampled", "coverage": 0.333})
         );
         tries.unjudged = 1;
         lock.tries = Some(tries);
@@ -302,6 +306,7 @@ mod tests {
         let contention = &value["locks"][0]["contention"];
         assert_eq!((&contention["attempts_per_s"], &contention["failures_per_s"]), (&json!(5.0), &Value::Null));
         assert_eq!(contention["failures_margin_per_s"], Value::Null);
+        assert_eq!(contention["unknown_why"], "notifications do not tell how attempts end");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub fn write(
     }
     lines.push(("held", held_line(lock)));
     lines.push(("ttl", ttl(lock)));
-    lines.push(("lease", lock.lease_ms.map_or("not known".into(), short_duration)));
+    lines.push(("lease", lease_line(lock)));
     lines.push(("renewals", renewals_line(lock)));
     lines.extend(lock.fencing_token.map(|token| ("fencing", token.to_string())));
     let related = if lock.kind == Kind::Marker { "lock" } else { "marker" };
@@ -106,6 +106,11 @@ fn holder_line(holder: &Holder) -> String {
     parts.extend(holder.since.map(|since| format!("since {}", since.rfc3339())));
     parts.extend(holder.until.map(|until| format!("until {}", until.rfc3339())));
     parts.join(", ")
+}
+
+fn lease_line(lock: &LockView) -> String {
+    let by = if lock.lease_is == Some(HeldIs::Estimated) { ", by the time in its value" } else { "" };
+    lock.lease_words().map_or("not known".into(), |words| format!("{words}{by}"))
 }
 
 fn held_line(lock: &LockView) -> String {

@@ -91,6 +91,7 @@ mod tests {
             attempts: failures + unjudged + 1,
             failures,
             unjudged,
+            unclear: 0,
             looked: Duration::from_secs(5),
             span: Duration::from_secs(10),
             margin_per_s: 0.62,

@@ -28,6 +28,7 @@ pub fn redisson() -> LockView {
         holders: vec![holder],
         ttl: Ttl::In(Duration::from_millis(8_140)),
         lease_ms: Some(30_000),
+        lease_is: Some(HeldIs::Exact),
         held_ms: Some(842_000),
         held_is: Some(HeldIs::Exact),
         waits: None,
@@ -90,6 +91,7 @@ pub fn forever() -> LockView {
         holders: vec![holder],
         ttl,
         lease_ms: None,
+        lease_is: None,
         held_ms: Some(60_000),
         held_is: Some(HeldIs::AtLeast),
         renewals: None,
@@ -108,6 +110,7 @@ pub fn unknown() -> LockView {
         held_ms: None,
         held_is: None,
         lease_ms: None,
+        lease_is: None,
         renewals: None,
         past: Vec::new(),
         ..redisson()

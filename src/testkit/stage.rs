@@ -100,6 +100,7 @@ impl Stage {
             finished: at,
             walked: 200,
             matched: 20,
+            helpers: 0,
             calls: 2,
             count: 100,
             unread: 0,

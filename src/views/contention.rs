@@ -226,12 +226,13 @@ fn tried(app: &App, lock: &LockView) -> String {
         };
     };
     let attempts = columns::rate(tries.attempts_per_s());
-    let failures = match tries.known_failures_per_s() {
-        Some(failures) => columns::rate(failures),
-        None => {
-            return format!("{attempts} attempts a second; how they end is not known, as notifications do not tell");
-        }
-    };
+    if let Some(why) = tries.unknown_why() {
+        return match tries.known_attempts_per_s() {
+            Some(_) => format!("{attempts} attempts a second; how many fail is not known: {why}"),
+            None => format!("how often somebody tries to take it is not known: {why}"),
+        };
+    }
+    let failures = columns::rate(tries.failures_per_s());
     match tries.from {
         TriesFrom::Counted => format!("{attempts} attempts a second, of which {failures} fail, counted"),
         TriesFrom::Sampled => format!(

@@ -96,7 +96,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
         };
         parts.push(format!("renewed{every}{until}"));
     }
-    if let (Some(left), Some(lease)) = (lock.ttl.remaining(), lock.lease_ms) {
+    if let (Some(left), Some(lease)) = (lock.ttl.remaining(), lock.whole_lease_ms()) {
         parts.push(format!("{} left of {}", short_duration(left.as_millis() as u64), short_duration(lease)));
     }
     if let Some(related) = &lock.related {

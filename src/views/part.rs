@@ -164,7 +164,7 @@ pub fn held(lock: &LockView, theme: Theme) -> String {
 /// The remaining share of the lease, 0 to 1; `None` if the lease is unknown.
 pub fn share_left(lock: &LockView) -> Option<f64> {
     let left = lock.ttl.remaining()?.as_millis() as f64;
-    let lease = lock.lease_ms.filter(|lease| *lease > 0)? as f64;
+    let lease = lock.whole_lease_ms()? as f64;
     Some((left / lease).min(1.0))
 }
 

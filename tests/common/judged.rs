@@ -21,6 +21,11 @@ pub const DUTY: Duty = Duty { burst: Bounds::USUAL, pause: Duration::from_millis
 pub async fn follow(server: &Server) -> Engine {
     let mut engine = engine::follow(server, Feed::Notifications, Pace::Fast).await;
     engine.sample_by(Some(DUTY));
+    ready(engine).await
+}
+
+/// Runs the engine until it has met all locks and hears of every change.
+pub async fn ready(mut engine: Engine) -> Engine {
     let began = Instant::now();
     while !(engine.has_inventory() && matches!(engine.nodes().next().unwrap().stream, Stream::Live(_))) {
         assert!(began.elapsed() < PATIENCE, "the engine has no events");

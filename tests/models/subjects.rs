@@ -320,6 +320,9 @@ pub static ALL: &[Subject] = &[
         let token = |process, serial, _| tokens::medallion(process, serial).into_bytes();
         Box::new(Slots { key: "exports-lock-slots", limit: 2, score: Score::End, token })
     }),
+    Subject::other("a set of leases", "leases", || {
+        Box::new(Slots { key: "t:qslock:mails", limit: 2, score: Score::End, token: uuid4 })
+    }),
     Subject::string("laravel lock", "laravel", || plain("shop-database-shop-cache-checkout-lock:7", owner16))
         .lasting(&[Some(120_000), Some(110_000), Some(20_000)]),
     Subject::string("laravel schedule", "laravel", || Strings {

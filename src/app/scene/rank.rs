@@ -39,7 +39,7 @@ impl Rank<LockRef> {
             Column::Holder => By::token(&table.holders(lock, now)),
             Column::Held => By::Most(Reverse(held)),
             Column::Ttl => By::Soonest(lock.expires().is_none(), lock.expires()),
-            Column::Lease => By::Most(Reverse(lock.lease_ms())),
+            Column::Lease => By::Most(Reverse(lock.lease().map(|(ms, _)| ms))),
             Column::Fail => By::Most(Reverse(table.tries(lock, now).and_then(|tries| tries.known_rank()))),
             Column::Wait => By::Most(Reverse(lock.waits(now).map(|waits| u64::from(waits.count)))),
             Column::Renewals => By::Most(Reverse(lock.beats().map(|beats| beats.count))),

@@ -10,6 +10,7 @@ use super::super::shell::quoted;
 use super::judge::Verdict;
 use crate::base::text::{self, fit_marked, short_duration, wrap};
 use crate::dialects::Claim;
+use crate::dialects::LeftOut;
 use crate::lock::Key;
 use crate::output::{TextStyle, json};
 
@@ -36,6 +37,8 @@ pub struct Found {
     pub of: Option<u64>,
     /// Every name was seen: nothing is estimated.
     pub complete: bool,
+    /// What has a lock-like name and is no lock, of those that were sampled.
+    pub left_out: LeftOut,
     pub keyspaces: Vec<Keyspace>,
 }
 
@@ -239,7 +242,7 @@ mod tests {
     }
 
     fn found(keyspaces: Vec<Keyspace>) -> Found {
-        Found { sampled: 200, of: Some(5000), complete: false, keyspaces }
+        Found { sampled: 200, of: Some(5000), complete: false, left_out: LeftOut::default(), keyspaces }
     }
 
     fn shown(found: &Found, style: TextStyle) -> String {

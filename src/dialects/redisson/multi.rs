@@ -18,7 +18,8 @@ pub fn is_one(fields: Fields<'_>) -> bool {
     fields.iter().any(|(field, _)| field.ends_with(COUNT))
 }
 
-pub fn read(fields: Fields<'_>) -> Option<Claim> {
+/// An item past its end is free, though its fields stay until somebody takes it.
+pub fn read(fields: Fields<'_>, now: Time) -> Option<Claim> {
     let values: HashMap<&[u8], &[u8]> = fields.iter().map(|(field, value)| (&**field, &**value)).collect();
     let known = |(field, value): (&&[u8], &&[u8])| {
         if field.ends_with(COUNT) || field.ends_with(EXPIRY) { count(value).is_some() } else { holder(value).is_some() }
@@ -26,17 +27,26 @@ pub fn read(fields: Fields<'_>) -> Option<Claim> {
     if !values.iter().all(known) {
         return None;
     }
-    let mut holders = Vec::new();
+    let (mut holders, mut items) = (Vec::new(), 0);
     for (field, value) in fields {
         let Some((item, id)) = field.strip_suffix(COUNT).and_then(item_and_holder) else { continue };
-        // What an earlier holder left behind when its lease ran out is not a hold.
+        let until = values.get([item, b":", id, EXPIRY].concat().as_slice()).and_then(|at| count(at)).map(Time);
         if values.get(item) != Some(&id) {
+            // What an earlier holder left behind when its lease ran out is not a hold; one whose lease runs on is, beside
+            // that of the one who took the item meanwhile.
+            if let Some(until) = until.filter(|until| *until > now) {
+                let token = Token::from(&**field);
+                let beside = Some(Mode::Exclusive);
+                holders.push(Holder { token, count: count(value), until: Some(until), mode: beside, ..holder(id)? });
+            }
             continue;
         }
-        let until = values.get([item, b":", id, EXPIRY].concat().as_slice()).and_then(|at| count(at)).map(Time);
-        holders.push(Holder { token: Token::from(&**field), count: count(value), until, ..holder(id)? });
+        items += 1;
+        if until.is_none_or(|until| until > now) {
+            holders.push(Holder { token: Token::from(&**field), count: count(value), until, ..holder(id)? });
+        }
     }
-    (!holders.is_empty()).then(|| Claim::lock(Strength::Sure, Mode::Exclusive, holders))
+    (items > 0).then(|| Claim::lock(Strength::Sure, Mode::Exclusive, holders))
 }
 
 pub fn release(name: &[u8], tokens: impl IntoIterator<Item = Token>) -> Release {
@@ -103,6 +113,20 @@ mod tests {
                 (format!("mary:{B9}:lock_count"), Some(1), Some(Time(1_750_000_010_000))),
             ]
         );
+    }
+
+    #[test]
+    fn two_may_have_got_one_item() {
+        let value = hash(&[
+            ("jack", B9),
+            (&format!("jack:{B9}:expire_time"), "1750000020000"),
+            (&format!("jack:{B9}:lock_count"), "1"),
+            (&format!("jack:{A57}:expire_time"), "1750000010000"),
+            (&format!("jack:{A57}:lock_count"), "1"),
+        ]);
+        let (_, claim) = recognised(b"class_100_lock", &value).unwrap();
+        let beside: Vec<_> = claim.holders.iter().map(|holder| (holder.until, holder.mode.is_some())).collect();
+        assert!(beside.contains(&(Some(Time(1_750_000_010_000)), true)) && beside.len() == 2, "{beside:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! RPermitExpirableSemaphore: a sorted set `{NAME}:timeout` of permits that are out, beside a counter of those left.
 //!
 //! A permit is 16 random bytes, written as 32 hex digits in the application; its score is when it runs out. Permits past
-//! their time stay in the set until the next call of anybody reclaims them.
+//! their time are free: they stay in the set until the next call of anybody reclaims them. If the semaphore has a TTL of
+//! its own, so has the set.
 
 use super::names;
 use crate::base::time::Time;
@@ -19,6 +20,12 @@ impl Dialect for Permits {
         "redisson-permits"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "A permit past its end is free, and stays in the set until the next call. The set gets a TTL where the semaphore has one.",
+        ]
+    }
+
     fn patterns(&self) -> &'static [&'static str] {
         &["{*}:timeout", "{*}:*:permitexpirablesemaphore:timeout"]
     }
@@ -32,15 +39,15 @@ impl Dialect for Permits {
         if members.is_empty() || !permits || !(named && random || sight.dialect_given) {
             return None;
         }
-        let holders = members.iter().map(|(id, score)| Holder {
+        let holders = live(members, sight.now).map(|(id, until)| Holder {
             client: Some(id.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()),
-            until: (*score < NEVER).then_some(Time(*score as i64)),
+            until,
             ..Holder::new(id)
         });
         Some(Claim::lock(Strength::Sure, Mode::Permit, holders.collect()))
     }
 
-    /// The key never expires; each permit has a time of its own.
+    /// The key has none: each permit has a time of its own.
     fn renewal(&self) -> Renewal {
         Renewal::NoLease
     }
@@ -55,7 +62,7 @@ impl Dialect for Permits {
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         let RawValue::Zset { members, .. } = sight.value else { return Release::default() };
-        give_back(sight.key, members.iter().map(|(id, _)| &**id))
+        give_back(sight.key, live(members, sight.now).map(|(id, _)| id))
     }
 
     fn release_holder(&self, sight: &Sight<'_>, token: &[u8]) -> Release {
@@ -65,6 +72,12 @@ impl Dialect for Permits {
     fn companions(&self, sight: &Sight<'_>) -> Vec<Vec<u8>> {
         vec![semaphore(sight.key).to_vec()]
     }
+}
+
+/// The permits that are out, and when each of them runs out.
+fn live(members: &[(Box<[u8]>, f64)], now: Time) -> impl Iterator<Item = (&[u8], Option<Time>)> {
+    let timed = members.iter().map(|(id, score)| (&**id, (*score < NEVER).then_some(Time(*score as i64))));
+    timed.filter(move |(_, until)| until.is_none_or(|until| until > now))
 }
 
 /// The channel on which a semaphore tells its waiters of returned permits.
@@ -109,6 +122,16 @@ mod tests {
             claim.holders[1].client.as_ref().map(|text| text.visible()).as_deref(),
             Some("808182838485868788898a8b8c8d8e8f")
         );
+    }
+
+    #[test]
+    fn a_permit_past_its_end_is_free() {
+        let value = RawValue::zset([(ONE, 1_749_999_999_000.0), (TWO, 1_750_000_060_000.0)]);
+        let sight = sight(b"{downloads}:timeout", &value);
+        assert_eq!(sight.now, Time(1_750_000_000_000));
+        let claim = Permits.read(&sight).unwrap();
+        assert_eq!(claim.holders.iter().map(|holder| holder.token.as_bytes()).collect::<Vec<_>>(), [TWO]);
+        assert_eq!(Permits.release(&sight).steps.len(), 2, "nothing is given back twice");
     }
 
     #[test]

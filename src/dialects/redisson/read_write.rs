@@ -16,6 +16,11 @@ const WAKE_ALL: &[u8] = b"1";
 /// Leases beyond so many of one reader are left to expire by themselves.
 const LEASES_DELETED: i64 = 32;
 
+/// Who holds by this field, whether it reads or writes: a writer that reads on after its write is still the same.
+pub fn thread_of(field: &[u8]) -> &[u8] {
+    field.strip_suffix(WRITER).filter(|id| holder(id).is_some()).unwrap_or(field)
+}
+
 /// The mode that the hash says it is in, if it is a read-write lock.
 pub fn mode(fields: Fields<'_>) -> Option<Mode> {
     let (_, value) = fields.iter().find(|(field, _)| **field == *MODE)?;

@@ -14,6 +14,12 @@ impl Dialect for Semaphore {
         "redisson-semaphore"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "Without being told, a number is read so where it is 0 under a name that speaks of a lock, or was seen going up or down without a TTL. It is held by nobody.",
+        ]
+    }
+
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let left = sight.value.as_string().filter(|_| sight.dialect_given)?;
         std::str::from_utf8(left).ok()?.parse::<i64>().ok()?;

@@ -17,6 +17,13 @@ const MOST: usize = 17;
 /// A distance of this many periods or more is a silence, of which nobody knows how many beats it swallowed.
 const SILENCE: f64 = 3.5;
 
+/// Distances that agree are within this share of the usual one. One alone may be an acquire in two steps, or a lease
+/// extended by hand.
+const AGREE: std::ops::RangeInclusive<f64> = 0.7..=1.35;
+
+/// Among fewer distances than this, one odd one moves the median.
+const FEW: usize = 3;
+
 /// The rhythm of the renewals of one hold, at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cadence {
@@ -45,7 +52,7 @@ pub struct Rhythm {
 /// Judges the times at which a lease was given, oldest first: when the lock was taken, where that is known, and each
 /// renewal. `expected_ms` is the period that the library is known for, `expires` when the lease ends as it is.
 ///
-/// `None` while there is no rhythm: it takes two distances, or one that is what the library is known for.
+/// `None` while there is no rhythm: it takes two distances that agree, or one that is what the library is known for.
 pub fn judge(
     given: impl Iterator<Item = Time>,
     expected_ms: Option<u64>,
@@ -145,15 +152,15 @@ pub fn grace(period: Duration) -> Duration {
 /// lost or came twice does no harm. A watchdog that keeps to a schedule is a little late at both ends of the whole, not
 /// at each beat: over `n` distances its jitter counts for an `n`-th, where the median has all of it.
 fn period(gaps: &[f64], expected_ms: Option<u64>) -> Option<f64> {
-    let expected = expected_ms.filter(|ms| *ms > 0).map(|ms| ms as f64);
     let near = |gap: f64, other: f64| (gap - other).abs() <= other / 4.0;
-    let median = match gaps {
-        [] => return None,
-        [gap] => return Some(*gap).filter(|gap| expected.is_some_and(|expected| near(*gap, expected))),
-        _ => median(gaps),
-    };
+    let known = |expected: &f64| gaps.iter().any(|gap| near(*gap, *expected));
+    let expected = expected_ms.filter(|ms| *ms > 0).map(|ms| ms as f64).filter(known);
+    if let Some(expected) = expected.filter(|_| gaps.len() < FEW) {
+        return mean(gaps.iter().copied().filter(|gap| near(*gap, expected)));
+    }
+    let median = if gaps.is_empty() { return None } else { median(gaps) };
     let unit = expected.filter(|expected| near(median, *expected)).unwrap_or(median);
-    if unit <= 0.0 {
+    if unit <= 0.0 || gaps.iter().filter(|gap| AGREE.contains(&(**gap / unit))).count() < 2 {
         return None;
     }
     let (time, periods) = gaps.iter().fold((0.0, 0.0), |(time, periods), gap| match beats_in(*gap / unit) {
@@ -161,6 +168,11 @@ fn period(gaps: &[f64], expected_ms: Option<u64>) -> Option<f64> {
         None => (time, periods),
     });
     Some(if periods > 0.0 { time / periods } else { median })
+}
+
+fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = numbers.fold((0.0, 0.0), |(sum, count), number| (sum + number, count + 1.0));
+    (count > 0.0).then_some(sum / count)
 }
 
 /// How many periods a distance of so many units stands for.
@@ -306,6 +318,15 @@ mod tests {
         assert_eq!(judged(&at(&[0, 4]), Some(10_000), Time(99_000)), None, "extended by hand");
         assert_eq!(judged(&at(&[0, 10]), Some(10_000), Time(16_000)).unwrap().period_ms, 10_000);
         assert_eq!(judged(&at(&[5, 5, 5]), None, Time(9_000)), None);
+    }
+
+    #[test]
+    fn a_period_takes_more_than_one_interval() {
+        let twice = [Time(0), Time(300), Time(9_300)];
+        assert_eq!(judged(&twice, None, Time(99_000)), None, "taken in two steps, and renewed once");
+        assert_eq!(judged(&twice, Some(9_000), Time(9_300)).unwrap().period_ms, 9_000);
+        assert_eq!(judged(&at(&[0, 4, 13]), None, Time(99_000)), None, "extended twice by hand");
+        assert_eq!(judged(&at(&[0, 9, 19]), None, Time(19_000)).unwrap().period_ms, 9_500);
     }
 
     #[test]

@@ -134,10 +134,10 @@ fn waits() -> impl Strategy<Value = Waits> {
 
 fn tries() -> impl Strategy<Value = Tries> {
     let from = select(vec![TriesFrom::Counted, TriesFrom::Sampled]);
-    (any::<[u64; 3]>(), span(), span(), float(), from, time()).prop_map(
+    (any::<[u64; 4]>(), span(), span(), float(), from, time()).prop_map(
         |(counts, looked, span, margin_per_s, from, at)| {
-            let [attempts, failures, unjudged] = counts;
-            Tries { attempts, failures, unjudged, looked, span, margin_per_s, from, at }
+            let [attempts, failures, unjudged, unclear] = counts;
+            Tries { attempts, failures, unjudged, unclear, looked, span, margin_per_s, from, at }
         },
     )
 }
@@ -181,8 +181,8 @@ fn noticed() -> impl Strategy<Value = Vec<(Time, Notice)>> {
 
 fn sampled() -> impl Strategy<Value = Sample> {
     let spoke = (token(), address(), time()).prop_map(|(token, address, at)| Spoke { token, address, at });
-    (option::of(tries()), vec(contender(), 0..3), vec(spoke, 0..3), noticed())
-        .prop_map(|(tries, contenders, spoke, notices)| Sample { tries, contenders, spoke, notices })
+    (option::of(tries()), vec(contender(), 0..3), vec(spoke, 0..3), vec(token(), 0..3), noticed())
+        .prop_map(|(tries, contenders, spoke, held, notices)| Sample { tries, contenders, spoke, held, notices })
 }
 
 fn connection() -> impl Strategy<Value = Connection> {

@@ -49,8 +49,8 @@ impl Table {
             self.agenda.deadlines.pop();
             let Some(lock) = self.at(place).filter(|lock| lock.scheduled == Some(at)) else { continue };
             lock.scheduled = None;
-            match lock.expires {
-                Some(expires) if lock.is_held() && expires <= now => self.enqueue(place),
+            match lock.next_end() {
+                Some(end) if lock.is_held() && end <= now => self.enqueue(place),
                 _ => self.schedule(place),
             }
         }
@@ -119,7 +119,7 @@ impl Table {
     /// Watches the lock's deadline: `expired` may come minutes late.
     pub(in crate::model) fn schedule(&mut self, place: LockRef) {
         let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
-        let Some(due) = lock.expires.map(|expires| expires + Duration::from_millis(2)) else { return };
+        let Some(due) = lock.next_end().map(|end| end + Duration::from_millis(2)) else { return };
         // A deadline that moved ahead is found when the entry comes up; one that moved closer needs its own.
         if lock.scheduled.is_none_or(|scheduled| due < scheduled) {
             lock.scheduled = Some(due);

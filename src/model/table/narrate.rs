@@ -1,6 +1,7 @@
 //! Turns the occurrences found for a lock into transitions, and keeps the lock's history in step with them.
 
 use crate::base::time::Time;
+use crate::dialects;
 use crate::lock::{Holder, Token};
 use crate::model::history::Hold;
 use crate::model::history::holds::{Mark, Over};
@@ -80,7 +81,12 @@ impl<'a> Narrator<'a> {
 
     /// Tells who joined and who left a lock that several hold.
     pub fn tell_shared(mut self, before: &[Holder], after: &[Holder], at: Time) -> Vec<Transition> {
-        let among = |holders: &[Holder], token: &Token| holders.iter().any(|holder| holder.token == *token);
+        let dialect = self.lock.reading.map(|reading| dialects::dialect(reading.dialect));
+        let who = |token: &'_ Token| match dialect {
+            Some(dialect) => dialect.holder_of(token.as_bytes()).to_vec(),
+            None => token.as_bytes().to_vec(),
+        };
+        let among = |holders: &[Holder], token: &Token| holders.iter().any(|holder| who(&holder.token) == who(token));
         for holder in before.iter().filter(|holder| !among(after, &holder.token)) {
             self.holding = None;
             let previous = Some(holder.token.clone());
@@ -134,7 +140,7 @@ impl<'a> Narrator<'a> {
         };
         self.marks.push(Mark::Resumed(freed.counted));
         (self.lock.since, self.lock.since_is) = (freed.since, freed.since_is);
-        (self.lock.beats, self.lock.lease_ms) = (freed.beats, freed.lease_ms);
+        (self.lock.beats, self.lock.lease_ms, self.lock.lease_is) = (freed.beats, freed.lease_ms, freed.lease_is);
         if let Some(beats) = &mut self.lock.beats {
             beats.resumed = Some(at);
         }
@@ -154,9 +160,9 @@ impl<'a> Narrator<'a> {
         let leased = self.lock.lease_ms.is_some() || self.lock.expires.is_some();
         let counted = Over::of(&hold, leased);
         if ending == Ending::Forced {
-            let (since, since_is, lease_ms) = (self.lock.since, self.lock.since_is, self.lock.lease_ms);
+            let Lock { since, since_is, lease_ms, lease_is, .. } = *self.lock;
             let (holder, beats) = (hold.holder.clone(), self.lock.beats.take());
-            self.ours().freed = Some(Freed { holder, since, since_is, beats, lease_ms, counted });
+            self.ours().freed = Some(Freed { holder, since, since_is, beats, lease_ms, lease_is, counted });
         }
         self.marks.push(Mark::Ended(counted));
         self.lock.past.get_or_insert_default().push(hold);

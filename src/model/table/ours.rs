@@ -48,6 +48,7 @@ pub(in crate::model) struct Freed {
     pub since_is: HeldIs,
     pub beats: Option<Box<Beats>>,
     pub lease_ms: Option<u32>,
+    pub lease_is: HeldIs,
     /// What it added to the statistics of its name pattern.
     pub counted: Over,
 }
@@ -214,7 +215,11 @@ impl Ours {
 impl Done {
     fn claim(&mut self, event: KeyEvent) -> Option<KeyEvent> {
         // Libraries use different types; both events mean one write of the hold.
-        let kind = if event == KeyEvent::Written { KeyEvent::Set } else { event };
+        let kind = match event {
+            KeyEvent::Written | KeyEvent::Joined => KeyEvent::Set,
+            KeyEvent::Left => KeyEvent::Removed,
+            event => event,
+        };
         let place = self.due.iter().position(|due| *due == kind)?;
         if event == KeyEvent::Del && self.write.act == (Act::Free { whole: false }) && !self.running {
             // A key that loses its last member is deleted at once; a later deletion is not ours.
@@ -223,7 +228,7 @@ impl Done {
         }
         self.due.remove(place);
         match (self.write.act, event) {
-            (Act::Free { whole: false }, KeyEvent::Removed) => self.due.push(KeyEvent::Del),
+            (Act::Free { whole: false }, KeyEvent::Removed | KeyEvent::Left) => self.due.push(KeyEvent::Del),
             (Act::PutBack { whole: false }, KeyEvent::New) => self.due.push(KeyEvent::Expire),
             _ => {}
         }

@@ -38,6 +38,8 @@ pub(in crate::model) enum Occurrence {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::model) enum KeyState {
     Absent,
+    /// The key is there, and nobody holds it: a writer only waits, or all permits have ended.
+    Vacant,
     /// Held by the holder we knew, or shared with one of them.
     Same,
     Other,
@@ -56,6 +58,8 @@ pub(in crate::model) struct Situation<'a> {
     pub expires: Option<Time>,
     /// Its time was moved ahead since the last look.
     pub extended: bool,
+    /// Whether a holder's own end was moved ahead since then; `None` where holders have none.
+    pub prolonged: Option<bool>,
     /// When it was taken, if it has got no TTL since.
     pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
@@ -74,7 +78,7 @@ pub(in crate::model) struct Situation<'a> {
 /// How long after an acquire its EXPIRE still belongs to it (SETNX, then EXPIRE).
 const ACQUIRE_MS: i64 = 1_000;
 
-/// The same for one more entry into a lock that is held.
+/// The same for one more entry into a lock that is held, and for a second write of one acquire.
 const ENTRY_MS: i64 = 100;
 
 /// What happened, or `None`: look again in a moment.
@@ -83,9 +87,13 @@ pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
     for &(event, at) in q.events {
         walk.take(event, at);
     }
-    let Walk { mut steps, now, boundary, rewritten, .. } = walk;
+    let Walk { mut steps, now, boundary, rewritten, removed, .. } = walk;
     let wait = q.eventful && !q.surprised;
     match (q.look, now) {
+        // It came and went unseen, and nothing was written that a lock is made of: a stream, say.
+        (KeyState::Absent, Now::Nobody) if !q.known && !q.events.iter().any(|(event, _)| event.writes()) => {
+            steps.clear()
+        }
         (KeyState::Absent, Now::Nobody) => {}
         (KeyState::Absent, _) => {
             let ending = match q.expires {
@@ -96,6 +104,23 @@ pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
                 _ => Ending::Released,
             };
             let at = if ending == Ending::Expired { q.expires.unwrap_or(q.at) } else { q.at };
+            steps.push(Occurrence::End { at, ending });
+        }
+        // Whoever wrote it last only waits.
+        (KeyState::Vacant, Now::Somebody) => {
+            let begun =
+                steps.iter().rposition(|step| matches!(step, Occurrence::Begin { .. } | Occurrence::PutBack { .. }));
+            steps.truncate(begun.unwrap_or(0));
+        }
+        (KeyState::Vacant, Now::Nobody) if q.known || !steps.is_empty() => {}
+        (KeyState::Vacant, Now::Known) => {
+            let (at, ending) = match (q.expires, removed.or(rewritten)) {
+                (Some(expires), _) if expires <= q.at => (expires, Ending::Expired),
+                (_, Some(at)) => (at, Ending::Released),
+                _ if wait => return None,
+                _ => (q.at, unexplained(q)),
+            };
+            steps.retain(|step| !matches!(step, Occurrence::Renew { .. }));
             steps.push(Occurrence::End { at, ending });
         }
         (_, Now::Somebody) => {}
@@ -109,9 +134,17 @@ pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
             steps.push(Occurrence::Begin { at: q.at, exact: false });
         }
         (KeyState::Same, Now::Known) => {
-            let beaten = steps.iter().any(|step| matches!(step, Occurrence::Renew { .. }));
-            if q.extended && !q.eventful && !beaten {
-                steps.push(Occurrence::Renew { at: q.at });
+            let is_beat = |step: &Occurrence| matches!(step, Occurrence::Renew { .. });
+            match q.prolonged {
+                // One more holder came in, or one left.
+                Some(false) => steps.retain(|step| !is_beat(step)),
+                Some(true) if !steps.iter().any(is_beat) => {
+                    steps.push(Occurrence::Renew { at: rewritten.unwrap_or(q.at) });
+                }
+                None if q.extended && !q.eventful && !steps.iter().any(is_beat) => {
+                    steps.push(Occurrence::Renew { at: q.at });
+                }
+                _ => {}
             }
         }
         (KeyState::Other, Now::Known) => {
@@ -163,6 +196,10 @@ struct Walk {
     boundary: Option<Time>,
     /// Written over without an end.
     rewritten: Option<Time>,
+    /// A holder was taken out.
+    removed: Option<Time>,
+    /// When it was taken during these events.
+    taken: Option<Time>,
     /// One more entry or reader came in; its EXPIRE is no renewal.
     entered: Option<Time>,
 }
@@ -170,7 +207,8 @@ struct Walk {
 impl Walk {
     fn new(held: bool, begun: Option<Time>) -> Walk {
         let now = if held { Now::Known } else { Now::Nobody };
-        Walk { now, steps: Vec::new(), fresh: begun, boundary: None, rewritten: None, entered: None }
+        let steps = Vec::new();
+        Walk { now, steps, fresh: begun, boundary: None, rewritten: None, removed: None, taken: None, entered: None }
     }
 
     fn take(&mut self, event: KeyEvent, at: Time) {
@@ -194,12 +232,14 @@ impl Walk {
                 }
                 Now::Somebody => {}
             },
-            KeyEvent::Set | KeyEvent::Written => match self.now {
+            KeyEvent::Set | KeyEvent::Written | KeyEvent::Joined => match self.now {
                 Now::Nobody => self.begin(at),
                 _ if self.is_fresh(at) => {}
                 _ => {
                     self.rewritten = Some(at);
-                    self.entered = Some(at).filter(|_| event == KeyEvent::Written);
+                    // Two writes of one acquire are one: a library may take a lock and set it once more at once.
+                    let twice = self.taken.is_some_and(|taken| at.0 - taken.0 <= ENTRY_MS);
+                    self.entered = Some(at).filter(|_| twice || event != KeyEvent::Set);
                 }
             },
             KeyEvent::Expire => match self.now {
@@ -208,7 +248,8 @@ impl Walk {
                 _ if self.entered.take().is_some_and(|entered| at.0 - entered.0 <= ENTRY_MS) => {}
                 _ => self.steps.push(Occurrence::Renew { at }),
             },
-            KeyEvent::Persist | KeyEvent::Removed | KeyEvent::Other => {}
+            KeyEvent::Removed | KeyEvent::Left => self.removed = Some(at),
+            KeyEvent::Persist | KeyEvent::Foreign | KeyEvent::Other => {}
         }
     }
 
@@ -220,6 +261,7 @@ impl Walk {
         self.steps.push(Occurrence::Begin { at, exact: true });
         self.now = Now::Somebody;
         self.fresh = Some(at);
+        self.taken = Some(at);
     }
 
     fn end(&mut self, at: Time, ending: Ending) {
@@ -230,6 +272,8 @@ impl Walk {
         self.fresh = None;
         self.boundary = None;
         self.rewritten = None;
+        self.removed = None;
+        self.taken = None;
     }
 }
 
@@ -248,6 +292,7 @@ mod tests {
             swept: true,
             expires,
             extended: false,
+            prolonged: None,
             begun: None,
             events,
             look,
@@ -313,6 +358,15 @@ mod tests {
             steps,
             [Occurrence::Begin { at: Time(5), exact: true }, Occurrence::End { at: Time(7), ending: Ending::Released }]
         );
+    }
+
+    #[test]
+    fn what_came_and_went_without_a_write_was_no_lock() {
+        let events = [at(5, New), at(7, Del)];
+        let strange = Situation { known: false, ..ask(false, &events, KeyState::Absent) };
+        assert_eq!(resolve(&strange), Some(vec![]));
+        let written = [at(5, New), at(5, Set), at(7, Del)];
+        assert_eq!(resolve(&Situation { events: &written, ..strange }).map(|steps| steps.len()), Some(2));
     }
 
     #[test]

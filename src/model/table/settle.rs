@@ -1,11 +1,11 @@
 //! Applies reads of keys to the table: compares each with what was known, and stores the new state.
 
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Best, counter};
+use crate::dialects::{self, Best, Claim, counter};
 use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue, Token};
 use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Mark;
-use crate::model::lock::{Pending, Phase, Reading};
+use crate::model::lock::{OwnEnds, Pending, Phase, Reading};
 use crate::model::table::Table;
 use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::narrate::{Narrator, Told};
@@ -94,17 +94,26 @@ impl Table {
             return self.put_off(place, answered);
         }
         let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
+        let was_manned = was_held && lock.reading.is_some_and(|reading| !reading.vacant);
         lock.counts |= lock.was_counted(&seen, events_until);
-        let decode_before = |lock: &Lock| {
-            let reading = lock.reading?;
-            recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(answered), answered)
+        let holders_at = |lock: &Lock, at: Time| {
+            let claim = |reading: Reading| {
+                recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(at), at)
+            };
+            lock.reading
+                .filter(|reading| !reading.counts)
+                .and_then(claim)
+                .map(|claim| claim.holders)
+                .unwrap_or_default()
         };
-        let before =
-            if was_held { decode_before(lock).map(|claim| claim.holders).unwrap_or_default() } else { Vec::new() };
+        // Those who held it when it was last looked at, some of whom may have ended since.
+        let counts = lock.counts && lock.reading.is_none_or(|reading| reading.confidence < Claim::SURE);
+        let before = if was_held && !counts { holders_at(lock, lock.confirmed) } else { Vec::new() };
         let found = match seen {
             Seen::Absent => Found::Nothing,
             Seen::Present { value, ttl } if was_held && lock.value == value && lock.counts == counted => {
-                Found::Unchanged { ttl }
+                let ended = before.iter().any(|holder| holder.until.is_some_and(|until| until <= answered));
+                Found::Unchanged { ttl, left: ended.then(|| holders_at(lock, answered)) }
             }
             Seen::Present { value, ttl } => match recogniser.read(lock.key.as_bytes(), &value, ttl, answered) {
                 Some(best) if lock.counts => {
@@ -112,12 +121,18 @@ impl Table {
                     Found::Lock { value, ttl, best: Box::new(best) }
                 }
                 Some(best) => Found::Lock { value, ttl, best: Box::new(best) },
-                None => return self.not_a_lock(place, &before, answered, source),
+                None => {
+                    self.leave_out(place, &value, source);
+                    return self.not_a_lock(place, &before, answered, source);
+                }
             },
         };
         let after = found.holders(&before);
-        let look = found.look(was_held, &before, &after);
         let Some(lock) = self.lock_at(place) else { return };
+        let vacant = found.is_vacant(lock, &after);
+        let look = found.look(was_manned, vacant, &before, &after);
+        // A count that is written again with its TTL is not renewed by anybody.
+        let prolonged = prolonged(&before, &after).or(counts.then_some(false));
         let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
         let test = self.is_test(&lock.key, &after);
         let held_by = HeldBy::of(&after, node, &self.clients);
@@ -125,10 +140,12 @@ impl Table {
         let renewing: Vec<HolderId> =
             ahead(&before, &after).map(|holder| self.clients.holder_id(&holder.token)).collect();
         let Some(lock) = self.at(place) else { return };
-        let expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
+        let key_expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
+        let own_ends = found.own_ends(lock, &after, key_expires, answered);
+        let expires = own_ends.map_or(key_expires, |(_, last)| last);
         let is_lent = |expires| lock.ours.as_ref().is_some_and(|ours| ours.is_lent(expires));
-        let lent = is_lent(expires);
-        let extended = match (lock.expires, expires) {
+        let lent = is_lent(key_expires);
+        let extended = match (lock.key_expires(), key_expires) {
             // A holder that renews sets back the deadline that we gave it.
             (Some(old), Some(new)) if is_lent(Some(old)) && !lent => (new.0 - old.0).abs() > JUMP_MS,
             (Some(old), Some(new)) => !lent && new.0 > old.0 + JUMP_MS,
@@ -141,11 +158,12 @@ impl Table {
         let with_ours = unseen.map(|unseen| unseen.among(heard));
         let wait_for_ours = eventful && !surprised && unseen.is_some_and(|unseen| !unseen.fits);
         let situation = Situation {
-            held: was_held,
+            held: was_manned,
             known: lock.phase != Phase::Unread,
             swept,
             expires: lock.expires,
             extended,
+            prolonged: prolonged.filter(|_| !lent),
             begun: lock.begun(),
             events: with_ours.as_deref().unwrap_or(heard),
             look,
@@ -155,18 +173,12 @@ impl Table {
             flushed: lock.flushed,
             at: answered,
         };
-        let written = heard.iter().rev().find(|(event, _)| *event == KeyEvent::Written).map(|(_, at)| *at);
-        let Some(mut steps) = resolve(&situation).filter(|_| !wait_for_ours) else {
+        let Some(steps) = resolve(&situation).filter(|_| !wait_for_ours) else {
             lock.surprised.get_or_insert(answered);
             return self.put_off(place, answered);
         };
-        let renewed = |steps: &[Occurrence]| {
-            steps.iter().rev().find_map(|step| if let Occurrence::Renew { at } = step { Some(*at) } else { None })
-        };
-        if look == KeyState::Same && !renewing.is_empty() && renewed(&steps).is_none() {
-            steps.push(Occurrence::Renew { at: written.unwrap_or(answered) });
-        }
-        let renewed = renewed(&steps);
+        let renewal = |step: &Occurrence| if let Occurrence::Renew { at } = step { Some(*at) } else { None };
+        let renewed = steps.iter().rev().find_map(renewal);
 
         lock.pending.take_if(|pending| !pending.take(count));
         if let (Some(ours), Some(unseen)) = (&mut lock.ours, unseen) {
@@ -177,7 +189,7 @@ impl Table {
         lock.asked = asked;
         lock.confirmed = answered;
         let Told { transitions: mut told, marks } = Narrator::new(lock, source, &before, &after).tell(&steps);
-        if look == KeyState::Same && was_held {
+        if look == KeyState::Same && was_manned {
             told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
         }
         if let Some(ours) = &mut lock.ours {
@@ -188,21 +200,28 @@ impl Table {
             renewing.iter().for_each(|holder| lock.beat(*holder, at));
         }
         let renewing = lock.held_by.one().zip(renewed);
-        if let Some(ttl) = found.ttl() {
-            let first_ttl = was_held && lock.expires.is_none();
+        let told_when_taken = found.tells_when_taken(lock.reading);
+        let is_held = found.ttl().is_some();
+        if is_held {
+            let first_ttl = was_manned && lock.expires.is_none();
             if !lent || first_ttl {
-                lock.learn_lease(ttl, answered, &steps, extended || first_ttl);
+                let ahead = extended || prolonged == Some(true);
+                lock.learn_lease(expires, answered, &steps, ahead || first_ttl);
             }
             lock.learn_age(&after);
-            lock.learn_bare(first_ttl && !lent && ttl != Ttl::Never, answered);
+            lock.bound_lease(expires, answered, told_when_taken);
+            lock.learn_bare(first_ttl && !lent && expires.is_some(), answered);
             lock.expires = expires;
+            lock.own_ends = own_ends.map(|(own, _)| Box::new(own));
             lock.phase = Phase::Held;
         }
-        let is_held = found.ttl().is_some();
         let unread = lock.reading.is_none();
         if let Found::Lock { value, best, .. } = found {
             lock.reading = Some(Reading::of(&best, &lock.key, &value, test));
             lock.value = value;
+        }
+        if let Some(reading) = &mut lock.reading {
+            reading.vacant = vacant;
         }
         lock.keep_period();
         if unread && lock.reading.is_some() {
@@ -263,6 +282,8 @@ enum Found {
     /// The value we knew.
     Unchanged {
         ttl: Ttl,
+        /// Who still holds it, where somebody's own end is over.
+        left: Option<Vec<Holder>>,
     },
     Lock {
         value: RawValue,
@@ -275,27 +296,75 @@ impl Found {
     fn ttl(&self) -> Option<Ttl> {
         match self {
             Found::Nothing => None,
-            Found::Unchanged { ttl } | Found::Lock { ttl, .. } => Some(*ttl),
+            Found::Unchanged { ttl, .. } | Found::Lock { ttl, .. } => Some(*ttl),
         }
     }
 
     fn holders(&self, before: &[Holder]) -> Vec<Holder> {
         match self {
             Found::Nothing => Vec::new(),
-            Found::Unchanged { .. } => before.to_vec(),
+            Found::Unchanged { left, .. } => left.as_deref().unwrap_or(before).to_vec(),
             Found::Lock { best, .. } => best.claim.holders.clone(),
         }
     }
 
-    fn look(&self, was_held: bool, before: &[Holder], after: &[Holder]) -> KeyState {
+    /// The key is there, but nobody holds it.
+    fn is_vacant(&self, lock: &Lock, after: &[Holder]) -> bool {
+        let read = match self {
+            Found::Nothing => None,
+            Found::Unchanged { .. } => lock.reading.map(|reading| (reading.kind, reading.mode, &lock.value)),
+            Found::Lock { best, value, .. } => Some((best.claim.kind, best.claim.mode, value)),
+        };
+        // A bare counter of permits names nobody, and is held all the same while one is in use.
+        let free = |(kind, mode, value): (Kind, Mode, &RawValue)| {
+            let counts = mode == Mode::Permit && matches!(value, RawValue::Str { .. });
+            let in_use = lock.key_expires().is_some() || self.ttl().is_some_and(|ttl| ttl != Ttl::Never);
+            kind == Kind::Lock && (!counts || in_use && counter::is_spent(value))
+        };
+        after.is_empty() && read.is_some_and(free)
+    }
+
+    /// Whether the value says when the lease was given.
+    fn tells_when_taken(&self, known: Option<Reading>) -> bool {
+        let dialect = match self {
+            Found::Lock { best, .. } => Some(best.dialect),
+            _ => known.map(|reading| reading.dialect),
+        };
+        dialect.is_some_and(|id| dialects::dialect(id).tells_when_taken())
+    }
+
+    /// Where its holders have ends of their own, those, and when the last of all is over.
+    fn own_ends(&self, lock: &Lock, after: &[Holder], key: Option<Time>, now: Time) -> Option<(OwnEnds, Option<Time>)> {
+        let value = match self {
+            Found::Nothing => return None,
+            Found::Unchanged { .. } => &lock.value,
+            Found::Lock { value, .. } => value,
+        };
+        // A time in a bare value ends nothing: the key stays.
+        let stored = !matches!(value, RawValue::Str { .. });
+        let ends = || after.iter().filter_map(|holder| holder.until).filter(|until| *until > now);
+        let first = ends().min().filter(|_| stored)?;
+        let last = match after.iter().all(|holder| holder.until.is_some()) {
+            true => ends().max().into_iter().chain(key).min(),
+            false => key,
+        };
+        Some((OwnEnds { key, first }, last))
+    }
+
+    fn look(&self, was_manned: bool, vacant: bool, before: &[Holder], after: &[Holder]) -> KeyState {
         match self {
             Found::Nothing => KeyState::Absent,
+            _ if vacant => KeyState::Vacant,
             Found::Unchanged { .. } => KeyState::Same,
-            Found::Lock { .. } if !was_held => KeyState::Other,
+            Found::Lock { .. } if !was_manned => KeyState::Other,
             // A marker has no holder that could change.
             Found::Lock { best, .. } if best.claim.kind == Kind::Marker => KeyState::Same,
-            Found::Lock { .. } => {
-                let shared = |holder: &Holder| after.iter().any(|other| other.token == holder.token);
+            Found::Lock { best, .. } => {
+                let dialect = dialects::dialect(best.dialect);
+                let is_one = |a: &Holder, b: &Holder| {
+                    dialect.holder_of(a.token.as_bytes()) == dialect.holder_of(b.token.as_bytes())
+                };
+                let shared = |holder: &Holder| after.iter().any(|other| is_one(holder, other));
                 let same = before.is_empty() && after.is_empty() || before.iter().any(shared);
                 if same { KeyState::Same } else { KeyState::Other }
             }
@@ -305,12 +374,16 @@ impl Found {
 
 impl Reading {
     fn of(best: &Best, key: &Key, value: &RawValue, test: bool) -> Reading {
-        // A bare counter of permits names nobody, and is held all the same.
-        let counter = best.claim.mode == Mode::Permit && matches!(value, RawValue::Str { .. });
+        let holders = &best.claim.holders;
+        let another = |holder: &Holder| {
+            (&holder.client, &holder.thread) != (&holders[0].client, &holders[0].thread) && holder.until.is_some()
+        };
         Reading {
             test,
-            mixed: best.claim.holders.len() > 1 && best.claim.holders.iter().any(|holder| holder.mode.is_some()),
-            vacant: best.claim.holders.is_empty() && best.claim.kind == Kind::Lock && !counter,
+            counts: best.claim.mode == Mode::Permit && holders.is_empty() && matches!(value, RawValue::Str { .. }),
+            several: best.claim.mode == Mode::Exclusive && holders.iter().any(another),
+            mixed: holders.len() > 1 && holders.iter().any(|holder| holder.mode.is_some()),
+            vacant: false,
             dialect: best.dialect,
             kind: best.claim.kind,
             mode: best.claim.mode,
@@ -322,19 +395,31 @@ impl Reading {
 }
 
 impl Lock {
-    /// What is left of the lease at `now`, by our own deadline.
+    /// What is left of the key's time at `now`, by our own deadline.
     pub fn ttl(&self, now: Time) -> Ttl {
+        self.key_expires().map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
+    }
+
+    /// What is left of the lock's own time at `now`: of its key's, or of the last of its holders'.
+    pub fn left(&self, now: Time) -> Ttl {
         self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
     }
 
-    /// Whether it is a number that INCR or DECR has changed, by the events older than the read.
+    /// Whether it is a number that goes up and down: by INCR or DECR, as the events say that the look is newer than, or
+    /// written anew; and whether it can be nothing else.
     fn was_counted(&self, seen: &Seen, events_until: u64) -> bool {
         let is_number = matches!(seen, Seen::Present { value, .. } if counter::number(value).is_some());
         let written = |pending: &Pending| {
             let heard = &pending.events[..pending.until(events_until)];
             heard.iter().any(|(event, _)| *event == KeyEvent::Written)
         };
+        let heard =
+            |pending: &Pending| pending.events[..pending.until(events_until)].iter().any(|(event, _)| event.ends());
+        let over = self.pending.as_deref().is_some_and(heard);
+        let stepped = |value: &RawValue| self.is_held() && !over && counter::steps(&self.value, value);
+        let counts = |value: &RawValue| counter::is_spent(value) || stepped(value);
         is_number && self.pending.as_deref().is_some_and(written)
+            || matches!(seen, Seen::Present { value, .. } if counts(value))
     }
 
     /// When it was taken, if its TTL has not been set yet (SETNX, then EXPIRE).
@@ -344,26 +429,37 @@ impl Lock {
     }
 
     /// The full lease shows right after it was given: what is left then, plus the little that has passed.
-    fn learn_lease(&mut self, ttl: Ttl, answered: Time, steps: &[Occurrence], extended: bool) {
+    fn learn_lease(&mut self, expires: Option<Time>, answered: Time, steps: &[Occurrence], extended: bool) {
         let given_at = steps.iter().rev().find_map(|step| match step {
             Occurrence::Begin { at, exact: true } | Occurrence::Renew { at } | Occurrence::Take { at } => Some(*at),
             _ => None,
         });
-        let Some(left) = ttl.remaining() else {
+        let Some(expires) = expires else {
             self.lease_ms = None;
             return;
         };
-        let left = left.as_millis() as u64;
+        let left = expires.since(answered).as_millis() as u64;
         if let Some(at) = given_at {
             let full = left + answered.since(at).as_millis() as u64;
             // The same lease given again and seen a little later must not look shorter.
-            let before = u64::from(self.lease_ms.unwrap_or(0));
+            let before = self.lease_ms().unwrap_or(0);
             let full = rounded(full);
             let full = if full < before && full * 10 > before * 9 { before } else { full };
-            self.lease_ms = u32::try_from(full).ok();
+            (self.lease_ms, self.lease_is) = (u32::try_from(full).ok(), HeldIs::Exact);
         } else if extended {
-            self.lease_ms = u32::try_from(rounded(left).max(self.lease_ms.unwrap_or(0) as u64)).ok();
+            let full = rounded(left).max(self.lease_ms().unwrap_or(0));
+            (self.lease_ms, self.lease_is) = (u32::try_from(full).ok(), HeldIs::Exact);
         }
+    }
+
+    /// Of a lease that nobody saw being given it is known that it is at least what is left; where the value says when it
+    /// was taken, what has passed belongs to it too.
+    fn bound_lease(&mut self, expires: Option<Time>, answered: Time, told_when_taken: bool) {
+        let (Some(expires), None) = (expires, self.lease_ms()) else { return };
+        let told = self.since_is == HeldIs::Estimated && told_when_taken && self.beats.is_none();
+        let (from, is) = if told { (self.since, HeldIs::Estimated) } else { (answered, HeldIs::AtLeast) };
+        let least = nearly_round(expires.since(from).as_millis() as u64).max(self.lease_ms.map_or(0, u64::from));
+        (self.lease_ms, self.lease_is) = (u32::try_from(least).ok(), is);
     }
 
     /// A lock that is given its TTL by a second command has none in between.
@@ -384,6 +480,19 @@ impl Lock {
             self.since_is = HeldIs::Estimated;
         }
     }
+}
+
+/// The next round number, where next to nothing is missing: nobody chooses a lease of 23 h 59 min.
+fn nearly_round(ms: u64) -> u64 {
+    let up_to = |step: u64| Some(ms.next_multiple_of(step)).filter(|up| (up - ms) * 1_000 <= *up);
+    [3_600_000, 60_000, 10_000, 1_000].into_iter().find_map(up_to).unwrap_or(ms)
+}
+
+/// Whether a holder that stayed had its own end moved ahead; `None` where none of them has one.
+fn prolonged(before: &[Holder], after: &[Holder]) -> Option<bool> {
+    let ends = |holder: &Holder| holder.until.is_some();
+    let stayed = |holder: &Holder| before.iter().any(|old| old.token == holder.token && ends(old));
+    after.iter().any(|holder| ends(holder) && stayed(holder)).then(|| ahead(before, after).next().is_some())
 }
 
 /// The holders who stay, and whose own end was moved ahead.

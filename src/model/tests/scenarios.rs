@@ -42,6 +42,8 @@ struct Step {
     /// A client takes it with this token, and with this TTL or none.
     take: Option<String>,
     ttl: Option<f64>,
+    /// A client writes this value, which is told by these events.
+    write: Option<Written>,
     /// A client overwrites the holder.
     take_over: Option<String>,
     /// Sets this TTL again, or for the first time.
@@ -56,6 +58,9 @@ struct Step {
     permits: Option<Vec<f64>>,
     /// Permits of a semaphore that stores when each was taken.
     grabbed: Option<Vec<f64>>,
+
+    /// A scan meets it, and no event told of it.
+    walked: bool,
 
     /// The server changes, but no event is delivered yet.
     unheard: bool,
@@ -75,6 +80,8 @@ struct Step {
     tries: Option<Attempts>,
     contender: Option<Trying>,
     late: Option<Late>,
+    /// A burst saw a client hold it by this token.
+    seen_holding: Option<String>,
     /// A client at this address deletes it without comparing the holder.
     freed_by: Option<String>,
     /// The client that was seen to hold it then, at another address.
@@ -108,9 +115,48 @@ struct Step {
     changes: Option<Vec<String>>,
     /// How long it has been held, in seconds.
     held: Option<f64>,
+    /// How many hold it.
+    holders: Option<usize>,
+    /// What is left of it, and the lease that it was taken for, in seconds.
+    left: Option<f64>,
+    lease: Option<f64>,
+    period: Option<f64>,
     renewals: Option<u64>,
     surer_than: Option<f32>,
     less_sure_than: Option<f32>,
+}
+
+/// One of these, and the names of the events.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    string: Option<String>,
+    /// A value `+20` is the time of 20 seconds from the beginning of the story, in milliseconds.
+    hash: Option<BTreeMap<String, String>>,
+    /// Members with the end of each, in seconds.
+    zset: Option<BTreeMap<String, f64>>,
+    set: Option<Vec<String>>,
+    events: Vec<String>,
+}
+
+impl Written {
+    fn value(&self) -> RawValue {
+        let timed = |text: &String| match text.strip_prefix('+').and_then(|seconds| seconds.parse().ok()) {
+            Some(seconds) => time(seconds).0.to_string(),
+            None => text.clone(),
+        };
+        if let Some(fields) = &self.hash {
+            let fields: Vec<(&String, String)> = fields.iter().map(|(field, value)| (field, timed(value))).collect();
+            return RawValue::hash(fields.iter().map(|(field, value)| (field.as_bytes(), value.as_bytes())));
+        }
+        if let Some(members) = &self.zset {
+            return RawValue::zset(members.iter().map(|(member, end)| (member.as_bytes(), time(*end).0 as f64)));
+        }
+        if let Some(members) = &self.set {
+            return RawValue::set(members.iter().map(|member| member.as_bytes()));
+        }
+        RawValue::string(self.string.as_deref().expect("a value").as_bytes())
+    }
 }
 
 #[derive(Deserialize)]
@@ -235,6 +281,17 @@ impl Stage {
         let at = time(step.at);
         self.server.settle(&mut self.table, at);
         self.unheard = step.unheard;
+        if step.walked {
+            let (seen, key) = (self.server.look(key.as_bytes(), at), Key::from(key));
+            self.table.apply(Observation::Read {
+                node: NODE,
+                key,
+                asked: at,
+                answered: at,
+                seen,
+                source: Source::Scan,
+            });
+        }
         if step.acting {
             self.table.apply(Observation::Acting { node: NODE, key: Key::from(key), at });
         }
@@ -250,6 +307,13 @@ impl Stage {
         }
         if let Some(token) = &step.take {
             self.write(at, key, RawValue::string(token.as_bytes()), step.ttl, vec![New, Set]);
+        }
+        if let Some(written) = &step.write {
+            let expires = step.ttl.map(|ttl| at + Duration::from_secs_f64(ttl));
+            self.server.put(key, written.value(), expires);
+            let events: Vec<KeyEvent> =
+                written.events.iter().map(|name| KeyEvent::from_name(name.as_bytes())).collect();
+            self.events(at, key, &events);
         }
         if let Some(token) = &step.take_over {
             self.write(at, key, RawValue::string(token.as_bytes()), step.ttl, vec![Set]);
@@ -327,7 +391,7 @@ impl Stage {
         if let Some(Attempts { attempts, failures, seconds, margin }) = step.tries {
             let looked = Duration::from_secs_f64(seconds);
             let (span, margin_per_s, from) = (looked * 10, margin, TriesFrom::Sampled);
-            let tries = Tries { attempts, failures, unjudged: 0, looked, span, margin_per_s, from, at };
+            let tries = Tries { attempts, failures, unjudged: 0, unclear: 0, looked, span, margin_per_s, from, at };
             self.sampled(key, Sample { tries: Some(tries), ..Sample::default() });
         }
         if let Some(trying) = &step.contender {
@@ -342,6 +406,9 @@ impl Stage {
                 passed_over: trying.passed_over,
             };
             self.sampled(key, Sample { contenders: vec![contender], ..Sample::default() });
+        }
+        if let Some(token) = &step.seen_holding {
+            self.sampled(key, Sample { held: vec![Token::from(token.as_bytes())], ..Sample::default() });
         }
         let late = step.late.as_ref().map(|late| Notice::Late {
             token: Token::from(late.token.as_bytes()),
@@ -383,7 +450,8 @@ impl Stage {
             self.told.extend(changed);
             assert_eq!(changes, *expected, "{key} after {} s", step.at);
         }
-        let asks = step.held.is_some() || step.renewals.is_some() || step.state.is_some();
+        let numbers = [step.held, step.left, step.lease, step.period].iter().any(Option::is_some);
+        let asks = numbers || step.renewals.is_some() || step.state.is_some() || step.holders.is_some();
         if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
@@ -398,6 +466,19 @@ impl Stage {
         }
         if let Some(seconds) = step.held {
             assert_eq!(view.held_ms, Some((seconds * 1_000.0).round() as u64), "{place}");
+        }
+        let ms = |seconds: f64| Some((seconds * 1_000.0).round() as u64);
+        if let Some(count) = step.holders {
+            assert_eq!(view.holders.len(), count, "{place}");
+        }
+        if let Some(seconds) = step.left {
+            assert_eq!(view.ttl.remaining().map(|left| left.as_millis() as u64), ms(seconds), "{place}");
+        }
+        if let Some(seconds) = step.lease {
+            assert_eq!(view.lease_ms, ms(seconds), "{place}");
+        }
+        if let Some(seconds) = step.period {
+            assert_eq!(view.renewals.as_ref().and_then(|renewals| renewals.period_ms), ms(seconds), "{place}");
         }
         if let Some(count) = step.renewals {
             assert_eq!(view.renewals.as_ref().map_or(0, |renewals| renewals.count), count, "{place}");

@@ -30,6 +30,7 @@ pub(in crate::model) enum Cause<'a> {
     Expiring {
         left_ms: u64,
         lease_ms: u64,
+        lease_is: HeldIs,
         watched: bool,
     },
     Held,
@@ -49,8 +50,8 @@ pub(in crate::model) enum Second<'a> {
     Took { from: Option<&'a Token>, at: Time, until: Option<Time> },
     /// A holder that lost it was seen again after another took it.
     Late { token: &'a Token, address: Option<&'a Address>, renewal: bool, at: Time, taken: Time },
-    /// A reader and a writer hold it at once, which its library never allows.
-    Beside,
+    /// A reader and a writer hold it at once, or two hold one item, which its library never means to let happen.
+    Beside { exclusive: bool },
 }
 
 /// The evidence that the holder is gone.
@@ -153,8 +154,10 @@ impl Cause<'_> {
                     holds.timed()
                 )
             }
-            Cause::Expiring { left_ms, lease_ms, .. } => {
-                format!("{} left of {}, and nothing renews it", short_duration(*left_ms), short_duration(*lease_ms))
+            Cause::Expiring { left_ms, lease_ms, lease_is, .. } => {
+                let least = if *lease_is == HeldIs::AtLeast { "at least " } else { "" };
+                let (left, lease) = (short_duration(*left_ms), short_duration(*lease_ms));
+                format!("{left} left of {least}{lease}, and nothing renews it")
             }
             Cause::Test => "lockscope took it, as a test".into(),
             Cause::Vacant => "nobody holds it right now".into(),
@@ -166,7 +169,7 @@ impl Cause<'_> {
 /// `9.0 attempts a second fail (+/- 2.0), 90 % of all`
 fn failing(tries: &Tries) -> String {
     // All attempts with an unknown outcome may have failed.
-    let least = if tries.unjudged > 0 { "at least " } else { "" };
+    let least = if tries.unknown_why().is_some() { "at least " } else { "" };
     let share = 100.0 * tries.failures as f64 / tries.attempts.max(1) as f64;
     format!("{least}{:.1} attempts a second fail{}, {least}{share:.0} % of all", tries.failures_per_s(), margin(tries))
 }
@@ -180,7 +183,10 @@ impl Second<'_> {
     fn sentence(&self, now: Time) -> String {
         let ms = |later: Time, earlier: Time| short_duration(later.since(earlier).as_millis() as u64);
         match self {
-            Second::Beside => "a reader and a writer hold it at once: somebody put one beside the other".into(),
+            Second::Beside { exclusive: true } => "two hold one item of it, and both leases run on".into(),
+            Second::Beside { exclusive: false } => {
+                "a reader and a writer hold it at once: somebody put one beside the other".into()
+            }
             Second::Took { from, at, until } => {
                 let rest = match until {
                     Some(until) => format!("whose lease runs on for {}", ms(*until, now)),
@@ -201,7 +207,7 @@ impl Second<'_> {
 }
 
 pub(in crate::model) fn no_ttl(of_the_library: bool) -> String {
-    let whose = if of_the_library { ", as all locks of this library" } else { "" };
+    let whose = if of_the_library { ", as is usual for its library" } else { "" };
     format!("it has no TTL{whose}: if its holder died, it stays until somebody frees it")
 }
 

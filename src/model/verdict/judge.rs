@@ -3,8 +3,8 @@
 //! Cheap enough for every lock: nothing is decoded or allocated until sentences are needed.
 
 use crate::base::time::Time;
-use crate::dialects::{self, Renewal};
-use crate::lock::Kind;
+use crate::dialects::{self, Renewal, counter};
+use crate::lock::{Kind, Mode};
 use crate::model::held_by::Share;
 use crate::model::history::cadence::Rhythm;
 use crate::model::lock::Reading;
@@ -23,11 +23,13 @@ impl Table {
         let cause = self.cause(lock, now);
         let state = cause.state();
         let mut evidence: Vec<String> = cause.sentence(now).into_iter().collect();
+        evidence.extend(tally(lock));
         let holders = lock.held_by.shares().len();
         if state == State::Orphan && holders > 1 {
             evidence.push(format!("and so are all of its {holders} holders"));
         }
-        if state < State::NoTtl && lock.expires.is_none() {
+        let counts = lock.reading.is_some_and(|reading| reading.counts);
+        if state < State::NoTtl && lock.expires.is_none() && !counts {
             evidence.push(no_ttl(is_without_lease(lock)));
         }
         // An operator who is about to free it must know who waits for it.
@@ -61,7 +63,7 @@ impl Table {
 
     fn trouble<'a>(&'a self, lock: &'a Lock, reading: Reading, now: Time) -> Option<Cause<'a>> {
         if reading.mixed {
-            return Some(Cause::Split(Second::Beside));
+            return Some(Cause::Split(Second::Beside { exclusive: reading.mode == Mode::Exclusive }));
         }
         let (alone, one) = (reading.is_alone(), lock.has_one_holder());
         let rhythm = lock.beats().filter(|_| one && self.told_of(lock)).and_then(|_| lock.rhythm(now));
@@ -76,7 +78,8 @@ impl Table {
         {
             return Some(Cause::Orphan(gone));
         }
-        let Some(expires) = lock.expires else {
+        // What counts permits has no holder that could die.
+        let Some(expires) = lock.expires.or((reading.counts).then_some(Time(i64::MAX))) else {
             return Some(Cause::NoTtl { of_the_library: is_without_lease(lock) });
         };
         let left_ms = expires.since(now).as_millis() as u64;
@@ -86,10 +89,7 @@ impl Table {
         if let Some(wanted) = self.wanted(lock, now) {
             return Some(Cause::Contended(wanted));
         }
-        if reading.stays {
-            return None;
-        }
-        let long = if alone { self.long(lock, now) } else { None };
+        let long = if alone && !reading.stays { self.long(lock, now) } else { None };
         // Where nothing tells of renewals as they come, one that was seen is all there is to go by.
         let renewed = rhythm.is_some() || lock.beats().is_some() && !(one && self.told_of(lock));
         long.or_else(|| self.expiring(lock, reading, renewed, left_ms, now))
@@ -195,7 +195,7 @@ impl Table {
 
     fn expiring(&self, lock: &Lock, reading: Reading, renewed: bool, left_ms: u64, now: Time) -> Option<Cause<'_>> {
         let tuning = &self.tuning;
-        let lease_ms = u64::from(lock.lease_ms.filter(|_| !renewed)?);
+        let (lease_ms, lease_is) = lock.lease().filter(|_| !renewed)?;
         let near = left_ms as f64 <= tuning.expiring_left_s * 1_000.0;
         if !near || (lease_ms as f64) < tuning.expiring_lease_s * 1_000.0 {
             return None;
@@ -207,7 +207,7 @@ impl Table {
         };
         let share = tuning.expiring_share.min(share);
         let watched = self.told_of(lock) && now.since(lock.first_seen).as_millis() as u64 >= lease_ms;
-        (left_ms as f64 <= share * lease_ms as f64).then_some(Cause::Expiring { left_ms, lease_ms, watched })
+        (left_ms as f64 <= share * lease_ms as f64).then_some(Cause::Expiring { left_ms, lease_ms, lease_is, watched })
     }
 
     /// How long it has been held at `now`, and how well that is known.
@@ -216,6 +216,16 @@ impl Table {
         let known = lock.is_held() && (lock.since_is != HeldIs::AtLeast || self.known_until(lock, now) > lock.since);
         known.then(|| (now.since(lock.since).as_millis() as u64, lock.since_is))
     }
+}
+
+/// What a number says that counts permits: those that are left, or, where it has a TTL, those in use.
+fn tally(lock: &Lock) -> Option<String> {
+    let number =
+        lock.reading.filter(|reading| reading.counts && lock.is_held()).and_then(|_| counter::number(&lock.value))?;
+    Some(match lock.expires {
+        None => format!("{number} permits are left, and who has the others is not stored"),
+        Some(_) => format!("{number} permits are in use, and who has them is not stored"),
+    })
 }
 
 fn is_without_lease(lock: &Lock) -> bool {

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use crate::base::time::Time;
-use crate::lock::{Holder, Key, NodeId};
+use crate::dialects;
+use crate::lock::{Holder, Key, NodeId, Token};
 use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
 use crate::model::wants::instance::Standing;
-use crate::model::{Connection, Contention, InstanceId, Lock, Sample, Spoke, Tries, TriesFrom, Waits};
+use crate::model::{Connection, Contention, InstanceId, Lock, Notice, Sample, Spoke, Tries, TriesFrom, Waits};
 
 impl Table {
     pub(in crate::model) fn take_count(&mut self, node: NodeId, key: &Key, waits: Waits) {
@@ -32,7 +33,12 @@ impl Table {
 
     pub(in crate::model) fn take_sample(&mut self, node: NodeId, key: &Key, sample: Sample) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
+        let late = sample.notices.iter().any(|(_, notice)| matches!(notice, Notice::Late { .. }));
+        let holders = self.lock_at(place).filter(|lock| late && lock.is_held());
+        let holders = holders.map(|lock| self.holders(lock, lock.confirmed)).unwrap_or_default();
         let Some(lock) = self.at(place) else { return };
+        let dialect = lock.reading().map(|reading| dialects::dialect(reading.dialect));
+        let before: Vec<Token> = lock.past().filter(|_| late).filter_map(|hold| hold.holder.clone()).collect();
         let contention = lock.contention.get_or_insert_default();
         // What is counted is exact: a sample adds nothing to it.
         let counted = contention.tries.filter(|tries| tries.from == TriesFrom::Counted);
@@ -43,7 +49,16 @@ impl Table {
         for contender in sample.contenders {
             contention.contend(contender);
         }
+        let holds = |token: &Token| dialect.is_none_or(|dialect| dialect.holds_by(token.as_bytes()));
+        sample.held.into_iter().filter(holds).for_each(|token| contention.saw_held(token));
         for (at, notice) in sample.notices {
+            // Many libraries clean up after each failed attempt: only who held it can have outlived it.
+            if let Notice::Late { token, .. } = &notice {
+                let held = before.contains(token) || contention.was_held_by(token);
+                if !held || holders.iter().any(|holder| holder.token == *token) {
+                    continue;
+                }
+            }
             contention.notice(at, notice);
         }
         if let Some(at) = sample.tries.map(|tries| tries.at).or(seen) {

@@ -70,8 +70,7 @@ tuning! {
     lease_too_short_share: "lease-too-short" "share" = 0.95, "99 of 100 holds last up to this share of the lease or more";
     starving_passed: "starving" "passed_over" = 5.0, "so many others got it before a contender that still tries";
     starving_s: "starving" "waits_s" = 10.0, "which has waited for so long";
-    leaked_permits_s: "leaked-permits" "past_s" = 10.0, "a permit's own end is past for so long";
-    leaked_permits_times: "leaked-permits" "times" = 10.0, "or held so many times as long as the median of the others";
+    leaked_permits_times: "leaked-permits" "times" = 10.0, "held so many times as long as the median of the others";
     marker_early_s: "marker-early" "held_s" = 5.0, "held for so long beside the marker that says its work is done";
     eviction_full: "eviction-hazard" "full" = 0.8, "the server's memory is full to this share";
     orphan_suspected_s: "orphan-suspected" "held_s" = 600.0, "a lock without an end is held for so long";

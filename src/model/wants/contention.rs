@@ -27,12 +27,15 @@ pub struct Contention {
     /// The number of the current hold, if the library numbers holds and it was read.
     pub fencing_token: Option<u64>,
     contenders: Vec<Contender>,
+    /// Who was seen to hold it in a burst, the last few.
+    held: VecDeque<Token>,
     notices: VecDeque<(Time, Notice)>,
 }
 
 impl Contention {
     const CONTENDERS: usize = 16;
     const NOTICES: usize = 8;
+    const HELD: usize = 16;
     const SPOKE: usize = 16;
 
     /// Clients that go by tokens of which it is not known yet whether they hold it: of too many, the newest.
@@ -73,6 +76,23 @@ impl Contention {
 
     pub(in crate::model) fn forget_contenders(&mut self) {
         self.contenders.clear();
+    }
+
+    /// Somebody held it by this token.
+    pub(in crate::model) fn saw_held(&mut self, token: Token) {
+        if self.held.contains(&token) {
+            return;
+        }
+        if self.held.len() == Self::HELD {
+            self.held.pop_front();
+        }
+        self.held.push_back(token);
+    }
+
+    /// Whether somebody was seen to hold it by this token, in a burst or before it was taken over.
+    pub(in crate::model) fn was_held_by(&self, token: &Token) -> bool {
+        let former = self.former.as_ref().and_then(|former| former.token.as_ref());
+        former == Some(token) || self.held.contains(token)
     }
 
     pub fn notice(&mut self, at: Time, notice: Notice) {
@@ -140,7 +160,7 @@ impl Contender {
 /// Something that a client did, which events do not tell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Notice {
-    /// Somebody whose token is not the holder's tried to renew or release the lock: its time was up before its work.
+    /// Somebody who held the lock before tried to renew or release it: its time was up before its work.
     Late { token: Token, address: Option<Address>, renewal: bool },
     /// The key was deleted by a client that is not the holder's, or without naming the holder's token. `holder` is there
     /// only where another client was seen to hold it; without it, the holder itself may have deleted the key, by a library
@@ -165,5 +185,7 @@ pub struct Sample {
     pub contenders: Vec<Contender>,
     /// Clients that named the lock together with a token: they go by it.
     pub spoke: Vec<Spoke>,
+    /// Who was seen to hold it.
+    pub held: Vec<Token>,
     pub notices: Vec<(Time, Notice)>,
 }

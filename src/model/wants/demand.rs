@@ -56,7 +56,7 @@ impl Lock {
         Demand {
             waiting: counted.max(seen),
             failures_per_s: tries.and_then(|tries| tries.known_failures_per_s()),
-            polled: self.wanted(now).is_some() || tries.is_some_and(|tries| tries.unjudged > 0),
+            polled: self.wanted(now).is_some() || tries.is_some_and(|tries| tries.unknown_why().is_some()),
         }
     }
 }

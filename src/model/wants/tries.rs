@@ -41,6 +41,8 @@ pub struct Tries {
     pub failures: u64,
     /// Attempts with an unknown outcome: if there are any, the number of failures is unknown.
     pub unjudged: u64,
+    /// Runs of scripts that name the lock and were not understood: each may be an attempt, so neither number is known.
+    pub unclear: u64,
     /// How much of the span was sampled; all of it if each attempt is counted.
     pub looked: Duration,
     pub span: Duration,
@@ -72,9 +74,23 @@ impl Tries {
         self.known_failures_per_s().map(|per_s| (per_s * 1_000.0) as u64)
     }
 
-    /// The same, or `None` if some attempts could not be judged: a number without them would be too low.
+    /// `None` if some script runs may be attempts: a number without them would be too low.
+    pub fn known_attempts_per_s(&self) -> Option<f64> {
+        (self.unclear == 0).then(|| self.attempts_per_s())
+    }
+
+    /// The same of failures, or `None` if some attempts could not be judged either.
     pub fn known_failures_per_s(&self) -> Option<f64> {
-        (self.unjudged == 0).then(|| self.failures_per_s())
+        (self.unknown_why().is_none()).then(|| self.failures_per_s())
+    }
+
+    /// Why the failures are not known, as a clause.
+    pub fn unknown_why(&self) -> Option<&'static str> {
+        match (self.unclear, self.unjudged) {
+            (1.., _) => Some("scripts that name it ran, and what they are for is not known"),
+            (0, 1..) => Some("notifications do not tell how attempts end"),
+            (0, 0) => None,
+        }
     }
 
     /// The share of the time that was sampled, 0 to 1.

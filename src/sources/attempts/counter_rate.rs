@@ -44,7 +44,7 @@ impl Readings {
         self.0.note(reading.at, [reading.attempts, reading.failures]);
         let (span, [attempts, failures]) = self.0.added().filter(|(span, _)| *span >= SHORTEST)?;
         let (from, at) = (TriesFrom::Counted, reading.at);
-        Some(Tries { attempts, failures, unjudged: 0, looked: span, span, margin_per_s: 0.0, from, at })
+        Some(Tries { attempts, failures, unjudged: 0, unclear: 0, looked: span, span, margin_per_s: 0.0, from, at })
     }
 }
 

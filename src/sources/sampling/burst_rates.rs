@@ -48,6 +48,7 @@ struct Count {
     attempts: u64,
     failures: u64,
     unjudged: u64,
+    unclear: u64,
 }
 
 impl Rates {
@@ -70,18 +71,19 @@ impl Rates {
             counts.retain(|count| count.number >= first);
             !counts.is_empty()
         });
-        for (key, seen) in locks.filter(|(_, seen)| seen.attempts > 0) {
+        for (key, seen) in locks.filter(|(_, seen)| seen.attempts + seen.unclear > 0) {
             if self.locks.len() >= LOCKS && !self.locks.contains_key(key) {
                 self.overfull = Some(number);
                 continue;
             }
-            let Gathered { attempts, failures, unjudged, .. } = *seen;
-            self.locks.entry(key.clone()).or_default().push_back(Count { number, attempts, failures, unjudged });
+            let Gathered { attempts, failures, unjudged, unclear, .. } = *seen;
+            let count = Count { number, attempts, failures, unjudged, unclear };
+            self.locks.entry(key.clone()).or_default().push_back(count);
         }
         self.overfull = self.overfull.filter(|overfull| *overfull >= first);
     }
 
-    /// Locks with attempts.
+    /// Locks with attempts, or with calls that may be some.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.locks.keys()
     }
@@ -111,6 +113,7 @@ impl Rates {
             attempts,
             failures,
             unjudged,
+            unclear: sum(|count| count.unclear),
             looked,
             span,
             margin_per_s,

@@ -15,6 +15,8 @@ pub enum Verb {
     Write,
     /// HINCRBY: enters or leaves, depending on its sign.
     Count,
+    /// DECR, DECRBY: takes permits from a counter of free ones.
+    CountDown,
     /// EXPIRE and its variants.
     Renew,
     /// Removes one holder: HDEL, ZREM, SREM.
@@ -33,6 +35,8 @@ pub enum Verb {
     Lifetime,
     /// Asks how many hold it: ZCOUNT and the like.
     Size,
+    /// Removes holders whose time is over: ZREMRANGEBYSCORE.
+    Prune,
     /// EVAL, with the script's text as the first argument.
     Eval,
     /// EVALSHA or FCALL, with the script's name as the first argument.
@@ -50,8 +54,8 @@ impl Verb {
             b"SET" => Verb::Set,
             b"SETNX" | b"HSETNX" => Verb::WriteIfFree,
             b"MSETNX" => Verb::WriteAllIfFree,
-            b"MSET" | b"HSET" | b"HMSET" | b"ZADD" | b"SADD" | b"SETEX" | b"PSETEX" | b"GETSET" | b"DECR"
-            | b"DECRBY" => Verb::Write,
+            b"MSET" | b"HSET" | b"HMSET" | b"ZADD" | b"SADD" | b"SETEX" | b"PSETEX" | b"GETSET" => Verb::Write,
+            b"DECR" | b"DECRBY" => Verb::CountDown,
             b"HINCRBY" => Verb::Count,
             b"EXPIRE" | b"PEXPIRE" | b"EXPIREAT" | b"PEXPIREAT" | b"PERSIST" | b"GETEX" => Verb::Renew,
             b"HDEL" | b"ZREM" | b"SREM" => Verb::Leave,
@@ -62,11 +66,18 @@ impl Verb {
             b"GET" | b"MGET" | b"GETRANGE" | b"HGETALL" | b"HKEYS" | b"SMEMBERS" => Verb::Read,
             b"PTTL" | b"TTL" | b"PEXPIRETIME" | b"EXPIRETIME" => Verb::Lifetime,
             b"HLEN" | b"SCARD" | b"ZCARD" | b"ZCOUNT" => Verb::Size,
+            b"ZREMRANGEBYSCORE" => Verb::Prune,
             b"EVAL" | b"EVAL_RO" => Verb::Eval,
             b"EVALSHA" | b"EVALSHA_RO" | b"FCALL" | b"FCALL_RO" => Verb::Run,
             b"WATCH" => Verb::Watch,
             _ => return None,
         })
+    }
+
+    /// Whether no script takes a lock by it alone.
+    fn takes_nothing(self) -> bool {
+        use Verb::*;
+        matches!(self, Renew | Leave | Delete | DeleteIfEqual | Exists | Member | Read | Lifetime | Size | Prune)
     }
 
     /// Whether a client can change a lock with it, or try to, outside of a script.
@@ -87,6 +98,31 @@ impl Verb {
     }
 }
 
+/// Whether the text of a script has a command that could take a lock, or may have one that we can't read.
+pub fn may_take(script: &[u8]) -> bool {
+    let mut rest = script;
+    while let Some(at) = rest.windows(CALL.len()).position(|word| word == CALL) {
+        rest = rest[at + CALL.len()..].trim_ascii_start();
+        // Another name for the function, or a computed command.
+        let Some(argument) = rest.strip_prefix(b"(").map(<[u8]>::trim_ascii_start) else { return true };
+        let Some((quote @ (b'\'' | b'"'), argument)) = argument.split_first() else { return true };
+        let Some(end) = argument.iter().position(|byte| byte == quote) else { return true };
+        let command = argument[..end].to_ascii_uppercase();
+        let harmless = Verb::parse(&command).is_some_and(Verb::takes_nothing)
+            || HARMLESS.iter().any(|harmless| **harmless == *command);
+        if !harmless {
+            return true;
+        }
+        rest = &argument[end..];
+    }
+    false
+}
+
+/// `redis.call`, `redis.pcall`, `server.call` and the usual short names for them.
+const CALL: &[u8] = b"call";
+/// What scripts of locks call beside the verbs, and takes nothing.
+const HARMLESS: [&[u8]; 8] = [b"PUBLISH", b"SPUBLISH", b"TIME", b"TYPE", b"STRLEN", b"LLEN", b"LRANGE", b"ZRANGE"];
+
 /// One call about one key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
@@ -102,6 +138,7 @@ pub enum Does {
     Write,
     /// A holder enters once more.
     Enter,
+    CountDown,
     Renew,
     /// Only if its value is the token.
     RenewIfEqual,
@@ -126,7 +163,6 @@ impl Call {
                 let token = match &*line.command.to_ascii_uppercase() {
                     b"ZADD" => line.args().last().map(|arg| arg.into_owned()),
                     b"SETEX" | b"PSETEX" => next(),
-                    b"DECR" | b"DECRBY" => None,
                     _ => first,
                 };
                 (Does::Write, token)
@@ -136,6 +172,7 @@ impl Call {
                 let leaves = next().is_some_and(|by| by.starts_with(b"-"));
                 (if leaves { Does::Leave } else { Does::Enter }, token)
             }
+            Verb::CountDown => (Does::CountDown, None),
             Verb::Renew => (Does::Renew, None),
             Verb::Leave => (Does::Leave, next()),
             Verb::Delete => (Does::Delete, None),
@@ -187,7 +224,7 @@ impl Call {
             Does::Renew => matches!(event, b"expire" | b"persist" | b"del" | b"expired"),
             Does::Leave => matches!(event, b"hincrby" | b"hdel" | b"zrem" | b"srem"),
             Does::Delete | Does::DeleteIfEqual => event == b"del",
-            Does::Write | Does::Enter => !matches!(event, b"expired" | b"evicted" | b"del" | b"new"),
+            Does::Write | Does::Enter | Does::CountDown => !matches!(event, b"expired" | b"evicted" | b"del" | b"new"),
             Does::Look(_) => false,
         }
     }
@@ -228,6 +265,27 @@ mod tests {
         assert_eq!(call(r#""HEXISTS" "k" "f""#), (Does::Look(Verb::Member), "f".into()));
         assert_eq!(call(r#""HGET" "k" "mode""#).0, Does::Look(Verb::Member));
         assert_ne!(call(r#""HGET" "k" "mode""#).1, "mode", "that is no holder");
+    }
+
+    #[test]
+    fn a_text_that_takes_nothing_is_known_by_its_commands() {
+        for text in [
+            "return redis.call('GET', KEYS[1])",
+            "if redis.call(\"get\", KEYS[1]) == ARGV[1] then return redis.pcall( 'del', KEYS[1] ) end",
+            "redis.call('publish', KEYS[2], 1)",
+            "return 1",
+        ] {
+            assert!(!may_take(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "if not redis.call('get', KEYS[1]) then redis.call('set', KEYS[1], ARGV[1]) end",
+            "local c = redis.call; c('set', KEYS[1], 1)",
+            "redis.call(ARGV[1], KEYS[1])",
+            "redis.call('no-such-command', KEYS[1])",
+            "redis.call('get",
+        ] {
+            assert!(may_take(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

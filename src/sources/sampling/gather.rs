@@ -12,6 +12,7 @@ const LOCKS: usize = 10_000;
 /// Of one lock.
 const CONTENDERS: usize = 16;
 const NOTICES: usize = 8;
+const HELD: usize = 16;
 const SPOKE: usize = 16;
 
 /// What was seen of one lock.
@@ -21,8 +22,12 @@ pub struct Gathered {
     pub failures: u64,
     /// Attempts whose outcome is not known.
     pub unjudged: u64,
+    /// Runs of scripts that name it, of which we do not know whether they are attempts.
+    pub unclear: u64,
     pub contenders: Vec<Contender>,
     pub spoke: Vec<Spoke>,
+    /// Who was seen to hold it, the last few.
+    pub held: Vec<Token>,
     pub notices: Vec<(Time, Notice)>,
 }
 
@@ -54,15 +59,20 @@ impl Gathered {
             What::Tried(outcome) => {
                 self.tried(&token, &address, outcome, at);
                 if outcome == Outcome::Won {
+                    self.hold(&token);
                     self.speak(token, address, at);
                 }
             }
-            What::Renewed | What::Released => self.speak(token, address, at),
+            What::Renewed | What::Released => {
+                self.hold(&token);
+                self.speak(token, address, at);
+            }
             What::Late { renewal } => {
                 if let Some(token) = token {
                     self.notice(at, Notice::Late { token, address, renewal });
                 }
             }
+            What::Unclear => self.unclear += 1,
             What::FreedBy { holder } => self.notice(at, Notice::FreedBy { holder, address }),
         }
     }
@@ -139,6 +149,15 @@ impl Gathered {
             self.spoke.remove(oldest);
         }
         self.spoke.push(Spoke { token, address, at });
+    }
+
+    fn hold(&mut self, token: &Option<Token>) {
+        let Some(token) = token.as_ref().filter(|token| self.held.last() != Some(token)) else { return };
+        self.held.retain(|other| other != token);
+        if self.held.len() == HELD {
+            self.held.remove(0);
+        }
+        self.held.push(token.clone());
     }
 
     fn notice(&mut self, at: Time, notice: Notice) {

@@ -52,6 +52,8 @@ pub enum What {
     FreedBy {
         holder: Option<Token>,
     },
+    /// Ran a script that names it, of which we do not know whether it is an attempt.
+    Unclear,
 }
 
 /// At most this many events are kept until the line of their command comes.
@@ -59,6 +61,8 @@ const EVENTS: usize = 256;
 /// At most this many locks have a state, and this many script runs wait until their script's purpose is known.
 const LOCKS: usize = 20_000;
 const UNDECIDED: usize = 10_000;
+/// A client that is late runs its script once. One that is repeated this often in a burst, and only reads, takes.
+const SPINS: usize = 3;
 /// Some libraries run their release after a failed attempt. A release this soon after the start of a burst may belong to
 /// an attempt before it.
 const SETTLED_MS: u64 = 250;
@@ -136,6 +140,8 @@ impl<'a> Judge<'a> {
     pub fn line(&mut self, line: &Line<'_>, at: Time, each: &mut impl FnMut(Act)) {
         if line.by != By::Script {
             self.close(each);
+        } else if let Some(run) = &mut self.run {
+            run.ran = true;
         }
         if let Some(verb) = Verb::parse(line.command)
             && line.db == self.db
@@ -157,7 +163,7 @@ impl<'a> Judge<'a> {
         let mut events = std::mem::take(&mut self.events);
         for (key, event) in events.drain(..).filter(|(_, event)| event != b"del") {
             // A key that gets a lease exists; one that lost a member may be gone.
-            let there = !matches!(event.as_slice(), b"hdel" | b"zrem" | b"srem" | b"rename_from");
+            let there = !matches!(event.as_slice(), b"hdel" | b"zrem" | b"zrembyscore" | b"srem" | b"rename_from");
             if let Some(state) = self.state(&Key::from(key)) {
                 state.there = Some(true).filter(|_| there);
             }
@@ -170,11 +176,16 @@ impl<'a> Judge<'a> {
         if whole {
             self.close(each);
         }
+        self.learn_spins();
         for (script, unclear, act) in std::mem::take(&mut self.undecided) {
             let habits = self.scripts.habits(script);
             let what = match unclear {
-                Unclear::Looked if habits.takes => What::Tried(Outcome::Lost),
-                Unclear::Looked if habits.is_known() => What::Late { renewal: habits.renews && !habits.leaves },
+                Unclear::Looked | Unclear::Asked if habits.takes => What::Tried(Outcome::Lost),
+                Unclear::Looked | Unclear::Asked if habits.leaves => What::Late { renewal: false },
+                Unclear::Looked | Unclear::Asked if habits.takes_nothing && !habits.renews => continue,
+                Unclear::Looked if habits.spins => What::Tried(Outcome::Lost),
+                Unclear::Looked | Unclear::Asked if habits.renews => What::Late { renewal: true },
+                Unclear::Looked | Unclear::Asked => What::Unclear,
                 Unclear::Wrote | Unclear::Extended if habits.takes => What::Tried(Outcome::Won),
                 _ => continue,
             };
@@ -182,6 +193,19 @@ impl<'a> Judge<'a> {
                 What::Late { renewal } => self.late(act, renewal).into_iter().for_each(&mut *each),
                 what => each(Act { what, ..act }),
             }
+        }
+    }
+
+    /// Clients that do not hold a lock repeat a script that only reads it: they want it.
+    fn learn_spins(&mut self) {
+        let mut runs: HashMap<(ScriptId, &Key), usize> = HashMap::new();
+        for (script, unclear, act) in &self.undecided {
+            if *unclear == Unclear::Looked && act.token.is_some() {
+                *runs.entry((*script, &act.key)).or_default() += 1;
+            }
+        }
+        for ((script, _), _) in runs.into_iter().filter(|(_, runs)| *runs >= SPINS) {
+            self.scripts.learn(script, |habits| habits.spins = true);
         }
     }
 
@@ -245,11 +269,14 @@ impl<'a> Judge<'a> {
             return;
         }
         let habits = run.script.map(|script| self.scripts.habits(script)).unwrap_or_default();
+        let mut deeds = Vec::new();
         for (key, steps) in run.keys() {
             let known = self.states.get(key);
             let holders = || known.iter().flat_map(|state| &state.holders).map(|(token, _)| token);
-            let deed = run.judge(steps, habits, holders);
-            let token = run.token(key, steps, holders);
+            deeds.push((key, run.judge(steps, habits, holders), run.token(key, steps, holders)));
+        }
+        let changed = deeds.iter().any(|(_, deed, _)| deed.is_change());
+        for (key, deed, token) in deeds.into_iter().filter(|(_, deed, _)| !(changed && deed.is_passing_by())) {
             if let (Some(script), Some(habit)) = (run.script, deed.habit()) {
                 self.scripts.learn(script, habit);
             }
@@ -263,18 +290,29 @@ impl<'a> Judge<'a> {
                 Deed::Unclear(_) => What::Renewed,
             };
             let act = Act { key: key.clone(), at: run.at, token, address: run.address.clone(), what };
-            let Deed::Unclear(unclear) = deed else {
+            let Deed::Unclear(mut unclear) = deed else {
                 self.report(act, each);
                 continue;
             };
+            let wrote = deed.is_change();
             // The client that wrote holds it, whether it was an attempt or not.
-            if unclear != Unclear::Looked {
+            if wrote {
                 self.report(act.clone(), each);
             }
-            if let Some(script) = run.script
-                && self.undecided.len() < UNDECIDED
-            {
-                self.undecided.push((script, unclear, act));
+            let state = self.states.get(&act.key).zip(act.token.as_ref());
+            if let (false, Some(script), Some((state, token))) = (wrote, run.script, state) {
+                if state.losers.contains(token) {
+                    // It follows an attempt that another call made.
+                    self.scripts.learn(script, |habits| habits.takes_nothing = true);
+                }
+                if state.holders.iter().any(|(holder, _)| holder == token) {
+                    unclear = Unclear::Asked;
+                }
+            }
+            match run.script {
+                Some(script) if self.undecided.len() < UNDECIDED => self.undecided.push((script, unclear, act)),
+                _ if !wrote => each(Act { what: What::Unclear, ..act }),
+                _ => {}
             }
         }
     }

@@ -27,6 +27,9 @@ pub struct Run {
     pub operates: bool,
     /// Its arguments after the keys, where one of the keys may be a lock.
     args: Vec<Vec<u8>>,
+    /// It made an inner call: the server knows the script.
+    pub ran: bool,
+    /// The locks that it named or called about, each with the calls.
     keys: Vec<(Key, Vec<InnerCall>)>,
 }
 
@@ -62,6 +65,8 @@ pub enum Deed {
 pub enum Unclear {
     /// It only read: a lost attempt, or a late renewal or release.
     Looked,
+    /// It asked for the time left, or for what we do not know, or its holder asked: that need not be an attempt.
+    Asked,
     /// It wrote: a won attempt, or a renewal that sets the key again.
     Wrote,
     /// It extended the lease: a renewal, or the holder entered once more.
@@ -77,6 +82,18 @@ impl Deed {
             Deed::Left => Some(|habits| habits.leaves = true),
             _ => None,
         }
+    }
+
+    /// Whether it changed the lock.
+    pub fn is_change(self) -> bool {
+        let wrote = matches!(self, Deed::Unclear(Unclear::Wrote | Unclear::Extended));
+        wrote || matches!(self, Deed::Tried(Some(true)) | Deed::Renewed | Deed::Left | Deed::Freed)
+    }
+
+    /// Whether it came to nothing, because the run turned to another lock: a free slot, or the one that it holds.
+    pub fn is_passing_by(self) -> bool {
+        let looked = matches!(self, Deed::Unclear(Unclear::Looked | Unclear::Asked));
+        looked || matches!(self, Deed::Tried(Some(false)) | Deed::Late { renewal: false })
     }
 }
 
@@ -97,14 +114,19 @@ impl Run {
             _ => ScriptId::of_name(&name),
         });
         let count = words.next().and_then(|count| std::str::from_utf8(&count).ok()?.parse::<usize>().ok()).unwrap_or(0);
-        let mut concerned = false;
-        for key in words.by_ref().take(count) {
-            concerned |= recogniser.may_be_lock(&key);
+        let named = words.by_ref().take(count).filter(|key| recogniser.may_be_lock(key));
+        let mut keys: Vec<(Key, Vec<InnerCall>)> = Vec::new();
+        for key in named {
+            if keys.len() < KEYS && !keys.iter().any(|(known, _)| known.as_bytes() == &*key) {
+                keys.push((Key::from(&*key), Vec::new()));
+            }
         }
+        // A function may name its locks among its arguments only.
+        let concerned = count == 0 || !keys.is_empty();
         let args = words.take(if concerned { ARGS } else { 0 });
         let args: Vec<Vec<u8>> = args.map(|arg| if arg.len() <= ARG { arg.into_owned() } else { Vec::new() }).collect();
         let operates = opens || args.first().is_some_and(|arg| arg == MARK);
-        Run { script, address, at, operates, args, keys: Vec::new() }
+        Run { script, address, at, operates, args, ran: false, keys }
     }
 
     pub fn add(&mut self, key: &[u8], call: InnerCall) {
@@ -117,8 +139,11 @@ impl Run {
         }
     }
 
+    /// The locks that it was about. Those that it only named count where it called about no other.
     pub fn keys(&self) -> impl Iterator<Item = (&Key, &[InnerCall])> {
-        self.keys.iter().map(|(key, calls)| (key, calls.as_slice()))
+        let called = self.keys.iter().any(|(_, calls)| !calls.is_empty());
+        let keys = self.keys.iter().filter(move |(_, calls)| self.ran && (!called || !calls.is_empty()));
+        keys.map(|(key, calls)| (key, calls.as_slice()))
     }
 
     /// What the inner calls about one lock mean. `holders`: who is known to hold it.
@@ -152,7 +177,8 @@ impl Run {
                 _ => Deed::Freed,
             };
         }
-        if find(&[Does::Enter]).is_some_and(took_effect) {
+        let counted_down = find(&[Does::CountDown]).filter(|index| looked_before(*index));
+        if find(&[Does::Enter]).or(counted_down).is_some_and(took_effect) {
             return Deed::Tried(Some(true));
         }
         if let Some(write) = write {
@@ -183,14 +209,16 @@ impl Run {
         if habits.takes {
             return Deed::Tried(Some(false));
         }
-        if habits.is_known() {
-            return Deed::Late { renewal: habits.renews && !habits.leaves };
+        if habits.is_known() && !habits.is_open() {
+            return Deed::Late { renewal: false };
         }
         let shared = has(Verb::Member) && (has(Verb::Lifetime) || has(Verb::Size));
-        if has(Verb::Exists) || shared {
+        let pruned = has(Verb::Prune) && has(Verb::Size);
+        if !habits.renews && (has(Verb::Exists) || shared || pruned) {
             return Deed::Tried(Some(false));
         }
-        Deed::Unclear(Unclear::Looked)
+        let asked = calls.is_empty() || has(Verb::Lifetime);
+        Deed::Unclear(if asked { Unclear::Asked } else { Unclear::Looked })
     }
 
     /// The token that the run used for the lock.

@@ -30,6 +30,7 @@ fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u1
         attempts: failures + 2,
         failures,
         unjudged: 0,
+        unclear: 0,
         looked: Duration::from_secs(6),
         span: Duration::from_secs(60),
         margin_per_s: 1.3,
@@ -40,6 +41,7 @@ fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u1
         tries: Some(tries).filter(|_| !wanting.is_empty()),
         contenders: contenders.collect(),
         spoke: vec![Spoke { token: Token::from(token.as_bytes()), address: address(holder), at: now }],
+        held: Vec::new(),
         notices: Vec::new(),
     };
     stage.table.apply(Observation::Sampled { node: NODE, key: Key::from(key), sample: Box::new(sample) });

@@ -36,7 +36,10 @@ pub fn ttl(app: &App, lock: &LockView) -> String {
                 Some(lease) if left > lease + lease / 10 => {
                     format!("{} left, more than its lease of {}", short_duration(left), short_duration(lease))
                 }
-                Some(lease) => format!("{} left of {}", short_duration(left), short_duration(lease)),
+                Some(lease) => {
+                    let words = lock.lease_words().unwrap_or_else(|| short_duration(lease));
+                    format!("{} left of {words}", short_duration(left))
+                }
             }
         }
     };
@@ -296,6 +299,6 @@ pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
     let dialect = dialects::dialect(id);
     let waiting = dialect.waiting(&lock.sight(app.scene.at)).describe();
     page.say("library", &part::without_holders(app, lock, waiting), Style::new());
-    page.say("library", &dialect.renewal().describe(), Style::new());
+    page.say("library", &dialect.renewal().describe(lock.ttl), Style::new());
     page.say("confirmed", &format!("{} by {}", part::clock(lock.confirmed), lock.source.name()), app.theme.dim());
 }

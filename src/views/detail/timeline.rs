@@ -46,7 +46,7 @@ impl Timeline {
         let Some(left) = lock.ttl.remaining() else {
             return Err("nothing runs out: it stays until its holder or an operator frees it");
         };
-        let Some(lease) = lock.lease_ms.filter(|ms| *ms > 0).map(Duration::from_millis) else {
+        let Some(lease) = lock.whole_lease_ms().map(Duration::from_millis) else {
             return Err("the full lease is not known: it shows when the lock is renewed or taken again");
         };
         let deadline = now + left;

@@ -48,6 +48,18 @@ pub fn medallion_semaphore(connection: &mut Connection) -> Sample {
     sample
 }
 
+/// tasktiger's queue lock, with its ends in milliseconds.
+pub fn leases(connection: &mut Connection) -> Sample {
+    let key = "t:qslock:mails";
+    let mut sample = Sample::new("leases", "permit", key);
+    for id in [uuid4("lease one"), uuid4("lease two")] {
+        run!(connection, "ZADD", key, now_ms() + 60_000, &id);
+        sample = sample.held_by(ExpectedHolder::new(id));
+    }
+    run!(connection, "PEXPIRE", key, 120_000);
+    sample
+}
+
 pub fn npm_semaphore(connection: &mut Connection) -> Sample {
     let key = "semaphore:lockingResource";
     let mut sample = Sample::new("redis-semaphore-npm", "permit", key);

@@ -57,6 +57,15 @@ impl Case<'_> {
         self.lock.lease_ms()
     }
 
+    /// The lease as far as it is known: `1h00m`, or `at least 1h00m`.
+    pub fn lease_words(&self) -> String {
+        match self.lock.lease() {
+            Some((ms, HeldIs::AtLeast)) => format!("at least {}", short_duration(ms)),
+            Some((ms, _)) => short_duration(ms),
+            None => "not known".into(),
+        }
+    }
+
     pub fn held_ms(&self) -> Option<u64> {
         self.held.map(|(ms, _)| ms)
     }

@@ -13,7 +13,7 @@ pub const LINT: Lint = Lint {
 
 fn check(case: &Case<'_>) -> Option<Finding> {
     let Eviction::By { policy, full } = &case.hazards?.eviction else { return None };
-    let can = !policy.as_bytes().starts_with(b"volatile") || case.lock.expires().is_some();
+    let can = !policy.as_bytes().starts_with(b"volatile") || case.lock.key_expires().is_some();
     if !can || *full < case.tuning.eviction_full {
         return None;
     }

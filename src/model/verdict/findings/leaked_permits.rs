@@ -1,8 +1,8 @@
-//! Permits that nobody gave back: past their own end, or held far longer than the others.
+//! Permits that nobody gave back: out far longer than the others. One past its own end is free, and no leak.
 
 use super::{Case, Lint};
 use crate::base::text::short_duration;
-use crate::lock::{Holder, Mode};
+use crate::lock::Mode;
 use crate::model::Finding;
 
 pub const LINT: Lint = Lint {
@@ -22,19 +22,6 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     if case.reading.mode != Mode::Permit {
         return None;
     }
-    past(case).or_else(|| far_longer(case))
-}
-
-fn past(case: &Case<'_>) -> Option<Finding> {
-    let over = |holder: &Holder| holder.until.map(|until| case.ms_since(until));
-    let leaked = |ms: &u64| *ms > 0 && *ms as f64 >= case.tuning.leaked_permits_s * 1_000.0;
-    let past: Vec<u64> = case.holders.iter().filter_map(over).filter(leaked).collect();
-    let longest = short_duration(*past.iter().max()?);
-    let (count, all) = (past.len(), case.holders.len());
-    Some(LINT.finding(format!("{count} of {all} permits are past their own end, one by {longest}"), 0.9))
-}
-
-fn far_longer(case: &Case<'_>) -> Option<Finding> {
     let mut ages: Vec<u64> =
         case.holders.iter().filter_map(|holder| holder.since).map(|since| case.ms_since(since)).collect();
     if ages.len() < HOLDERS {

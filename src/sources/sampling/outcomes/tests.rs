@@ -46,6 +46,7 @@ impl Stage {
                 What::Released => "released".into(),
                 What::Late { renewal: true } => "late renewal".into(),
                 What::Late { renewal: false } => "late release".into(),
+                What::Unclear => "unclear".into(),
                 What::FreedBy { holder: None } => "freed".into(),
                 What::FreedBy { holder: Some(holder) } => format!("freed from {holder}"),
             };
@@ -199,13 +200,57 @@ fn the_same_looks_are_an_attempt_or_too_late_by_what_the_script_is_for() {
     ];
     assert_eq!(
         stage.short(&items),
-        ["2 lock:c won t2", "3 lock:c renewed t2", "4 lock:c late renewal gone", "1 lock:a lost t1"]
+        [
+            "2 lock:c won t2",
+            "3 lock:c renewed t2",
+            "1 lock:a lost t1",
+            "4 lock:c late renewal gone",
+            "5 lock:c unclear who"
+        ]
     );
     assert_eq!(
         stage.short(&["1 EVALSHA obtain 1 lock:a t9 500", "lua GET lock:a"]),
         ["1 lock:a lost t9"],
         "still known"
     );
+}
+
+#[test]
+fn a_script_that_is_repeated_and_only_reads_takes() {
+    let mut stage = Stage::new();
+    let refused = ["1 EVALSHA obtain 1 lock:a t1 500", "lua GET lock:a"];
+    assert_eq!(stage.short(&refused.repeat(2)), ["1 lock:a unclear t1"; 2], "that may be a late release");
+    assert_eq!(stage.short(&refused.repeat(3)), ["1 lock:a lost t1"; 3]);
+    assert_eq!(stage.short(&refused), ["1 lock:a lost t1"], "still known");
+    let asked = ["1 EVALSHA left 1 lock:a t1", "lua GET lock:a", "lua PTTL lock:a"];
+    assert_eq!(stage.short(&asked.repeat(3)), ["1 lock:a unclear t1"; 3], "who asks for the time left may hold it");
+    let unheard = ["1 EVALSHA odd 1 lock:a t1", "lua OBJECT ENCODING lock:a"];
+    assert_eq!(stage.short(&unheard.repeat(3)), ["1 lock:a unclear t1"; 3]);
+    let text = ["1 EVAL redis.call('get',KEYS[1]) 1 lock:a t1", "lua get lock:a"];
+    assert!(stage.short(&text.repeat(3)).is_empty(), "its text takes nothing");
+}
+
+#[test]
+fn a_holder_that_looks_at_its_own_lock_is_no_contender() {
+    let mut items = vec!["> lock:a set", "1 SET lock:a t1 NX"];
+    items.extend(["1 EVALSHA mine 1 lock:a t1", "lua GET lock:a"].repeat(4));
+    let mut expected = vec!["1 lock:a won t1"];
+    expected.extend(["1 lock:a unclear t1"; 4]);
+    assert_eq!(reported(&items), expected);
+}
+
+#[test]
+fn who_finds_a_free_slot_was_not_refused_at_the_others() {
+    let items = [
+        "1 EVALSHA funnel 3 lock:f1 lock:f2 lock:f3 t1 60",
+        "lua mget lock:f1 lock:f2 lock:f3",
+        "> lock:f2 new",
+        "> lock:f2 set",
+        "lua set lock:f2 t1 EX 60",
+        "2 EVALSHA funnel 3 lock:f1 lock:f2 lock:f3 t2 60",
+        "lua mget lock:f1 lock:f2 lock:f3",
+    ];
+    assert_eq!(reported(&items), ["1 lock:f2 won t1", "2 lock:f1 lost t2", "2 lock:f2 lost t2", "2 lock:f3 lost t2"]);
 }
 
 #[test]
