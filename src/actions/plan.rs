@@ -101,7 +101,7 @@ impl Plan {
             Check::FieldEnd { key, field, .. } => Check::Field { key, field },
             other => other,
         };
-        self.checks.retain(|check| !matches!(check, Check::Lease(_)));
+        self.checks.retain(|check| !matches!(check, Check::Lease(_) | Check::Lapsed(_)));
         self.checks = self.checks.into_iter().map(members).collect();
         self
     }
@@ -121,7 +121,7 @@ impl Plan {
 
     /// Whether the next hold by the same token may look the same on the server; then only watching shows the change.
     pub fn is_repeatable(&self) -> bool {
-        self.checks.iter().any(|check| matches!(check, Check::Lease(_)))
+        self.checks.iter().any(|check| matches!(check, Check::Lease(_) | Check::Lapsed(_)))
     }
 
     /// What it does to the lock, as reported to the model.
