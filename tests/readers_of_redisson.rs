@@ -1,4 +1,5 @@
-//! One of several readers of Redisson's read/write lock is freed: only the hold that was shown goes.
+//! One of several readers of Redisson's read/write lock is freed: only the hold that was shown goes, and the others keep the
+//! lock for as long as their own leases last.
 
 mod common;
 
@@ -8,6 +9,8 @@ use lockscope::actions::{Outcome, Performed, Refusal, plan};
 
 const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
 const B: &str = "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9";
+const C: &str = "0b5e7c1a-94f2-4d3b-8e6a-2f1c9d7b3a50:4";
+const HOUR_MS: i64 = 3_600_000;
 
 /// Enters the lock as Redisson does: one more in its field, and a lease for that entry.
 fn enter(server: &Server, reader: &str, lease_ms: i64) {
@@ -85,4 +88,52 @@ async fn a_reader_that_entered_once_more_since_is_left_alone() {
     let now = acting.see(b"lock:rw", None).await.expect("a lock");
     assert!(is_done(&acting.free(&now, Some(A.as_bytes())).await), "what was looked at again");
     assert_eq!(server.ask::<Vec<String>, _>(&["KEYS", "*timeout*"]), [lease(B, 1)], "no lease is left behind");
+}
+
+#[tokio::test]
+async fn a_lock_lasts_no_longer_than_the_readers_that_stay() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, B, 30_000);
+    enter(&server, A, HOUR_MS);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let freed = acting.free(&lock, Some(A.as_bytes())).await;
+    assert!(is_done(&freed), "{freed:?}");
+    assert!((1..=30_000).contains(&left(&server)), "writers wait for {} ms", left(&server));
+    let put_back = acting.undo(&freed.id).await;
+    assert!(is_done(&put_back), "{put_back:?}");
+    assert!(left(&server) > HOUR_MS - 60_000, "what was put back ends in {} ms", left(&server));
+}
+
+#[tokio::test]
+async fn a_reader_that_came_since_keeps_its_whole_lease() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, B, 30_000);
+    enter(&server, A, HOUR_MS);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    enter(&server, B, 600_000);
+    enter(&server, C, 900_000);
+    assert!(is_done(&acting.free(&lock, Some(A.as_bytes())).await));
+    assert!((840_000..=900_000).contains(&left(&server)), "{} ms", left(&server));
+}
+
+/// Whose end is not known keeps the time that the lock has.
+#[tokio::test]
+async fn a_reader_without_a_lease_of_its_own_keeps_the_lock_as_long_as_it_was() {
+    for unknown in ["gone", "never ends", "too many"] {
+        let server = Server::start();
+        let mut acting = Acting::on(&server).await;
+        enter(&server, B, 30_000);
+        enter(&server, C, 40_000);
+        enter(&server, A, HOUR_MS);
+        match unknown {
+            "gone" => server.cli(&["DEL", &lease(B, 1)]),
+            "never ends" => server.cli(&["PERSIST", &lease(B, 1)]),
+            _ => server.cli(&["HSET", "lock:rw", B, "9223372036854775807"]),
+        };
+        let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+        assert!(is_done(&acting.free(&lock, Some(A.as_bytes())).await), "{unknown}");
+        assert!(left(&server) > HOUR_MS - 60_000, "{unknown}: {} ms", left(&server));
+    }
 }
