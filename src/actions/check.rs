@@ -56,13 +56,19 @@ pub enum Check {
         field: Vec<u8>,
         value: Vec<u8>,
     },
-    /// A hash with exactly this many fields.
+    /// A hash with this field, which counts how often the holder has entered.
+    Entries {
+        key: Vec<u8>,
+        field: Vec<u8>,
+        count: Vec<u8>,
+    },
     /// A hash with this field, which is the end of a lease.
     FieldEnd {
         key: Vec<u8>,
         field: Vec<u8>,
         end: Vec<u8>,
     },
+    /// A hash with exactly this many fields.
     Fields {
         key: Vec<u8>,
         count: u64,
@@ -127,6 +133,8 @@ pub enum Check {
     NoTtl(Vec<u8>),
     /// The lease that was seen: for tokens that do not distinguish one hold from the next.
     Lease(Lease),
+    /// The key of a holder's lease, which had run out: a holder that has one again has come again.
+    Lapsed(Vec<u8>),
     /// At most this many milliseconds are left.
     TtlAtMost {
         key: Vec<u8>,
@@ -172,15 +180,15 @@ impl Check {
         };
         let server = |name, values| Comparison { name, key: None, values };
         match self {
-            Check::Absent(key) => make("absent", key, &[]),
+            Check::Absent(key) | Check::Lapsed(key) => make("absent", key, &[]),
             Check::Present(key) | Check::Rest(key) => make("present", key, &[]),
             Check::Value { key, value } => make("value", key, &[value]),
             Check::Count { key, count } => make("value", key, &[count]),
             Check::Digest { key, len, sha1 } => make("digest", key, &[len.to_string().as_bytes(), sha1.as_bytes()]),
             Check::Field { key, field } => make("field", key, &[field]),
-            Check::FieldValue { key, field, value } | Check::FieldEnd { key, field, end: value } => {
-                make("field_value", key, &[field, value])
-            }
+            Check::FieldValue { key, field, value }
+            | Check::FieldEnd { key, field, end: value }
+            | Check::Entries { key, field, count: value } => make("field_value", key, &[field, value]),
             Check::Fields { key, count } => make("fields", key, &[count.to_string().as_bytes()]),
             Check::Member { key, member } => make("member", key, &[member]),
             Check::Score { key, member, score } => make("score", key, &[member, score.to_string().as_bytes()]),
@@ -213,13 +221,15 @@ impl Check {
     /// The condition, as a clause.
     pub fn describe(&self) -> String {
         match self {
-            Check::Absent(key) => format!("{} is not there", word(key)),
+            Check::Absent(key) | Check::Lapsed(key) => format!("{} is not there", word(key)),
             Check::Present(key) | Check::Rest(key) => format!("{} is there", word(key)),
             Check::Value { key, value } => format!("GET {} is {}", word(key), word(value)),
             Check::Count { key, count } => format!("GET {} is {}", word(key), word(count)),
             Check::Digest { key, len, sha1 } => format!("the {len} bytes of {} have the SHA-1 {sha1}", word(key)),
             Check::Field { key, field } => format!("HEXISTS {} {}", word(key), word(field)),
-            Check::FieldValue { key, field, value } | Check::FieldEnd { key, field, end: value } => {
+            Check::FieldValue { key, field, value }
+            | Check::FieldEnd { key, field, end: value }
+            | Check::Entries { key, field, count: value } => {
                 format!("HGET {} {} is {}", word(key), word(field), word(value))
             }
             Check::Fields { key, count } => format!("HLEN {} is {count}", word(key)),

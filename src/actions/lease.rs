@@ -105,9 +105,22 @@ pub(super) fn of<'a>(lock: &LockView, holders: impl IntoIterator<Item = &'a Toke
 
 /// The lease of one of several holders. Of those the renewals are not told apart: none explains a later end.
 pub(super) fn of_holder(lock: &LockView, token: &[u8]) -> Option<Check> {
-    let lease = lock.proof.leases.iter().find(|lease| lease.holder.as_bytes() == token);
-    let lease = lease.filter(|_| comes_again(lock, token))?;
-    Some(Check::Lease(Lease { key: lease.key.clone(), end: lease.end, left: lease.left, renewed: None }))
+    if !comes_again(lock, token) {
+        return None;
+    }
+    match lock.proof.leases.iter().find(|lease| lease.holder.as_bytes() == token) {
+        Some(lease) => {
+            Some(Check::Lease(Lease { key: lease.key.clone(), end: lease.end, left: lease.left, renewed: None }))
+        }
+        // It was asked for, and had run out.
+        None => keys_of(lock, token).into_iter().next().filter(|_| lock.proof.end.is_some()).map(Check::Lapsed),
+    }
+}
+
+/// The keys beside the lock with the leases of this reader, one for each of its entries.
+pub(super) fn keys_of(lock: &LockView, token: &[u8]) -> Vec<Vec<u8>> {
+    let dialect = dialects::by_name(lock.dialect).filter(|_| lock.mode == Mode::Read).map(dialects::dialect);
+    dialect.map(|dialect| dialect.leases(&lock.sight(lock.at), token)).unwrap_or_default()
 }
 
 /// The lease of a key that has one holder.

@@ -101,7 +101,7 @@ impl Plan {
             Check::FieldEnd { key, field, .. } => Check::Field { key, field },
             other => other,
         };
-        self.checks.retain(|check| !matches!(check, Check::Lease(_)));
+        self.checks.retain(|check| !matches!(check, Check::Lease(_) | Check::Lapsed(_)));
         self.checks = self.checks.into_iter().map(members).collect();
         self
     }

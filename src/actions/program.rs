@@ -240,6 +240,19 @@ impl Form {
                     false => format!("take_out({queue}, {deadlines}, {waiter})"),
                 });
             }
+            Statement::LastAsReaders { key, prefix } => {
+                let (key, prefix) = (self.key(key), self.value(prefix));
+                self.ask(format!("is_a(\"hash\", {key})"));
+                for question in [
+                    format!("\"HLEN\", {key}"),
+                    format!("\"HGETALL\", {key}"),
+                    format!("\"PTTL\", {key}"),
+                    format!("\"PEXPIRE\", {key}, \"1\""),
+                ] {
+                    self.ask(format!("may({question})"));
+                }
+                self.lines.push(format!("last_as_readers({key}, {prefix})"));
+            }
             Statement::WhenEmptied { key, besides, then } => {
                 let key = self.key(key);
                 let besides = self.value(besides.as_deref().unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use crate::actions::Plan;
+use crate::actions::{Action, Plan};
 use crate::app::prompt::Prompt;
 use crate::app::{Effect, LockId, Wish};
 use crate::base::text;
@@ -172,7 +172,9 @@ impl Dialog {
     /// looks the same on the server: a thread of Redisson, a lock without TTL, an object of a library that takes its
     /// lock again with the random token that it was made with. If the holder changed, the script on the server refuses.
     pub fn watch(&mut self, changes: &[Transition]) {
-        let plans = || self.choices.iter().flat_map(|choice| &choice.plans);
+        // An undo is about a hold that has ended already.
+        let is_of_a_hold = |plan: &&Plan| !matches!(plan.action, Action::Undo(_));
+        let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(is_of_a_hold);
         let ends = |change: &&Transition| {
             let again = change.change == Change::Taken && change.holder == change.previous;
             (again || matches!(change.change, Change::Ended(_)))

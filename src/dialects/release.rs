@@ -145,6 +145,11 @@ pub enum Step {
         channel: Vec<u8>,
         permits: u64,
     },
+    /// Let a hash of readers last no longer than those that stay. Their leases are in keys that begin with this prefix.
+    LastAsReaders {
+        key: Vec<u8>,
+        prefix: Vec<u8>,
+    },
     /// Steps for the case that the last holder was just removed: the hash is gone, or only the field `besides` is left.
     WhenEmptied {
         key: Vec<u8>,
@@ -186,6 +191,9 @@ impl Step {
                 command: Command::on("INCRBY", counter, &[permits.to_string().as_bytes()]),
                 channel: channel.clone(),
             }],
+            Step::LastAsReaders { key, prefix } => {
+                vec![Statement::LastAsReaders { key: key.clone(), prefix: prefix.clone() }]
+            }
             Step::WhenEmptied { key, besides, then } => vec![Statement::WhenEmptied {
                 key: key.clone(),
                 besides: besides.clone(),

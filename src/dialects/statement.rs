@@ -56,6 +56,12 @@ pub enum Statement {
         channel: Vec<u8>,
         waiter: Vec<u8>,
     },
+    /// Lets a hash of readers last as long as the longest of their leases, if those of all of them are known. The keys
+    /// of the leases begin with this prefix.
+    LastAsReaders {
+        key: Vec<u8>,
+        prefix: Vec<u8>,
+    },
     /// If nothing is left in the hash but this field.
     WhenEmptied {
         key: Vec<u8>,
@@ -122,6 +128,9 @@ impl Statement {
                 word(deadlines),
                 word(waiter)
             ),
+            Statement::LastAsReaders { key, .. } => {
+                format!("PEXPIRE {} <the longest lease of the readers that stay>", word(key))
+            }
             Statement::WhenEmptied { key, besides, then } => {
                 let condition = match besides {
                     Some(field) => format!("nothing but {} is left in {}", word(field), word(key)),
@@ -139,6 +148,7 @@ impl Statement {
                 command.keys().collect()
             }
             Statement::Tell { .. } => Vec::new(),
+            Statement::LastAsReaders { key, .. } => vec![key],
             Statement::TellHead { queue, deadlines, .. } | Statement::DropWaiter { queue, deadlines, .. } => {
                 vec![queue, deadlines]
             }

@@ -13,6 +13,7 @@ impl Check {
         match self {
             Check::Lease(_) => matches!(now, Value::Int(-1..)),
             Check::Score { .. } | Check::FieldEnd { .. } => matches!(now, Value::BulkString(_)),
+            Check::Lapsed(_) => true,
             _ => false,
         }
     }
@@ -31,6 +32,14 @@ impl Check {
         };
         match self {
             Check::Absent(key) => format!("somebody has taken {} since", Key::from(&key[..])),
+            Check::Lapsed(_) => format!("it has a lease now, and had none when you looked: {ANEW}"),
+            Check::Entries { field, count, .. } => match now {
+                Value::BulkString(now) => {
+                    let [holder, now, seen] = [field, now, count].map(|bytes| text::visible(bytes));
+                    format!("{holder} has entered it {now} times now, not {seen}")
+                }
+                _ => format!("{} does not hold it any more", text::visible(field)),
+            },
             Check::Present(_) | Check::Rest(_) => self.moved_away(),
             Check::Value { .. } => match now {
                 Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
@@ -116,6 +125,7 @@ impl Check {
             Check::Field { field: holder, .. }
             | Check::FieldValue { field: holder, .. }
             | Check::FieldEnd { field: holder, .. }
+            | Check::Entries { field: holder, .. }
             | Check::Member { member: holder, .. }
             | Check::Score { member: holder, .. }
             | Check::Element { member: holder, .. } => {
@@ -137,6 +147,7 @@ impl Check {
             Check::Field { .. }
             | Check::FieldValue { .. }
             | Check::FieldEnd { .. }
+            | Check::Entries { .. }
             | Check::Fields { .. }
             | Check::NoField { .. }
             | Check::HeldAs { .. } => another_type(kind, "hash"),

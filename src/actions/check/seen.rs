@@ -1,7 +1,7 @@
 //! The comparisons with what the operator saw: pure.
 
 use super::Check;
-use crate::actions::lease::comes_again;
+use crate::actions::lease::{comes_again, keys_of};
 use crate::lock::RawValue;
 use crate::model::{LockView, Whole};
 
@@ -41,7 +41,8 @@ pub fn end_field(lock: &LockView, field: &[u8]) -> Check {
     }
 }
 
-/// Checks that the field is as it was seen. A count may change while the same holder has the lock.
+/// Checks that the field is as it was seen. A count may change while the same holder has the lock, but not where each
+/// entry has a lease in a key of its own: that of a new entry was not seen.
 pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
     let key = lock.key.as_bytes().to_vec();
     let counts = lock.holders.iter().any(|holder| holder.token.as_bytes() == field && holder.count.is_some());
@@ -50,6 +51,9 @@ pub fn hash_field(lock: &LockView, field: &[u8]) -> Check {
     match field_seen(lock, field) {
         Some(value) if !counts && (is_holder || !is_number(value)) => {
             Check::FieldValue { key, field: field.to_vec(), value: value.to_vec() }
+        }
+        Some(count) if counts && !keys_of(lock, field).is_empty() => {
+            Check::Entries { key, field: field.to_vec(), count: count.to_vec() }
         }
         _ => Check::Field { key, field: field.to_vec() },
     }

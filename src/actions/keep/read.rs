@@ -126,6 +126,8 @@ fn keepings(plan: &Plan) -> Vec<Keeping<'_>> {
     let wanted = |question: &Keeping<'_>| match question.step {
         Step::Delete(key) => !signalled.contains(&key),
         Step::Publish { .. } | Step::PublishToHead { .. } | Step::DropWaiter { .. } | Step::Signal { .. } => false,
+        // What it takes of the TTL comes back with the field.
+        Step::LastAsReaders { .. } => false,
         _ => true,
     };
     keepings.into_iter().filter(wanted).collect()

@@ -37,7 +37,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             _ => {}
         }
     }
-    let compares_own = |check: &Check| !matches!(check, Check::Present(_) | Check::Lease(_));
+    let compares_own = |check: &Check| !matches!(check, Check::Present(_) | Check::Lease(_) | Check::Lapsed(_));
     if !checks.iter().any(compares_own) {
         return Err(nothing_to_compare(lock));
     }

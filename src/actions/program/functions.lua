@@ -191,11 +191,13 @@ local function change(...)
   return answer
 end
 
--- A key that the command makes anew gets the TTL that it had.
+-- A key that the command makes anew gets the TTL that it had. A hash that others have kept lasts as long as it did then, at
+-- least: it may have been made to last no longer than they do.
 local function put(moment, command, key, ...)
-  local was_there = redis.call("EXISTS", key)
+  local was_there, left = redis.call("EXISTS", key), redis.call("PTTL", key)
   change(command, key, ...)
-  if was_there == 0 and tonumber(moment) > 0 then change("PEXPIREAT", key, moment) end
+  local too_short = command == "HSET" and left >= 0 and now + left < tonumber(moment)
+  if tonumber(moment) > 0 and (was_there == 0 or too_short) then change("PEXPIREAT", key, moment) end
 end
 
 local function tell(channel, message)
@@ -236,6 +238,33 @@ end
 -- Whoever listens by now keeps its place in the queue.
 local function drop_waiter(queue, deadlines, channel, waiter)
   if unheard(channel) then take_out(queue, deadlines, waiter) else stayed[#stayed + 1] = waiter end
+end
+
+-- The longest lease of the readers in the hash, as it is now: whoever came since must not lose any of its own. Nothing where
+-- one of them has an end that its leases do not tell, or there are too many to ask for.
+local function longest_lease(key, prefix)
+  local longest = 0
+  if redis.call("HLEN", key) > 1000 then return nil end
+  local all = redis.call("HGETALL", key)
+  for at = 1, #all, 2 do
+    local entries, its = tonumber(all[at + 1]), 0
+    if all[at] ~= "mode" then
+      if not entries or entries > 32 then return nil end
+      for entry = 1, entries do
+        local left = redis.pcall("PTTL", prefix .. all[at] .. ":rwlock_timeout:" .. entry)
+        if type(left) ~= "number" or left == -1 then return nil end
+        its = math.max(its, left)
+      end
+      if its <= 0 then return nil end
+      longest = math.max(longest, its)
+    end
+  end
+  return longest
+end
+
+local function last_as_readers(key, prefix)
+  local longest = longest_lease(key, prefix)
+  if longest and longest > 0 then change("PEXPIRE", key, longest) end
 end
 
 -- Nobody holds the hash any more.

@@ -101,6 +101,10 @@ pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release
     let mut steps = vec![Step::DeleteField { key: name.to_vec(), field: reader.to_vec() }];
     let leases = leases_of(name, fields, reader);
     steps.extend(leases.iter().cloned().map(Step::Delete));
+    // As the library's own unlock does: writers must not wait for the lease of a reader that is gone.
+    if fields.iter().any(|(field, _)| **field != *MODE && **field != *reader) {
+        steps.push(Step::LastAsReaders { key: name.to_vec(), prefix: names::suffixed(name, b"") });
+    }
     steps.push(Step::WhenEmptied {
         key: name.to_vec(),
         besides: Some(MODE.to_vec()),
@@ -208,6 +212,7 @@ mod tests {
             [
                 format!("HDEL lock:a {B9}"),
                 format!("DEL {{lock:a}}:{B9}:rwlock_timeout:1"),
+                "PEXPIRE lock:a <the longest lease of the readers that stay>".into(),
                 "if nothing but mode is left in lock:a: DEL lock:a; PUBLISH redisson_rwlock:{lock:a} 1".into(),
             ]
         );

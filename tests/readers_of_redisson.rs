@@ -1,0 +1,139 @@
+//! One of several readers of Redisson's read/write lock is freed: only the hold that was shown goes, and the others keep the
+//! lock for as long as their own leases last.
+
+mod common;
+
+use common::Server;
+use common::acting::Acting;
+use lockscope::actions::{Outcome, Performed, Refusal, plan};
+
+const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
+const B: &str = "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9";
+const C: &str = "0b5e7c1a-94f2-4d3b-8e6a-2f1c9d7b3a50:4";
+const HOUR_MS: i64 = 3_600_000;
+
+/// Enters the lock as Redisson does: one more in its field, and a lease for that entry.
+fn enter(server: &Server, reader: &str, lease_ms: i64) {
+    server.cli(&["HSET", "lock:rw", "mode", "read"]);
+    let entry: i64 = server.ask(&["HINCRBY", "lock:rw", reader, "1"]);
+    server.cli(&["SET", &lease(reader, entry), "1", "PX", &lease_ms.to_string()]);
+    if left(server) < lease_ms {
+        server.cli(&["PEXPIRE", "lock:rw", &lease_ms.to_string()]);
+    }
+}
+
+fn lease(reader: &str, entry: i64) -> String {
+    format!("{{lock:rw}}:{reader}:rwlock_timeout:{entry}")
+}
+
+fn left(server: &Server) -> i64 {
+    server.ask(&["PTTL", "lock:rw"])
+}
+
+fn is_done(performed: &Performed) -> bool {
+    matches!(performed.outcome, Outcome::Done { .. })
+}
+
+#[tokio::test]
+async fn a_reader_whose_lease_had_run_out_and_that_came_again_is_left_alone() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, A, 60_000);
+    enter(&server, B, 60_000);
+    server.cli(&["DEL", &lease(A, 1)]);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let hour = std::time::Duration::from_secs(3_600);
+    let longer = plan::extend(&lock, Some(A.as_bytes()), hour, acting.clock.now()).expect("a plan");
+    server.cli(&["HDEL", "lock:rw", A]);
+    enter(&server, A, 60_000);
+    let before = server.everything();
+    for refused in
+        [acting.free(&lock, Some(A.as_bytes())).await, acting.free(&lock, None).await, acting.perform(&longer).await]
+    {
+        let Outcome::Refused(Refusal::AnotherLease(why)) = &refused.outcome else { panic!("{refused:?}") };
+        assert!(why.contains("had none when you looked"), "{why}");
+    }
+    assert_eq!(server.everything(), before);
+    let plan = acting.plan_free(&lock, Some(A.as_bytes())).even_if_renewed();
+    assert!(is_done(&acting.perform(&plan).await), "who wants it freed although it was renewed gets that");
+}
+
+#[tokio::test]
+async fn a_reader_whose_lease_has_run_out_is_freed() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, A, 60_000);
+    enter(&server, B, 60_000);
+    server.cli(&["DEL", &lease(A, 1)]);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let freed = acting.free(&lock, Some(A.as_bytes())).await;
+    assert!(is_done(&freed), "{freed:?}");
+    assert_eq!(server.ask::<Vec<String>, _>(&["HKEYS", "lock:rw"]), ["mode", B]);
+}
+
+#[tokio::test]
+async fn a_reader_that_entered_once_more_since_is_left_alone() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, A, 60_000);
+    enter(&server, B, 60_000);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    enter(&server, A, 60_000);
+    let before = server.everything();
+    for refused in [acting.free(&lock, Some(A.as_bytes())).await, acting.free(&lock, None).await] {
+        let Outcome::Refused(why) = &refused.outcome else { panic!("{refused:?}") };
+        assert!(why.to_string().contains("has entered it 2 times now, not 1"), "{why}");
+    }
+    assert_eq!(server.everything(), before);
+    let now = acting.see(b"lock:rw", None).await.expect("a lock");
+    assert!(is_done(&acting.free(&now, Some(A.as_bytes())).await), "what was looked at again");
+    assert_eq!(server.ask::<Vec<String>, _>(&["KEYS", "*timeout*"]), [lease(B, 1)], "no lease is left behind");
+}
+
+#[tokio::test]
+async fn a_lock_lasts_no_longer_than_the_readers_that_stay() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, B, 30_000);
+    enter(&server, A, HOUR_MS);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let freed = acting.free(&lock, Some(A.as_bytes())).await;
+    assert!(is_done(&freed), "{freed:?}");
+    assert!((1..=30_000).contains(&left(&server)), "writers wait for {} ms", left(&server));
+    let put_back = acting.undo(&freed.id).await;
+    assert!(is_done(&put_back), "{put_back:?}");
+    assert!(left(&server) > HOUR_MS - 60_000, "what was put back ends in {} ms", left(&server));
+}
+
+#[tokio::test]
+async fn a_reader_that_came_since_keeps_its_whole_lease() {
+    let server = Server::start();
+    let mut acting = Acting::on(&server).await;
+    enter(&server, B, 30_000);
+    enter(&server, A, HOUR_MS);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    enter(&server, B, 600_000);
+    enter(&server, C, 900_000);
+    assert!(is_done(&acting.free(&lock, Some(A.as_bytes())).await));
+    assert!((840_000..=900_000).contains(&left(&server)), "{} ms", left(&server));
+}
+
+/// Whose end is not known keeps the time that the lock has.
+#[tokio::test]
+async fn a_reader_without_a_lease_of_its_own_keeps_the_lock_as_long_as_it_was() {
+    for unknown in ["gone", "never ends", "too many"] {
+        let server = Server::start();
+        let mut acting = Acting::on(&server).await;
+        enter(&server, B, 30_000);
+        enter(&server, C, 40_000);
+        enter(&server, A, HOUR_MS);
+        match unknown {
+            "gone" => server.cli(&["DEL", &lease(B, 1)]),
+            "never ends" => server.cli(&["PERSIST", &lease(B, 1)]),
+            _ => server.cli(&["HSET", "lock:rw", B, "9223372036854775807"]),
+        };
+        let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+        assert!(is_done(&acting.free(&lock, Some(A.as_bytes())).await), "{unknown}");
+        assert!(left(&server) > HOUR_MS - 60_000, "{unknown}: {} ms", left(&server));
+    }
+}
