@@ -449,7 +449,7 @@ fn a_console_that_may_not_write_takes_nothing() {
     terminal.wait_for_end().assert_restored();
     let mut never = place.open(&server, &["--read-only"]);
     never.press("a");
-    never.wait_for("why not", |screen| screen.contains("this target is read-only"));
+    never.wait_for("why not", |screen| screen.contains("this is read-only, by --read-only"));
     never.press("q");
     never.wait_for_end();
     assert_eq!((server.ask::<u64, _>(&["DBSIZE"]), calls(&server)), (0, 0));
