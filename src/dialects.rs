@@ -176,7 +176,7 @@ pub trait Dialect: Send + Sync {
         false
     }
 
-    /// Whether waiters can be counted on the server, by the lock's own channel or queue.
+    /// Whether waiters can be counted on the server, by the lock's own channel or queue, or as blocked clients.
     fn shows_waiters(&self) -> bool {
         false
     }

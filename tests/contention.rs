@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::feed::Feed;
-use common::{Server, engine, lockscope};
+use common::{Server, engine, lockscope, wait_until};
 use lockscope::engine::Engine;
 use lockscope::lock::{Key, KeyspaceId};
 use lockscope::model::{LockView, State, TriesFrom};
@@ -382,6 +382,44 @@ fn a_script_that_is_not_understood_makes_the_rate_unknown() {
     let (table, said) = (String::from_utf8_lossy(&table.stdout), String::from_utf8_lossy(&table.stderr));
     assert!(table.contains("lock:odd"), "it is on the table:\n{table}");
     assert!(said.contains("scripts that name it ran"), "{said}");
+}
+
+/// sidekiq-unique-jobs blocks its waiters on a list; on which list, the server does not say.
+#[test]
+fn waiters_blocked_on_a_list_are_at_most_so_many_everywhere() {
+    let server = Server::with(&["--notify-keyspace-events", "KEA"]);
+    let digest = "uniquejobs:0123456789abcdef0123456789abcdef";
+    let key = format!("{digest}:LOCKED");
+    server.cli(&["HSET", &key, "b4a577edbccf1d805744efa9", "1749999000.5"]);
+    let blocked = |number: usize| {
+        let (mut conn, from) = (server.connection(), format!("{digest}:QUEUED"));
+        let words = if number == 0 { vec!["BLPOP", &from, "60"] } else { vec!["BRPOPLPUSH", &from, &from, "60"] };
+        conn.send_packed_command(&redis::Cmd::new().arg(&words).get_packed_command()).unwrap();
+        conn
+    };
+    let clients: Vec<redis::Connection> = (0..3).map(blocked).collect();
+    wait_until("three blocked clients", PATIENCE, || {
+        let info: String = redis::cmd("INFO").arg("clients").query(&mut server.connection()).unwrap();
+        info.contains("blocked_clients:3")
+    });
+    let told = |arguments: &[&str]| {
+        let output = lockscope().args(arguments).args(["-u", &server.url(), "-p", "uniquejobs:*"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for command in [&["ls", "--json"][..], &["contention", "--for", "100ms", "--json"]] {
+        let document: Value = serde_json::from_str(&told(command)).unwrap();
+        let wanted = &document["locks"][0]["contention"];
+        assert_eq!(
+            (&wanted["waiters"], &wanted["waiters_at_most"]),
+            (&Value::Null, &3.into()),
+            "{command:?}: {wanted}"
+        );
+        assert_eq!(wanted["waiters_source"], "blocked-clients");
+        assert_ne!(document["locks"][0]["state"], "contended", "perhaps nobody waits for this one");
+    }
+    assert!(told(&["contention", "--for", "100ms"]).contains("≤3 blocked-clients"));
+    drop(clients);
 }
 
 fn contention(server: &Server, arguments: &[&str]) -> std::process::Output {

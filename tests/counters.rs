@@ -91,7 +91,12 @@ fn a_small_number_that_may_count_is_asked_about() {
     let server = Server::start();
     let desk = Desk::at(&server);
     let words = "may count the permits of a semaphore";
-    for number in ["0", "1", "2", "17"] {
+    // None are out, or none are left: there is nobody to take it from.
+    server.cli(&["SET", "import-lock", "0", "PX", "600000"]);
+    let ran = desk.run(&["release", "import-lock", "--holder", "0", "--yes", "--force"]);
+    assert!(ran.code == 1 && ran.err.contains("nobody holds"), "{ran:?}");
+    assert!(server.ask::<bool, _>(&["EXISTS", "import-lock"]));
+    for number in ["1", "2", "17"] {
         server.cli(&["SET", "import-lock", number, "PX", "600000"]);
         let shown = desk.run(&["release", "import-lock", "--holder", number, "--dry-run"]);
         assert!(shown.code == 0 && shown.out.contains(words), "{shown:?}");

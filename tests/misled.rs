@@ -58,6 +58,27 @@ fn the_next_hold_of_the_same_thread_process_or_pod_is_left_alone() {
     assert_eq!(desk.run(&["release", "--plan", &second, "--yes", "--if-renewed"]).code, 0);
 }
 
+/// Some libraries make a random token with the object that takes the lock, and use it for each of its holds.
+#[test]
+fn the_next_hold_of_the_same_object_is_left_alone() {
+    let server = Server::start();
+    let desk = Desk::at(&server);
+    let strings = [
+        ("lock:report", "/382sGJrAbCdEfGhIjKlC4cE", "python-redis-lock=lock:report"),
+        ("app-cache:import-lock", "tvEDIDQZHTFwP0qM", "laravel=app-cache:*"),
+        ("mutex:mail", UUID, "redis-semaphore-npm=mutex:*"),
+    ];
+    for (key, token, dialect) in strings {
+        server.cli(&["SET", key, token, "PX", "60000"]);
+        let shown = desk.run(&["release", key, "--holder", token, "--dry-run", "--dialect", dialect]);
+        server.cli(&["DEL", key]);
+        server.cli(&["SET", key, token, "PX", "600000"]);
+        let ran = desk.run(&["release", "--plan", &plan_of(&shown), "--yes"]);
+        assert!(ran.code == 1 && ran.out.contains("--if-renewed"), "{key}: {ran:?}");
+        assert!(server.ask::<bool, _>(&["EXISTS", key]), "{key}");
+    }
+}
+
 #[test]
 fn a_plan_says_what_it_needs_and_takes_it() {
     let server = Server::start();

@@ -411,6 +411,25 @@ async fn a_run_that_is_not_understood_is_counted_as_such() {
     }
 }
 
+/// Its pool hands out the connections in turn, as Redisson's did.
+#[tokio::test]
+async fn a_contender_with_many_connections_is_one_contender() {
+    let server = Arc::new(told());
+    server.cli(&["SET", "lock:spun", "other"]);
+    let deeds = |server: &Server| {
+        let mut pool: Vec<Connection> = (0..24).map(|_| server.connection()).collect();
+        for round in 0..96 {
+            let mut set = redis::cmd("SET");
+            set.arg("lock:spun").arg("uuid:57").arg("NX").arg("PX").arg(30_000);
+            assert_eq!(set.query::<Value>(&mut pool[round % 24]).unwrap(), Value::Nil);
+        }
+    };
+    let ((), burst) = during(&server, &mut Scripts::default(), deeds).await;
+    let seen = &burst.locks[&Key::from("lock:spun")];
+    let contenders: Vec<u64> = seen.contenders.iter().map(|one| one.failures).collect();
+    assert_eq!((seen.failures, contenders), (96, vec![96]));
+}
+
 /// All ways at once, on shared locks where possible.
 #[tokio::test]
 async fn clients_that_run_at_once_are_told_apart() {

@@ -123,11 +123,6 @@ impl Plan {
         self
     }
 
-    /// Whether the next hold by the same token may look the same on the server; then only watching shows the change.
-    pub fn is_repeatable(&self) -> bool {
-        self.checks.iter().any(|check| matches!(check, Check::Lease(_) | Check::Lapsed(_)))
-    }
-
     /// What it does to the lock, as reported to the model.
     pub fn act(&self) -> Act {
         let own = |key: &Vec<u8>| *key == self.key.as_bytes();

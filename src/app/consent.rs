@@ -29,7 +29,7 @@ impl App {
             }
         };
         self.consent = if on { Consent::Given } else { Consent::None };
-        let text = if on { "sampling: MONITOR runs for 1 s in every 10" } else { "no more MONITOR" };
+        let text = if on { "sampling: MONITOR is asked for, for 1 s in every 10" } else { "no more MONITOR" };
         self.say(text.into(), now);
         vec![Effect::Sample(on)]
     }

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use crate::actions::Plan;
+use crate::actions::{Action, Plan};
 use crate::app::prompt::Prompt;
 use crate::app::{Effect, LockId, Wish};
 use crate::base::text;
@@ -169,10 +169,12 @@ impl Dialog {
     }
 
     /// Notes holds that end while the question is open. The next hold is not the one that the operator saw, even if it
-    /// looks the same on the server (the same thread of Redisson, a lock without TTL). If the holder changed, the
-    /// script on the server refuses.
+    /// looks the same on the server: a thread of Redisson, a lock without TTL, an object of a library that takes its
+    /// lock again with the random token that it was made with. If the holder changed, the script on the server refuses.
     pub fn watch(&mut self, changes: &[Transition]) {
-        let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(|plan| plan.is_repeatable());
+        // An undo is about a hold that has ended already.
+        let is_of_a_hold = |plan: &&Plan| !matches!(plan.action, Action::Undo(_));
+        let plans = || self.choices.iter().flat_map(|choice| &choice.plans).filter(is_of_a_hold);
         let ends = |change: &&Transition| {
             let again = change.change == Change::Taken && change.holder == change.previous;
             (again || matches!(change.change, Change::Ended(_)))

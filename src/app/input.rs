@@ -32,7 +32,9 @@ impl App {
                 return match dialog.press(key) {
                     Decision::Open => Vec::new(),
                     Decision::Over(key) => {
-                        let why = format!("{key} was freed since you were asked: {again} looks again, esc leaves it");
+                        let why = format!(
+                            "{key} was freed or taken over since you were asked: {again} looks again, esc leaves it"
+                        );
                         dialog.prompt.refuse(why, 1);
                         Vec::new()
                     }

@@ -56,8 +56,8 @@ pub enum Ended {
 
 #[derive(Debug, Default)]
 pub struct Writing {
-    /// The target may never be written.
-    pub never: bool,
+    /// Why the target may never be written, if that is so.
+    pub never: Option<String>,
     until: Option<Time>,
     /// The lock that is being inspected before the dialog opens.
     pending: Option<(Wish, Box<LockView>)>,
@@ -72,8 +72,8 @@ pub struct Writing {
 }
 
 impl Writing {
-    pub fn new(never: bool, on: bool, now: Time) -> Writing {
-        Writing { never, until: (on && !never).then(|| now + IDLE), ..Writing::default() }
+    pub fn new(never: Option<String>, on: bool, now: Time) -> Writing {
+        Writing { until: (on && never.is_none()).then(|| now + IDLE), never, ..Writing::default() }
     }
 
     pub fn is_on(&self, now: Time) -> bool {
@@ -121,8 +121,8 @@ impl App {
 
     /// `:write`, and again to turn it off.
     pub(super) fn toggle_writing(&mut self, now: Time) {
-        if self.writing.never {
-            return self.say("this target is read-only, by --read-only or by the config".into(), now);
+        if let Some(why) = self.writing.never.clone() {
+            return self.say(why, now);
         }
         self.writing.until = if self.writes() { None } else { Some(now + IDLE) };
         let text = match self.writes() {
@@ -177,11 +177,8 @@ impl App {
         if self.writes() {
             return true;
         }
-        let why = match self.writing.never {
-            true => "this target is read-only, by --read-only or by the config",
-            false => "lockscope is read-only now; :write turns writing on",
-        };
-        self.say(why.into(), now);
+        let why = self.writing.never.clone();
+        self.say(why.unwrap_or("lockscope is read-only now; :write turns writing on".into()), now);
         false
     }
 

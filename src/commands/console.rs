@@ -51,7 +51,7 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         app.consent = Consent::Given;
         engine.sample_by(sampled);
     }
-    app.writing = Writing::new(settings.read_only.is_some(), settings.write, engine.clock.now());
+    app.writing = Writing::new(settings.gate().closed().map(ToString::to_string), settings.write, engine.clock.now());
     let mut operator = Operator::new(settings, &session.topology, engine.observer(), &session.shown, None);
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;

@@ -137,7 +137,7 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
     let Some(dry_run) = runs.find(id, Clock::start().now()).map_err(unreadable)? else {
         let minutes = dry_run::LIFE.as_secs() / 60;
         return Err(Fault::finding(format!(
-            "there is no plan {id:?}: it was performed already, is older than {minutes} minutes, or never was; make a new \
+            "there is no plan {id:?}: it was used already (once only, even if it was refused), is older than {minutes} minutes, or never was; make a new \
              dry run"
         )));
     };

@@ -119,6 +119,11 @@ impl Dialect for Laravel {
         family(key).is_some()
     }
 
+    /// The owner is made with the lock object, and each acquire of that object uses it.
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         // A job that must not overlap goes back to its queue.
         if family(sight.key).is_some() { Waiting::Nobody } else { Waiting::polls_each(250) }

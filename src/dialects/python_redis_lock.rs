@@ -44,8 +44,17 @@ impl Dialect for PythonRedisLock {
         Some(Claim::exclusive(strength, token))
     }
 
+    /// The id is made with the object, and each acquire of that object uses it.
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 2.0 / 3.0 }
+    }
+
+    fn shows_waiters(&self) -> bool {
+        true
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

@@ -46,6 +46,10 @@ impl Dialect for RedisSemaphore {
         Renewal::NoLease
     }
 
+    fn shows_waiters(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         Waiting::BlockedOn(available(sight.key))
     }

@@ -91,6 +91,11 @@ impl Dialect for RedisSemaphoreNpm {
         Some(Claim::exclusive(strength, token))
     }
 
+    /// The id is made with the object, and each acquire of that object uses it.
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.8 }
     }

@@ -77,6 +77,10 @@ impl Dialect for UniqueJobs {
         true
     }
 
+    fn shows_waiters(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         if is_version_9(sight.value) {
             return Waiting::Nobody;

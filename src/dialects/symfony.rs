@@ -59,6 +59,11 @@ impl Dialect for Symfony {
         Some(Claim::lock(strength, mode, holders))
     }
 
+    /// The token stays with the key object, and each acquire of that object uses it.
+    fn tokens_come_again(&self) -> bool {
+        true
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: Some(Duration::from_millis(100)) }
     }

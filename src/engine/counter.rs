@@ -93,6 +93,12 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
                 return;
             }
         }
+        if let Ok(blocked) = memory.count_blocked(&task, &questions).await
+            && !blocked.is_empty()
+            && !task.tell(blocked).await
+        {
+            return;
+        }
         if let Ok(rates) = memory.read_changelog(&task, &questions).await
             && !rates.is_empty()
             && !task.tell(rates).await
@@ -126,6 +132,15 @@ impl Memory {
         let rates = self.counts.ask(conn, batch, task.clock.now()).await?;
         seen.extend(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }));
         Ok(seen)
+    }
+
+    /// Once a round, for all of its locks together.
+    async fn count_blocked(&mut self, task: &Task, questions: &[LockQuery]) -> RedisResult<Vec<Observation>> {
+        let node = task.node.id;
+        let Some(conn) = self.link.made() else { return Ok(Vec::new()) };
+        let _turn = task.budget.turn().await;
+        let counted = waiters::count_blocked(conn, questions, task.node.db, task.clock.now()).await?;
+        Ok(counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect())
     }
 
     /// Once a round, for all of its locks together.

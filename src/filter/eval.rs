@@ -27,7 +27,7 @@ impl<'a> From<&'a LockView> for Subject<'a> {
             lock: Some(lock),
             tokens: [None, None],
             failures_per_s: lock.tries.and_then(|tries| tries.known_failures_per_s()),
-            waiters: lock.waits.map(|waits| f64::from(waits.count)),
+            waiters: lock.waits.filter(|waits| !waits.is_at_most()).map(|waits| f64::from(waits.count)),
         }
     }
 }

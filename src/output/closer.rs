@@ -15,6 +15,9 @@ use crate::sources::waiters::{self, Count};
 pub(super) struct Contention {
     waiters: Option<u64>,
     waiters_source: Option<&'static str>,
+    /// Bounds, where the number is not exact.
+    waiters_at_least: Option<u64>,
+    waiters_at_most: Option<u64>,
     /// How many waiters at the head of a fair queue can't receive the wake-up.
     dead_heads: Option<u32>,
     /// A client recently wanted it; never `false`, because nothing proves that nobody does.
@@ -32,22 +35,41 @@ pub(super) struct Contention {
 impl Contention {
     /// `None` if nothing is known.
     pub(super) fn of(lock: &LockView) -> Option<Contention> {
-        let exact = lock.waits.filter(|waits| !waits.at_least);
-        Contention::with(lock, exact.map(|waits| (u64::from(waits.count), waits.source())))
-    }
-
-    /// The same after an inspection. Only exact counts; bounds are reported under `waiting`.
-    pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
-        let counted = found.waiters.exact().zip(found.waiters.counted.map(waiters::Counted::name));
+        let counted = lock.waits.map(|waits| {
+            let count = u64::from(waits.count);
+            let count = match (waits.is_at_most(), waits.at_least) {
+                (true, _) => Count::AtMost(count),
+                (_, true) => Count::AtLeast(count),
+                _ => Count::Exactly(count),
+            };
+            (count, waits.source())
+        });
         Contention::with(lock, counted)
     }
 
-    fn with(lock: &LockView, waits: Option<(u64, &'static str)>) -> Option<Contention> {
+    /// The same after an inspection.
+    pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
+        let source = found.waiters.counted.map(waiters::Counted::name);
+        Contention::with(lock, source.map(|source| (found.waiters.count.clone(), source)))
+    }
+
+    fn with(lock: &LockView, counted: Option<(Count, &'static str)>) -> Option<Contention> {
+        // Clients that poll can't be counted, but some were seen.
+        let seen = Some(u64::from(lock.demand.waiting)).filter(|seen| *seen > 0);
+        let (exact, at_least, at_most) = match counted {
+            Some((Count::Exactly(count), _)) => (Some(count), None, None),
+            Some((Count::AtLeast(count), _)) => (None, Some(count).max(seen), None),
+            Some((Count::AtMost(count), _)) => (None, seen, Some(count)),
+            Some((Count::Unknown(_), _)) | None => (None, seen, None),
+        };
+        let waits = exact.or(at_least).or(at_most);
         let (tries, wanted) = (lock.tries, lock.wanted.map(|_| true));
         let failures = tries.and_then(|tries| tries.known_failures_per_s());
         (waits.is_some() || tries.is_some() || wanted.is_some()).then(|| Contention {
-            waiters: waits.map(|(count, _)| count),
-            waiters_source: waits.map(|(_, source)| source),
+            waiters: exact,
+            waiters_source: counted.filter(|(count, _)| !matches!(count, Count::Unknown(_))).map(|(_, source)| source),
+            waiters_at_least: at_least,
+            waiters_at_most: at_most,
             dead_heads: lock.waits.and_then(|waits| waits.dead_heads),
             wanted,
             attempts_per_s: tries.and_then(|tries| tries.known_attempts_per_s()).map(rounded),

@@ -137,6 +137,7 @@ pub fn wait(lock: &LockView) -> String {
         None if lock.demand.waiting > 0 => format!("≥{}", lock.demand.waiting),
         None if lock.wanted.is_some() => "some".to_string(),
         None => "?".to_string(),
+        Some(waits) if waits.is_at_most() => format!("≤{}", waits.count),
         Some(waits) if waits.at_least => format!("≥{}", waits.count),
         Some(waits) => waits.count.to_string(),
     }

@@ -78,7 +78,7 @@ fn row(lock: &LockView, place: &Place) -> [String; HEADER.len()] {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let rate = |rate: Option<f64>| rate.map(|rate| rounded(rate).to_string()).unwrap_or_default();
     let renewals = lock.renewals.as_ref();
-    let exact = lock.waits.filter(|waits| !waits.at_least);
+    let exact = lock.waits.filter(|waits| !waits.at_least && !waits.is_at_most());
     let holders: Vec<String> = lock.holders.iter().map(|holder| holder.token.to_string()).collect();
     let key = cell(lock.key.to_string());
     let key_base64 =

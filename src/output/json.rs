@@ -201,7 +201,8 @@ mod tests {
         let value = shown(&sample::inspection());
         assert_eq!(
             value["contention"],
-            json!({"waiters": 2, "waiters_source": "queue", "dead_heads": null, "wanted": null,
+            json!({"waiters": 2, "waiters_source": "queue", "waiters_at_least": null,
+                "waiters_at_most": null, "dead_heads": null, "wanted": null,
                 "attempts_per_s": null, "failures_per_s": null, "failures_margin_per_s": null, "unknown_why": null, "source": null,
                 "coverage": null})
         );
@@ -225,7 +226,8 @@ mod tests {
         assert_eq!(value["contention"], Value::Null, "never nought for unknown");
         assert_eq!((&value["waiting"]["count"], &value["waiting"]["count_is"]), (&Value::Null, &json!("unknown")));
         unknown.waiters.count = Count::AtMost(3);
-        assert_eq!(shown(&unknown)["contention"], Value::Null, "a bound is not a count");
+        let contention = &shown(&unknown)["contention"];
+        assert_eq!((&contention["waiters"], &contention["waiters_at_most"]), (&Value::Null, &json!(3)));
         assert_eq!(shown(&unknown)["waiting"]["count"], 3);
     }
 
@@ -274,10 +276,20 @@ mod tests {
         assert_eq!((unknown.get("connected"), unknown.get("connection")), (Some(&Value::Null), None));
         assert_eq!(
             lock["contention"],
-            json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": true,
+            json!({"waiters": null, "waiters_source": null, "waiters_at_least": null,
+                "waiters_at_most": null, "dead_heads": null, "wanted": true,
                 "attempts_per_s": 4.5, "failures_per_s": 4.0, "failures_margin_per_s": 0.0,
                 "unknown_why": null, "source": "counted", "coverage": 1.0})
         );
+    }
+
+    #[test]
+    fn waiters_that_the_table_shows_as_a_bound_are_in_json_too() {
+        let mut lock = sample::redisson();
+        lock.demand.waiting = 8;
+        assert_eq!(crate::output::columns::wait(&lock), "≥8");
+        let contention = &list(&[lock]).1["locks"][0]["contention"];
+        assert_eq!((&contention["waiters"], &contention["waiters_at_least"]), (&Value::Null, &json!(8)));
     }
 
     #[test]
@@ -297,7 +309,8 @@ mod tests {
         lock.tries = Some(tries);
         assert_eq!(
             list(&[lock.clone()]).1["locks"][0]["contention"],
-            json!({"waiters": null, "waiters_source": null, "dead_heads": null, "wanted": null, "attempts_per_s": 5.0, "failures_per_s": 4.2,
+            json!({"waiters": null, "waiters_source": null, "waiters_at_least": null,
+                "waiters_at_most": null, "dead_heads": null, "wanted": null, "attempts_per_s": 5.0, "failures_per_s": 4.2,
                 "failures_margin_per_s": 0.612, "unknown_why": null, "source": "sampled", "coverage": 0.333})
         );
         tries.unjudged = 1;

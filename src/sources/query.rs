@@ -16,6 +16,8 @@ pub struct LockQuery {
     pub key: Key,
     /// `None` where waiters can't be counted.
     pub(super) waits: Option<Place>,
+    /// Its waiters are blocked on a list.
+    pub(super) blocks: bool,
     /// Its library publishes attempts in a changelog.
     pub(super) publishes: bool,
 }
@@ -31,28 +33,30 @@ impl LockQuery {
     /// `None` where nobody can want it: a marker, or a lock that nobody holds.
     pub fn new(lock: &Lock, now: Time) -> Option<LockQuery> {
         let reading = lock.reading().filter(|reading| reading.kind == Kind::Lock && !reading.vacant)?;
-        let waits = place(reading.dialect, reading.confidence, &lock.sight(now));
+        let (waits, blocks) = place(reading.dialect, reading.confidence, &lock.sight(now));
         let publishes = dialects::dialect(reading.dialect).publishes_attempts();
-        Some(LockQuery { key: lock.key.clone(), waits, publishes })
+        Some(LockQuery { key: lock.key.clone(), waits, blocks, publishes })
     }
 
     /// Whether the server shows who waits for it.
     pub fn counts_waiters(&self) -> bool {
-        self.waits.is_some()
+        self.waits.is_some() || self.blocks
     }
 }
 
-/// `None` where nothing on the server shows who waits, or the library is a guess.
-fn place(id: DialectId, confidence: f32, sight: &Sight<'_>) -> Option<Place> {
+/// Where its waiters are counted, and whether they are blocked on a list. Neither where nothing on the server shows who
+/// waits, or the library is a guess.
+fn place(id: DialectId, confidence: f32, sight: &Sight<'_>) -> (Option<Place>, bool) {
     let dialect = dialects::dialect(id);
     if confidence < Claim::SURE || !dialect.shows_waiters() {
-        return None;
+        return (None, false);
     }
     match dialect.waiting(sight) {
-        Waiting::Channel(channel) => Some(Place { channel, queue: None }),
+        Waiting::Channel(channel) => (Some(Place { channel, queue: None }), false),
         Waiting::Queue { channel, list, deadlines, channel_prefix } => {
-            Some(Place { channel, queue: Some(Queue { list, deadlines, channel_prefix }) })
+            (Some(Place { channel, queue: Some(Queue { list, deadlines, channel_prefix }) }), false)
         }
-        _ => None,
+        Waiting::BlockedOn(_) => (None, true),
+        _ => (None, false),
     }
 }

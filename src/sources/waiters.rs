@@ -12,7 +12,7 @@ mod queue;
 
 pub(super) use ask::ask;
 pub(super) use blocked::ClientCounts;
-pub use count::count;
+pub use count::{count, count_blocked};
 pub(super) use listeners::Listeners;
 pub(super) use queue::Queue;
 

@@ -19,9 +19,11 @@ use super::evidence;
 use super::part::{self, fit, fit_key, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
+use crate::app::scene::NodeScene;
 use crate::app::{App, Consent};
 use crate::base::text::short_duration;
-use crate::model::{Contender, LockView, TriesFrom};
+use crate::engine::Stream;
+use crate::model::{Contender, LockView, Source, TriesFrom};
 use crate::output::columns;
 use crate::settings::keys::Command;
 
@@ -90,14 +92,34 @@ fn nothing(app: &App) -> Vec<String> {
     if app.is_ordering() {
         return vec!["Looking for locks that are wanted.".into()];
     }
-    let mut why = vec!["Nobody is seen to wait for a lock.".to_string()];
+    let mut why = vec!["Nobody is seen to wait for a lock on a channel or in a queue.".to_string()];
     if app.consent != Consent::Given {
         let key = app.key_of(Command::Sample);
         why.push(format!(
             "Clients that poll show only in a sample of the server's commands: {key} takes some, with MONITOR."
         ));
     }
+    why.extend(app.scene.nodes.iter().flat_map(|node| unseen(app, node)));
     why
+}
+
+/// What can't be seen at a node.
+fn unseen(app: &App, node: &NodeScene) -> Vec<String> {
+    let name = part::safe(&node.name, app.theme);
+    let mut unseen = Vec::new();
+    if let Some(why) = &node.unsampled {
+        unseen.push(format!(
+            "MONITOR does not run on {name}, so clients that poll do not show: {}.",
+            part::safe(why, app.theme)
+        ));
+    }
+    if matches!(node.stream, Stream::Live(Source::Scan)) {
+        unseen.push(format!(
+            "Notifications of {name} are not followed: locks that come and go between two walks do not show, and how \
+             attempts end may not be known."
+        ));
+    }
+    unseen
 }
 
 fn heading(app: &App, widths: &Widths) -> Line<'static> {
@@ -190,8 +212,12 @@ fn blocked(app: &App, lock: &LockView) -> String {
         return format!("{sure}: each holder waits for the next lock: {}", names.join(", "));
     }
     let waiting = lock.demand.waiting;
+    let at_most = lock.waits.filter(|waits| waits.is_at_most()).map(|waits| waits.count);
     let mut parts = match waiting {
-        0 => vec![format!("{key}: nobody is seen to wait")],
+        0 => vec![match at_most {
+            Some(most) => format!("{key}: at most {most} wait for it, blocked on a list"),
+            None => format!("{key}: nobody is seen to wait"),
+        }],
         1 => vec![format!("{key}: 1 waits for it")],
         many => vec![format!("{key}: {many} wait for it")],
     };
@@ -220,8 +246,12 @@ fn tried(app: &App, lock: &LockView) -> String {
                 short_duration(app.scene.at.since(at).as_millis() as u64)
             ),
             None => {
-                let key = app.key_of(Command::Sample);
-                format!("how often somebody tries to take it is not known; {key} samples it with MONITOR")
+                let node = app.scene.nodes.iter().find(|node| node.id == lock.node);
+                let why = match node.and_then(|node| node.unsampled.as_ref()) {
+                    Some(why) => format!(": {why}"),
+                    None => format!("; {} samples it with MONITOR", app.key_of(Command::Sample)),
+                };
+                format!("how often somebody tries to take it is not known{why}")
             }
         };
     };

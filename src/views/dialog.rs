@@ -7,6 +7,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::{help, part, wrap};
+use unicode_width::UnicodeWidthStr;
+
 use crate::actions::Plan;
 use crate::app::{App, Dialog, Ended, Sight};
 use crate::base::text::short_duration;
@@ -159,7 +161,10 @@ fn list(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>)
     let key = (width / 2).max(20);
     for plan in plans.iter().take(LISTED) {
         let name = part::fit_key(&plan.key, key, app.theme);
-        let rest = format!(" {:<12} {:<10} {}", plan.dialect, short_ttl(plan), holders(app, plan));
+        let rest = format!(" {:<12} {:<10} ", plan.dialect, short_ttl(plan));
+        let room = width.saturating_sub(key + rest.width());
+        let whole = Some(holders(app, plan)).filter(|whole| whole.width() <= room);
+        let rest = rest + &whole.unwrap_or_else(|| holders_in_short(app, plan));
         let rest = part::fit(&rest, width.saturating_sub(key), app.theme);
         lines.push(Line::from(vec![Span::styled(name, app.theme.title()), Span::raw(rest)]));
     }
@@ -214,6 +219,13 @@ fn holders(app: &App, plan: &Plan) -> String {
     }
     let tokens: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
     if tokens.is_empty() { "nobody that is known".into() } else { tokens.join(", ") }
+}
+
+/// One of many locks has a line only: how many others lose it is said before anything is cut.
+fn holders_in_short(app: &App, plan: &Plan) -> String {
+    let more = plan.holders.len().saturating_sub(1);
+    let first = plan.holders.first().map_or("nobody known".into(), |token| part::token(app, &token.to_string()));
+    if more > 0 { format!("+{more} {first}") } else { first }
 }
 
 fn hidden(app: &App, plan: &Plan, text: String) -> String {

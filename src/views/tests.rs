@@ -336,7 +336,7 @@ fn a_key_with_two_meanings_is_told_as_what_it_means_here() {
     let mut stage = shop();
     let keys = BTreeMap::from([("give-back".to_string(), vec!["x".to_string()])]);
     stage.app.keys = Keys::bound(&keys).unwrap();
-    stage.app.writing = Writing::new(false, true, stage.now);
+    stage.app.writing = Writing::new(None, true, stage.now);
     stage.resize(140, 40);
     let footer = |stage: &mut Stage| stage.screen().lines().last().unwrap_or_default().to_string();
     let list = footer(&mut stage);

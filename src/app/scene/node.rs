@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::base::time::Time;
-use crate::engine::{NodeStatus, Stream};
+use crate::engine::{NodeStatus, Sampling, Stream};
 use crate::lock::NodeId;
 use crate::server::ServerFacts;
 
@@ -19,6 +19,8 @@ pub struct NodeScene {
     pub clients_note: Option<String>,
     /// The state of sampling by MONITOR, in a word and in a sentence; `None`: it is off.
     pub sampling: Option<(String, String)>,
+    /// Why MONITOR does not run, although it is wanted.
+    pub unsampled: Option<String>,
     pub events: u64,
     pub lost: u64,
     pub reconnects: u64,
@@ -66,6 +68,10 @@ impl NodeScene {
             note: node.note.clone(),
             clients_note: node.clients_note.clone(),
             sampling: node.sampling.as_ref().map(|sampling| (sampling.word(), sampling.sentence(now))),
+            unsampled: match &node.sampling {
+                Some(Sampling::Refused(why) | Sampling::Failed(why)) => Some(why.clone()),
+                _ => None,
+            },
             events: node.events,
             lost: node.lost,
             reconnects: node.reconnects,

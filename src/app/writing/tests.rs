@@ -41,9 +41,9 @@ fn nothing_is_written_before_somebody_turns_writing_on() {
         assert_eq!(stage.press(key), []);
         assert!(stage.notice().contains(":write turns writing on"), "{key}: {}", stage.notice());
     }
-    stage.app.writing = Writing::new(true, true, stage.now);
+    stage.app.writing = Writing::new(Some("this is read-only, by --read-only".into()), true, stage.now);
     stage.press("W x");
-    assert!(stage.notice().contains("this target is read-only"), "{}", stage.notice());
+    assert!(stage.notice().contains("this is read-only, by --read-only"), "{}", stage.notice());
     assert!(!stage.app.writes());
 }
 
@@ -74,12 +74,27 @@ fn what_is_done_is_what_was_shown() {
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
     let shown = dialog.choice().plans[0].clone();
     assert_eq!((&shown.action, shown.key.to_string().as_str()), (&Action::Free, "lock:unique"));
-    // The lock changes hands while the question is open: what was shown is still what is sent, and is refused.
-    stage.acquire("lock:unique", "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d", FENCE);
+    // Another lock comes to where it was in the list.
+    stage.acquire("lock:unique-2", "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d", FENCE);
     stage.compose();
     stage.write("y gone");
     let effects = stage.press("enter");
     assert_eq!(effects, [Effect::Perform(vec![shown], Some("gone".into()))]);
+}
+
+#[test]
+fn a_lock_that_changed_hands_under_the_question_is_not_sent() {
+    let mut stage = writing();
+    stage.acquire("lock:unique", "2f1c6e9a-7d3b-4c58-9a1e-0b2d4f6a8c13", FENCE);
+    stage.filter("lock:unique");
+    stage.compose();
+    stage.press("x");
+    stage.acquire("lock:unique", "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d", FENCE);
+    stage.compose();
+    stage.write("y");
+    assert_eq!(stage.press("enter"), []);
+    let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
+    assert!(dialog.prompt.refused.as_ref().is_some_and(|(why, _)| why.contains("since you were asked")));
 }
 
 #[test]
@@ -220,7 +235,7 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     assert_eq!(stage.press("enter"), []);
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
     let (why, _) = dialog.prompt.refused.clone().expect("a reason");
-    assert!(why.contains("lock:a was freed since you were asked: ctrl-r looks again"), "{why}");
+    assert!(why.contains("lock:a was freed or taken over since you were asked: ctrl-r looks again"), "{why}");
     stage.press("ctrl-r");
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question about what is there now") };
     assert_eq!((&dialog.prompt.refused, dialog.prompt.text()), (&None, ""), "it asks anew");
@@ -309,6 +324,11 @@ fn a_hold_without_an_end_that_was_given_back_under_the_question_is_not_freed() {
 #[test]
 fn the_next_hold_of_the_same_thread_is_not_freed_in_place_of_the_one_that_was_seen() {
     is_not_freed(|stage| stage.acquire_redisson("lock:a", "3f2a8c00-1111-4222-8333-444455556666:57", 30_000));
+}
+
+#[test]
+fn the_next_hold_by_a_random_token_that_an_object_uses_again_is_not_freed_either() {
+    is_not_freed(|stage| stage.acquire("lock:a", "0f8e7d6c-1111-4222-8333-444455556666", 30_000));
 }
 
 /// Presses enter until something is done; what was on the screen before each time.

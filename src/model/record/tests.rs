@@ -127,7 +127,7 @@ fn own_write() -> impl Strategy<Value = OwnWrite> {
 }
 
 fn waits() -> impl Strategy<Value = Waits> {
-    let at = select(vec![WaitsAt::Channel, WaitsAt::Queue]);
+    let at = select(vec![WaitsAt::Channel, WaitsAt::Queue, WaitsAt::Blocked]);
     (any::<u32>(), at, any::<bool>(), any::<Option<u32>>(), time())
         .prop_map(|(count, at, at_least, dead_heads, counted)| Waits { count, at, at_least, dead_heads, counted })
 }

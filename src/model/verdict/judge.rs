@@ -165,12 +165,13 @@ impl Table {
     fn wanted(&self, lock: &Lock, now: Time) -> Option<Wanted> {
         let contention = lock.contention()?;
         let tuning = &self.tuning;
-        if lock.waits(now).is_some_and(|waits| f64::from(waits.count) >= tuning.contended_waiters) {
+        let counted = lock.waits(now).filter(|waits| !waits.is_at_most());
+        if counted.is_some_and(|waits| f64::from(waits.count) >= tuning.contended_waiters) {
             return Some(Wanted::Waits);
         }
         let tries = lock.tries(now);
         let contenders = contention.contenders();
-        let waiting = contenders.iter().filter(|contender| contender.is_waiting(now)).count();
+        let waiting = contention.trying(now);
         if waiting > 0 && waiting as f64 >= tuning.contended_waiters {
             return Some(Wanted::Contenders(waiting, tries));
         }

@@ -55,10 +55,18 @@ impl Contention {
         self.notices.iter()
     }
 
+    /// At least as many clients want it now. A client may use many connections, or a new one for each attempt, so one that
+    /// was seen only once may be another that was seen before.
+    pub fn trying(&self, now: Time) -> usize {
+        let waiting = || self.contenders.iter().filter(|contender| contender.is_waiting(now));
+        let again = waiting().filter(|contender| contender.attempts > 1).count();
+        again.max(waiting().count().min(1))
+    }
+
     /// Adds what was seen of a contender to what is known. If there are too many, drops the least recently seen one.
     pub fn contend(&mut self, seen: Contender) {
-        if let Some(known) = self.contenders.iter_mut().find(|known| known.is_same(&seen)) {
-            return known.add(seen);
+        if let Some(index) = Contender::position(&self.contenders, &seen.token, &seen.address) {
+            return self.contenders[index].add(seen);
         }
         if self.contenders.len() == Self::CONTENDERS {
             let oldest = (0..self.contenders.len()).min_by_key(|index| self.contenders[*index].last);
@@ -127,12 +135,11 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// The same client or, if an address is unknown, the same token.
-    fn is_same(&self, other: &Contender) -> bool {
-        match (&self.address, &other.address) {
-            (Some(address), Some(other)) => address == other,
-            _ => self.token.is_some() && self.token == other.token,
-        }
+    /// Which of them uses this token, on whichever connection; else this address.
+    pub fn position(known: &[Contender], token: &Option<Token>, address: &Option<Address>) -> Option<usize> {
+        let by_token = || known.iter().position(|known| token.is_some() && known.token == *token);
+        let by_address = || known.iter().position(|known| address.is_some() && known.address == *address);
+        by_token().or_else(by_address)
     }
 
     fn add(&mut self, seen: Contender) {
@@ -143,6 +150,7 @@ impl Contender {
         }
         let passed_over = if seen.won.is_some() { 0 } else { self.passed_over };
         self.token = seen.token.or(self.token.take());
+        self.address = seen.address.or(self.address.take());
         self.last = self.last.max(seen.last);
         self.attempts += seen.attempts;
         self.failures += seen.failures;
@@ -188,4 +196,43 @@ pub struct Sample {
     /// Who was seen to hold it.
     pub held: Vec<Token>,
     pub notices: Vec<(Time, Notice)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(token: Option<&str>, port: u16, at: i64) -> Contender {
+        Contender {
+            token: token.map(|token| Token::from(token.as_bytes())),
+            address: Address::parse(&format!("10.0.0.1:{port}")),
+            first: Time(at),
+            last: Time(at),
+            attempts: 1,
+            failures: 1,
+            won: None,
+            passed_over: 0,
+        }
+    }
+
+    fn trying(contenders: impl Iterator<Item = Contender>) -> usize {
+        let mut contention = Contention::default();
+        contenders.for_each(|contender| contention.contend(contender));
+        contention.trying(Time(1_000))
+    }
+
+    #[test]
+    fn a_pool_of_connections_is_one_client() {
+        assert_eq!(trying((1..=24).map(|port| lost(Some("uuid:57"), port, i64::from(port)))), 1);
+        assert_eq!(trying((1..=48).map(|try_no| lost(Some("uuid:57"), 1 + try_no % 24, i64::from(try_no)))), 1);
+        let threads = (1..=48).map(|try_no| lost(Some(["a", "b", "c"][usize::from(try_no % 3)]), try_no, 1));
+        assert_eq!(trying(threads), 3, "each of its threads");
+    }
+
+    #[test]
+    fn a_connection_for_each_attempt_is_at_least_one_client() {
+        assert_eq!(trying((1..=12).map(|port| lost(None, port, i64::from(port)))), 1);
+        assert_eq!(trying((1..=12).map(|try_no| lost(None, 1 + try_no % 4, i64::from(try_no)))), 4, "open together");
+        assert_eq!(trying(std::iter::empty()), 0);
+    }
 }

@@ -27,7 +27,8 @@ pub struct Demand {
     /// `None` where nobody counted or sampled, or not every outcome is known.
     #[serde(with = "serial::optional_float")]
     pub failures_per_s: Option<f64>,
-    /// Somebody looked at it lately who does not hold it, or tried to take it with an outcome that nobody knows.
+    /// Somebody looked at it lately who does not hold it, or tried to take it with an outcome that nobody knows, or is
+    /// blocked where its waiters are.
     pub polled: bool,
 }
 
@@ -51,12 +52,15 @@ impl Lock {
             return Demand::default();
         };
         let tries = self.tries(now);
-        let counted = self.waits(now).map_or(0, |waits| waits.count);
-        let seen = contention.contenders().iter().filter(|contender| contender.is_waiting(now)).count() as u32;
+        let waits = self.waits(now);
+        let counted = waits.filter(|waits| !waits.is_at_most()).map_or(0, |waits| waits.count);
+        let seen = contention.trying(now) as u32;
         Demand {
             waiting: counted.max(seen),
             failures_per_s: tries.and_then(|tries| tries.known_failures_per_s()),
-            polled: self.wanted(now).is_some() || tries.is_some_and(|tries| tries.unknown_why().is_some()),
+            polled: self.wanted(now).is_some()
+                || waits.is_some_and(|waits| waits.is_at_most())
+                || tries.is_some_and(|tries| tries.unknown_why().is_some()),
         }
     }
 }

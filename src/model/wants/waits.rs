@@ -12,6 +12,8 @@ pub enum WaitsAt {
     Channel,
     /// Entries of the lock's own queue.
     Queue,
+    /// Clients blocked on any list of the database: at most so many wait for this lock.
+    Blocked,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,11 +36,17 @@ impl Waits {
         now.since(self.counted).as_millis() as u64 <= Self::FRESH_MS
     }
 
+    /// No more than these wait, and perhaps nobody.
+    pub fn is_at_most(&self) -> bool {
+        self.at == WaitsAt::Blocked && self.count > 0
+    }
+
     /// The word of the JSON contract.
     pub fn source(&self) -> &'static str {
         match self.at {
             WaitsAt::Channel => "subscribers",
             WaitsAt::Queue => "queue",
+            WaitsAt::Blocked => "blocked-clients",
         }
     }
 
@@ -48,6 +56,9 @@ impl Waits {
         let who = match (self.at, self.count) {
             (WaitsAt::Channel, 1) => format!("{least}1 process is subscribed to its channel"),
             (WaitsAt::Channel, count) => format!("{least}{count} processes are subscribed to its channel"),
+            (WaitsAt::Blocked, count) => {
+                format!("at most {count} wait: so many clients are blocked on lists, on which the server does not say")
+            }
             (WaitsAt::Queue, 1) => format!("{least}1 waiter stands in its queue"),
             (WaitsAt::Queue, count) => format!("{least}{count} waiters stand in its queue"),
         };

@@ -106,14 +106,14 @@ impl Gathered {
         if token.is_some() {
             contender.token.clone_from(token);
         }
+        if address.is_some() {
+            contender.address.clone_from(address);
+        }
     }
 
     /// The contender's index; `None` for one that has neither token nor address.
     fn place_of(&mut self, token: &Option<Token>, address: &Option<Address>, at: Time) -> Option<usize> {
-        let known = self.contenders.iter().position(|known| match (&known.address, address) {
-            (Some(known), Some(address)) => known == address,
-            _ => token.is_some() && known.token == *token,
-        });
+        let known = Contender::position(&self.contenders, token, address);
         if known.is_some() || (token.is_none() && address.is_none()) {
             return known;
         }

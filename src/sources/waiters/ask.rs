@@ -69,7 +69,7 @@ async fn fair(
     Ok(Waiters::of_queue(&queue.list, length, waiters, unfair))
 }
 
-async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<Count> {
+pub(super) async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<Count> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").arg("clients");
     let info = Replies::to(conn, pipe).await?.read::<String>();

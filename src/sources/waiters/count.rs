@@ -1,10 +1,11 @@
 //! Counts the waiters of many locks at once, in short calls: subscribers of the channels on which libraries wake their
-//! waiters, and the lengths of fair queues.
+//! waiters, the lengths of fair queues, and the clients that are blocked on lists.
 
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
-use super::{Listeners, dead_heads};
+use super::ask::blocked_clients;
+use super::{Count, Listeners, dead_heads};
 use crate::base::time::Time;
 use crate::lock::Key;
 use crate::model::{Waits, WaitsAt};
@@ -55,4 +56,23 @@ pub async fn count(
         counted[index].1.dead_heads = Some(dead);
     }
     Ok(counted)
+}
+
+/// How many wait at most for each of the locks whose waiters are blocked on lists: one question, however many locks.
+pub async fn count_blocked(
+    conn: &mut impl ConnectionLike,
+    queries: &[LockQuery],
+    db: i64,
+    now: Time,
+) -> RedisResult<Vec<(Key, Waits)>> {
+    if !queries.iter().any(|query| query.blocks) {
+        return Ok(Vec::new());
+    }
+    let (Count::Exactly(count) | Count::AtMost(count) | Count::AtLeast(count)) = blocked_clients(conn, db).await?
+    else {
+        return Ok(Vec::new());
+    };
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let waits = Waits { count, at: WaitsAt::Blocked, at_least: false, dead_heads: None, counted: now };
+    Ok(queries.iter().filter(|query| query.blocks).map(|query| (query.key.clone(), waits)).collect())
 }

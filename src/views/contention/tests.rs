@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::Effect;
 use crate::base::time::*;
+use crate::engine::{Sampling, Stream};
 use crate::lock::*;
 use crate::model::*;
 use crate::testkit::stage::{NODE, Stage};
@@ -114,6 +115,21 @@ fn a_calm_system_has_an_empty_screen_that_says_so() {
     assert!(stage.screen().contains("Nobody is seen to wait"), "{}", stage.screen());
     stage.press("1");
     assert_eq!(stage.rows(), ["lock:a"]);
+}
+
+#[test]
+fn a_screen_that_can_not_see_says_so_instead_of_nobody() {
+    let mut stage = Stage::new();
+    stage.acquire("lock:a", "a", 30_000);
+    stage.press("2 M M");
+    assert!(!stage.notice().contains("runs"), "it was only asked for: {}", stage.notice());
+    stage.node.sampling = Some(Sampling::Refused("this user may not run MONITOR".into()));
+    stage.node.stream = Stream::Live(Source::Scan);
+    stage.pass(1_000);
+    let screen = stage.screen();
+    assert!(screen.contains("MONITOR does not run on 10.0.3.7:6379"), "{screen}");
+    assert!(screen.contains("this user may not run MONITOR"), "{screen}");
+    assert!(screen.contains("Notifications of 10.0.3.7:6379 are not followed"), "{screen}");
 }
 
 #[test]
