@@ -18,6 +18,7 @@ pub mod plan;
 mod program;
 mod queue;
 mod semaphore;
+mod staying;
 mod tally;
 mod write;
 
@@ -29,5 +30,6 @@ pub use keyspace::Keyspace;
 pub use perform::{Outcome, Performed, foresee, perform};
 pub use plan::{Action, Freeing, Plan};
 pub use queue::Cleared;
+pub use staying::Staying;
 pub use tally::Tally;
 pub use write::Write;

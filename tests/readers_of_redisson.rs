@@ -1,10 +1,10 @@
-//! One of several readers of Redisson's read/write lock is freed: only the hold that was shown goes, and the others keep the
-//! lock for as long as their own leases last.
+//! One of several readers of Redisson's read/write lock is freed: only the hold that was shown goes, the others keep the
+//! lock for as long as their own leases last, and nobody is told that the lock is free.
 
 mod common;
 
-use common::Server;
 use common::acting::Acting;
+use common::{Desk, Server};
 use lockscope::actions::{Outcome, Performed, Refusal, plan};
 
 const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
@@ -136,4 +136,28 @@ async fn a_reader_without_a_lease_of_its_own_keeps_the_lock_as_long_as_it_was() 
         assert!(is_done(&acting.free(&lock, Some(A.as_bytes())).await), "{unknown}");
         assert!(left(&server) > HOUR_MS - 60_000, "{unknown}: {} ms", left(&server));
     }
+}
+
+#[test]
+fn a_lock_that_others_hold_is_not_told_as_freed() {
+    let server = Server::start();
+    let desk = Desk::at(&server);
+    enter(&server, A, 60_000);
+    enter(&server, B, 60_000);
+    let ran = desk.run(&["release", "lock:rw", "--holder", A, "--dry-run"]);
+    let line = |start: &str| ran.out.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_default();
+    assert!(line("loses it").ends_with(A) && line("keeps it").ends_with(B), "{}", ran.out);
+    assert!(ran.out.contains("PEXPIRE lock:rw <the longest lease of the readers that stay>"), "{}", ran.out);
+    let ran = desk.run(&["release", "lock:rw", "--holder", A, "--yes"]);
+    assert!(ran.out.starts_with(&format!("freed {A}'s share of lock:rw; 1 other still holds it")), "{ran:?}");
+    let ran = desk.run(&["release", "lock:rw", "--holder", B, "--yes"]);
+    assert!(ran.out.starts_with("freed lock:rw;"), "{ran:?}");
+
+    // The same where each holder is a member of a sorted set.
+    let tokens = ["q6bGZ0cQ1m3yq8Vb0h9s5kXo2n7Jr4tLw1eUzPaYdcA=", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="];
+    server.cli(&["ZADD", "invoice-lock", "99999999999999", tokens[0], "99999999999999", tokens[1]]);
+    let release = ["release", "invoice-lock", "--holder", tokens[0], "--dialect", "symfony=invoice-lock", "--yes"];
+    let ran = desk.run(&release);
+    let share = format!("freed {}'s share of invoice-lock; 1 other still holds it", tokens[0]);
+    assert!(ran.out.starts_with(&share), "{ran:?}");
 }

@@ -228,6 +228,7 @@ mod tests {
             key: Key::from("lock:a"),
             dialect: "plain",
             holders: Vec::new(),
+            staying: Default::default(),
             ttl: Ttl::Never,
             checks: Vec::new(),
             writes: Vec::new(),

@@ -67,6 +67,8 @@ pub struct Performed {
     pub renewed: Option<String>,
     /// What became of the waiters in its queue.
     pub queue: Cleared,
+    /// The last holder of several went with it, and so the lock.
+    pub emptied: bool,
 }
 
 /// Passes the gate, puts it on record, writes, and puts the outcome on record.
@@ -89,7 +91,8 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         );
     }
     let kept = Err("only a release can be undone".into());
-    let mut attempt = Attempt { plan, admission, node, kept, trace: None, ended: None, queue: Cleared::default() };
+    let mut attempt =
+        Attempt { plan, admission, node, kept, trace: None, ended: None, emptied: false, queue: Cleared::default() };
     let began = attempt.prepare(&id, context, &clock).await;
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
@@ -124,14 +127,20 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         _ => attempt.kept.as_ref().map(|_| ()).map_err(String::clone),
     };
     let renewed = attempt.ended.filter(|_| matches!(outcome, Outcome::Done { .. })).and_then(|end| renewed(plan, end));
-    Performed { id, outcome, undo, renewed, queue: attempt.queue }
+    Performed { id, outcome, undo, renewed, emptied: attempt.emptied, queue: attempt.queue }
 }
 
 impl Performed {
+    /// What the plan freed, if that was not the whole lock. `named`: with the name of its holder.
+    pub fn freed_share(&self, plan: &Plan, named: bool) -> Option<String> {
+        let is_free = plan.staying.is_nobody() || self.emptied;
+        (!is_free).then(|| plan.staying.freed(plan.holders.first().filter(|_| named), &plan.key))
+    }
+
     /// Nothing was written.
     pub fn refused(id: String, why: Refusal) -> Performed {
         let (outcome, undo) = (Outcome::Refused(why), Err("nothing was changed".into()));
-        Performed { id, outcome, undo, renewed: None, queue: Cleared::default() }
+        Performed { id, outcome, undo, renewed: None, queue: Cleared::default(), emptied: false }
     }
 }
 

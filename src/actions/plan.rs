@@ -15,6 +15,7 @@ use super::keyspace::Keyspace;
 use super::lease;
 use super::queue;
 use super::semaphore;
+use super::staying::Staying;
 use super::write::Write;
 use crate::base::serial::Name;
 use crate::base::text::short_duration;
@@ -67,6 +68,9 @@ pub struct Plan {
     pub dialect: Name,
     /// The holders that lose the lock, or keep it longer.
     pub holders: Vec<Token>,
+    /// The holders that keep it, if only a share of it is freed.
+    #[serde(default)]
+    pub staying: Staying,
     pub ttl: Ttl,
     pub checks: Vec<Check>,
     pub writes: Vec<Write>,
@@ -190,8 +194,10 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     checks.extend(semaphore::unheard(lock));
     let (hazards, dropped) = (hazards(lock, &release), queue::dropped_by(&release));
     let only_by_force = release.only_by_force.filter(|_| !asked.force);
+    let is_share = asked.holder.is_some() && !deletes(lock, &release);
     let plan = Plan {
         action: Action::Free,
+        staying: if is_share { Staying::beside(lock, &holders) } else { Staying::default() },
         writes,
         obstacles: release.obstacles,
         only_by_force,
@@ -348,6 +354,7 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         key: lock.key.clone(),
         dialect: lock.dialect,
         holders,
+        staying: Staying::default(),
         ttl: lock.ttl,
         checks,
         writes: Vec::new(),

@@ -333,7 +333,8 @@ fn told(plan: &Plan, performed: &Performed, named: bool) -> String {
         Outcome::Refused(why) => format!("refused: {key}: {why}"),
         Outcome::Unknown(why) => format!("unknown: {key}: {why}"),
         Outcome::Done { woken, silent } => {
-            let mut line = format!("done: {} {key}", plan.action.name());
+            let what = performed.freed_share(plan, named).unwrap_or_else(|| format!("{} {key}", plan.action.name()));
+            let mut line = format!("done: {what}");
             match (woken, silent) {
                 (_, Some(why)) => line.push_str(&format!("; waiters were not told: {why}")),
                 (0, None) => {}

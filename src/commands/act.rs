@@ -246,7 +246,7 @@ impl<'a> Actor<'a> {
     }
 
     fn print_outcome(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo, renewed, queue } = performed;
+        let Performed { id, outcome, undo, renewed, queue, .. } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
@@ -349,9 +349,9 @@ fn why_not(outcome: &Outcome) -> Option<String> {
 
 /// What came of it, for a person.
 fn outcome_line(plan: &Plan, performed: &Performed) -> String {
-    let Performed { id, outcome, undo, renewed, queue } = performed;
+    let Performed { outcome, renewed, .. } = performed;
     let mut line = match outcome {
-        Outcome::Done { woken, silent } => done(plan, id, *woken, silent.as_deref(), undo, queue),
+        Outcome::Done { woken, silent } => done(plan, performed, *woken, silent.as_deref()),
         Outcome::Refused(_) | Outcome::Unknown(_) => {
             format!("{}: {}: {}", outcome.name(), plan.key, why_not(outcome).unwrap_or_default())
         }
@@ -360,12 +360,13 @@ fn outcome_line(plan: &Plan, performed: &Performed) -> String {
     line
 }
 
-fn done(plan: &Plan, id: &str, woken: u64, silent: Option<&str>, undo: &Result<(), String>, queue: &Cleared) -> String {
+fn done(plan: &Plan, performed: &Performed, woken: u64, silent: Option<&str>) -> String {
+    let Performed { id, undo, queue, .. } = performed;
     let mut line = match &plan.action {
         Action::Free => match plan.permits() {
             Some(1) => format!("gave 1 permit back to {}", plan.key),
             Some(permits) => format!("gave {permits} permits back to {}", plan.key),
-            None => format!("freed {}", plan.key),
+            None => performed.freed_share(plan, true).unwrap_or_else(|| format!("freed {}", plan.key)),
         },
         Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
         Action::Undo(_) => format!("{} is held again", plan.key),
@@ -395,7 +396,12 @@ fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::
     };
     let holders = if holders.is_empty() { "nobody that is known".to_string() } else { holders.join(", ") };
     writeln!(out, "{} {} ({}, {ttl})", plan.action.name(), plan.key, plan.dialect)?;
-    writeln!(out, "  held by   {holders}")?;
+    if plan.staying.is_nobody() {
+        writeln!(out, "  held by   {holders}")?;
+    } else {
+        writeln!(out, "  loses it  {holders}")?;
+        writeln!(out, "  keeps it  {}", plan.staying.names())?;
+    }
     writeln!(out, "  only if   {}", plan.conditions())?;
     for (index, command) in plan.commands().iter().enumerate() {
         writeln!(out, "  {:<9} {command}", if index == 0 { "runs" } else { "" })?;

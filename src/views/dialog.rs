@@ -126,9 +126,15 @@ fn question(app: &App, dialog: &Dialog, width: usize) -> Vec<Line<'static>> {
 /// What lock it is about, and what to know before.
 fn warn_of_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mut Vec<Line<'static>>) {
     let theme = app.theme;
+    let staying = plan.staying.names();
     let mut put = |label: &str, text: &str, style| say(app, label, text, style, width, lines);
     put("lock", &format!("{}   {}", part::key(&plan.key, theme), plan.dialect), theme.title());
-    put("held by", &holders(app, plan), Style::new());
+    if plan.staying.is_nobody() {
+        put("held by", &holders(app, plan), Style::new());
+    } else {
+        put("loses it", &holders(app, plan), Style::new());
+        put("keeps it", if app.display.private { part::HIDDEN } else { &staying }, Style::new());
+    }
     put("TTL", &ttl(plan), if plan.ttl == Ttl::Never { theme.warning() } else { Style::new() });
     if let Some(waiters) = &dialog.waiters {
         put("waiters", waiters, Style::new());
@@ -223,7 +229,7 @@ fn holders_in_short(app: &App, plan: &Plan) -> String {
 }
 
 fn hidden(app: &App, plan: &Plan, text: String) -> String {
-    let names = plan.holders.iter().chain(&plan.dropped).map(|token| token.to_string());
+    let names = plan.holders.iter().chain(&plan.dropped).chain(&plan.staying.holders).map(|token| token.to_string());
     part::without(app, names.collect(), text)
 }
 

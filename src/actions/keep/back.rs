@@ -8,6 +8,7 @@ use crate::actions::gate::Refusal;
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
 use crate::actions::queue;
+use crate::actions::staying::Staying;
 use crate::actions::write::Write;
 use crate::base::text::{self, short_duration};
 use crate::base::time::{Time, Ttl};
@@ -59,6 +60,7 @@ impl Kept {
             key: self.lock(),
             dialect: by_name(&self.dialect).map_or("plain", |id| dialect(id).name()),
             holders: self.holders.iter().filter(|t| !over(t)).map(|token| Token::from(&token.0[..])).collect(),
+            staying: Staying::default(),
             ttl,
             checks,
             writes,

@@ -51,6 +51,8 @@ pub(super) struct Attempt<'a> {
     pub trace: Option<Kept>,
     /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
     pub ended: Option<i64>,
+    /// The last of several holders went.
+    pub emptied: bool,
     /// What became of the waiters in its queue.
     pub queue: Cleared,
 }
@@ -129,7 +131,7 @@ impl Attempt<'_> {
             };
             match Answer::of(&answer, &program) {
                 Answer::Done { woken, emptied, silent, ended, queue } => {
-                    self.ended = ended;
+                    (self.ended, self.emptied) = (ended, emptied);
                     if let Ok(kept) = &mut self.kept {
                         kept.settle(emptied, &queue);
                     }

@@ -5,6 +5,8 @@ use insta::assert_snapshot;
 use super::*;
 use crate::actions::Action;
 use crate::app::{Event, Title};
+use crate::lock::{Holder, Key, Mode, RawValue};
+use crate::testkit::sample;
 use crate::testkit::stage::Stage;
 
 const FENCE: u64 = 60_000;
@@ -242,6 +244,29 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     }
     stage.write("y");
     assert_eq!(plans(&stage.press("enter")).len(), 1);
+}
+
+#[test]
+fn a_lock_that_others_hold_is_not_told_as_released() {
+    const READERS: [&[u8]; 2] = [b"2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57", b"9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9"];
+    let lock = LockView {
+        key: Key::from("lock:rw"),
+        mode: Mode::Read,
+        value: RawValue::hash([(&b"mode"[..], &b"read"[..]), (READERS[0], b"1"), (READERS[1], b"1")]),
+        holders: READERS.map(|token| Holder { count: Some(1), ..Holder::new(token) }).to_vec(),
+        ..sample::redisson()
+    };
+    let asked = Freeing { holder: Some(READERS[0]), ..Freeing::default() };
+    let plan = plan::free(&lock, asked, lock.at).expect("a plan");
+    let line = |emptied, named| {
+        let refused = Performed::refused("1".into(), Refusal::NotSo(String::new()));
+        told(&plan, &Performed { outcome: Outcome::Done { woken: 0, silent: None }, emptied, ..refused }, named)
+    };
+    let shared = "done: freed 2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57's share of lock:rw; 1 other still holds it";
+    assert!(line(false, true).starts_with(shared), "{}", line(false, true));
+    let private = line(false, false);
+    assert!(private.starts_with("done: freed one share of lock:rw; 1 other still holds it"), "{private}");
+    assert!(line(true, true).starts_with("done: release lock:rw;"), "the other has left meanwhile");
 }
 
 /// What the server says when a lock was renewed under the question.
