@@ -240,6 +240,7 @@ pub static ALL: &[Subject] = &[
         let reads = string("lock:orders", Free::Signal("lock-signal:orders"));
         Driven::start(server, Language::Python, "python_redis_lock", reads)
     })
+    .common()
     .lasting(&[Some(30_000), None, Some(28_000)]),
     Subject::real("pottery itself", "pottery", |server| {
         Driven::start(server, Language::Python, "pottery", string("redlock:orders", Free::IfMine))
@@ -260,12 +261,14 @@ pub static ALL: &[Subject] = &[
     Subject::real("redis-semaphore of npm itself, mutex", "redis-semaphore-npm", |server| {
         Driven::start(server, Language::Node, "npm_mutex", string("mutex:orders", Free::IfMine))
     })
+    .common()
     .lasting(&[Some(10_000), Some(8_000)]),
     Subject::real("redis-semaphore of npm itself, semaphore", "redis-semaphore-npm", |server| {
         let token = |_, _, _| Vec::new();
         let reads = Slots { key: "semaphore:orders", limit: 2, score: Score::Taken(10_000), token };
         Driven::start(server, Language::Node, "npm_semaphore", Box::new(reads))
     })
+    .common()
     .lasting(&[Some(10_000)]),
     Subject::real("rslock itself", "rslock", rslock),
 ];

@@ -148,7 +148,7 @@ impl Subject {
         Subject { leases, ..self }
     }
 
-    const fn common(self) -> Subject {
+    pub const fn common(self) -> Subject {
         Subject { looks_common: true, ..self }
     }
 
@@ -185,8 +185,9 @@ fn process_uuid4(process: u64, _: u64, _: u8) -> Vec<u8> {
     tokens::uuid4(process).into_bytes()
 }
 
-fn owner16(_: u64, serial: u64, _: u8) -> Vec<u8> {
-    tokens::alphanumeric(serial, 16).into_bytes()
+/// Made with the object that takes the lock, which a process has one of.
+fn owner16(process: u64, _: u64, _: u8) -> Vec<u8> {
+    tokens::alphanumeric(process, 16).into_bytes()
 }
 
 /// A word that everybody uses.
@@ -265,7 +266,7 @@ pub static ALL: &[Subject] = &[
     })
     .proves(Proof::Nothing)
     .lasting(FOREVER),
-    Subject::other("symfony", "symfony", || Box::new(Symfony { key: "pdf-invoice-lock" })).lasting(&[
+    Subject::other("symfony", "symfony", || Box::new(Symfony { key: "pdf-invoice-lock" })).common().lasting(&[
         Some(300_000),
         Some(280_000),
         Some(30_000),
@@ -324,29 +325,37 @@ pub static ALL: &[Subject] = &[
         Box::new(Slots { key: "t:qslock:mails", limit: 2, score: Score::End, token: uuid4 })
     }),
     Subject::string("laravel lock", "laravel", || plain("shop-database-shop-cache-checkout-lock:7", owner16))
+        .proves(Proof::EachProcess)
         .lasting(&[Some(120_000), Some(110_000), Some(20_000)]),
     Subject::string("laravel schedule", "laravel", || Strings {
         renew: Renew::Never,
         free: Free::Blindly,
         ..plain("shop_database_shop_cache_framework/schedule-0123456789abcdef0123456789abcdef01234567", owner16)
     })
+    .proves(Proof::EachProcess)
     .lasting(HOURS),
     Subject::string("laravel unique job", "laravel", || Strings {
         renew: Renew::Never,
         ..plain(r"shop-database-shop-cache-laravel_unique_job:App\Jobs\Import:12", owner16)
     })
+    .proves(Proof::EachProcess)
     .lasting(FOREVER),
     Subject::string("python-redis-lock", "python-redis-lock", || Strings {
         free: Free::Signal("lock-signal:report"),
-        ..plain("lock:report", |_, serial, _| tokens::base64(serial, 18).into_bytes())
+        ..plain("lock:report", |process, _, _| tokens::base64(process, 18).into_bytes())
     })
+    .proves(Proof::EachProcess)
     .lasting(SOMETIMES),
     Subject::waiting("python-redis-lock, ids of its own", "plain", |server| Box::new(Sleepers::on(server))),
-    Subject::string("redis-semaphore of npm, mutex", "redis-semaphore-npm", || plain("mutex:lockingResource", uuid4))
-        .lasting(TEN_SECONDS),
+    Subject::string("redis-semaphore of npm, mutex", "redis-semaphore-npm", || {
+        plain("mutex:lockingResource", process_uuid4)
+    })
+    .proves(Proof::EachProcess)
+    .lasting(TEN_SECONDS),
     Subject::other("redis-semaphore of npm, semaphore", "redis-semaphore-npm", || {
         Box::new(Slots { key: "semaphore:lockingResource", limit: 2, score: Score::Taken(10_000), token: uuid4 })
     })
+    .common()
     .without(CLIENTS_TIMEOUT)
     .lasting(TEN_SECONDS),
     Subject::other("redis-semaphore of npm, a name for each machine", "redis-semaphore-npm", || {
