@@ -128,7 +128,12 @@ fn keepings(plan: &Plan) -> Vec<Keeping<'_>> {
         Step::Publish { .. } | Step::PublishToHead { .. } | Step::DropWaiter { .. } | Step::Signal { .. } => false,
         // What it takes of the TTL comes back with the field.
         Step::LastAsReaders { .. } => false,
-        _ => true,
+        Step::DeleteField { .. }
+        | Step::RemoveScored { .. }
+        | Step::RemoveMember { .. }
+        | Step::PushBack { .. }
+        | Step::ReturnPermits { .. }
+        | Step::WhenEmptied { .. } => true,
     };
     keepings.into_iter().filter(wanted).collect()
 }

@@ -34,7 +34,16 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
             // Without its counter the number of permits is unknown: giving one back would create a new permit.
             Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
-            _ => {}
+            // What stands beside the lock is not what was shown of it.
+            Step::Delete(_) | Step::DeleteField { .. } | Step::RemoveScored { .. } | Step::RemoveMember { .. } => {}
+            // These take no hold away. A new kind of step has to say here what is compared.
+            Step::Publish { .. }
+            | Step::PublishToHead { .. }
+            | Step::DropWaiter { .. }
+            | Step::Signal { .. }
+            | Step::PushBack { .. }
+            | Step::LastAsReaders { .. }
+            | Step::WhenEmptied { .. } => {}
         }
     }
     let compares_own = |check: &Check| !matches!(check, Check::Present(_) | Check::Lease(_) | Check::Lapsed(_));
