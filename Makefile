@@ -4,24 +4,28 @@
 TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run,cargo test)
 # To see what a passing test tells.
 TOLD := $(if $(shell command -v cargo-nextest),--no-capture,-- --nocapture)
-RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test lint test-matrix docs bench soak
+.PHONY: help demo test lint test-browser test-matrix docs deb package-test bench soak
 
 help: ## what there is
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 demo: ## the console on a private server with a simulated fleet; without a terminal, a summary of it
-	cargo build --release --locked
+	cargo build --profile demo --locked
 	@server=$$(scripts/ensure-server) && if [ -t 0 ] && [ -t 1 ]; then headless=; else headless=--headless; fi && \
-		$(RELEASE)/lockscope demo --server "$$server" $$headless
+		$(TARGET)/demo/lockscope demo --server "$$server" $$headless
 
 test: lint ## all tests, on real servers, with the real lock libraries
 	@scripts/ensure-server >/dev/null
 	@scripts/ensure-libs
-	@rm -f $(or $(CARGO_TARGET_DIR),target)/left-out
+	@scripts/ensure-prometheus >/dev/null || true
+	@rm -f $(TARGET)/left-out
 	$(TESTS) --locked
 	@scripts/left-out
+
+test-browser: ## the page of an incident in a headless Chromium, fetched under target/ (300 MB)
+	@browser=$$(scripts/ensure-browser) && LOCKSCOPE_BROWSER="$$browser" cargo test --locked --test browser -- --ignored
 
 lint: ## formatting and clippy
 	cargo fmt --check
@@ -31,15 +35,24 @@ test-matrix: ## the tests on every server version that can be had
 	@scripts/ensure-libs
 	@scripts/test-matrix
 
-docs: ## the pictures of the README, from a real run of the demo (a minute)
+docs: ## the pictures of README and docs, from real runs of the demo (two minutes)
 	@server=$$(scripts/ensure-server) && cargo run --release --locked --example pictures docs/pictures "$$server"
+	cargo test --locked --test moving_picture -- --ignored
 
-bench: ## the figures of the README, measured on private servers (about a quarter of an hour)
+deb: ## a Debian package with manual pages and completions, in target/debian
+	@scripts/make-deb
+
+package-test: ## 'cargo install', and the Debian package in a clean Debian 12 (as root)
+	cargo install --path . --locked --root $(TARGET)/installed
+	$(TARGET)/installed/bin/lockscope --version
+	@scripts/test-deb "$$(scripts/make-deb)"
+
+bench: ## the figures of docs/benchmarks.md, measured on private servers (about a quarter of an hour)
 	@scripts/ensure-server >/dev/null
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, cut walks, hostile servers (an hour)
+soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, 400 openings, hostile servers (80 minutes)
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
@@ -47,3 +60,4 @@ soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, cut w
 	LOCKSCOPE_SEQUENCES=10000 LOCKSCOPE_REAL_SEQUENCES=200 $(TESTS) --locked --release --test sequences $(TOLD)
 	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk
 	LOCKSCOPE_HOSTILE_ROUNDS=40 $(TESTS) --locked --release --test hostile
+	LOCKSCOPE_OPENINGS=200 LOCKSCOPE_OPENINGS_SECONDS=600 $(TESTS) --locked --release --test openings $(TOLD)

@@ -3,6 +3,8 @@
 mod acquire;
 mod act;
 mod audit;
+mod bundle;
+mod check;
 mod console;
 mod contention;
 mod demo;
@@ -15,12 +17,15 @@ mod ls;
 mod on_record;
 mod one_lock;
 mod probe;
+mod record;
 mod release;
 mod roster;
+mod rules;
 mod scripts;
+mod serve;
 mod session;
-mod shell;
 mod show;
+mod tune;
 mod undo;
 mod waiters;
 mod watch;
@@ -43,8 +48,20 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         keep_records_private()?;
     }
     let Some(command) = cli.command else {
-        return console::run(&Session::open(global).await?, None, None).await;
+        let settings = Settings::load(global)?;
+        let rules = settings.rules_of(cli.rules.as_deref())?;
+        let file = cli.rules.or(settings.config_file);
+        let options = console::Options { rules, file, store: cli.store, how_long: None, sampled: None };
+        return console::run(&Session::open(global).await?, options).await;
     };
+    if cli.rules.is_some() {
+        let why = "--rules before a command is for the console; 'check', 'tune', 'serve' and 'record' take it after their name";
+        return Err(Fault::usage(why));
+    }
+    if cli.store.is_some() {
+        let why = "--store before a command is for the console; 'check', 'tune', 'serve', 'record' and 'bundle' take it after their name";
+        return Err(Fault::usage(why));
+    }
     match command {
         Command::Completions { shell } => print(|out| cli::write_completions(shell, out)),
         Command::Man { page } => {
@@ -60,6 +77,7 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
             print(|out| out.write_all(&text))
         }
         Command::Config { what: ConfigCommand::Template } => print(|out| out.write_all(config::TEMPLATE.as_bytes())),
+        Command::Rules { what } => rules::run(global, &what).await,
         Command::Demo(options) => demo::run(global, &options).await,
         Command::Info => info::run(&Settings::load(global)?),
         Command::Ls(options) => ls::run(&Session::open(global).await?, &options).await,
@@ -75,6 +93,11 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         Command::Probe(options) => probe::run(&Session::open(global).await?, &options).await,
         Command::Contention(options) => contention::run(&Session::open(global).await?, &options).await,
         Command::Scripts(options) => scripts::run(&options),
+        Command::Check(options) => check::run(global, &options).await,
+        Command::Tune(options) => tune::run(global, &options).await,
+        Command::Record(options) => record::run(global, &options).await,
+        Command::Bundle(options) => bundle::run(global, &options).await,
+        Command::Serve(options) => serve::run(global, &options).await,
     }
 }
 

@@ -8,6 +8,7 @@ mod bullmq;
 mod celery_once;
 mod celery_singleton;
 pub mod counter;
+mod habits;
 mod hangfire;
 mod huey;
 mod laravel;
@@ -43,6 +44,7 @@ mod sight;
 mod spring;
 mod stackexchange;
 pub mod statement;
+mod step;
 mod strength;
 mod symfony;
 #[cfg(test)]
@@ -51,10 +53,14 @@ mod testing;
 mod trial;
 pub mod unique;
 
+pub use habits::{IfFreed, Renewal, Waiting};
 pub use left_out::LeftOut;
 pub use recogniser::{Best, Mapping, Recogniser, by_name, default_patterns, dialect, known_name};
-pub use release::{Obstacle, Premise, Release, Renewal, Step, Waiting, word};
+pub use release::{Obstacle, Premise, Release};
+pub use step::{Step, word};
 pub use strength::Strength;
+
+use std::time::Duration;
 
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Holder, Kind, Mode, RawValue, Token};
@@ -145,7 +151,7 @@ pub trait Dialect: Send + Sync {
         false
     }
 
-    /// The part of a token that is made for each hold; what an application appended to it tells no holds apart.
+    /// The part of a token that is made for each hold; what an application appended to it does not distinguish holds.
     fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
         token
     }
@@ -160,12 +166,28 @@ pub trait Dialect: Send + Sync {
         token
     }
 
+    /// The item that a hold is of, where one key has many, each held on its own.
+    fn item_of<'a>(&self, _token: &'a [u8]) -> Option<&'a [u8]> {
+        None
+    }
+
     /// What keeps the lock alive.
     fn renewal(&self) -> Renewal {
         Renewal::Manual
     }
 
-    /// Whether the value tells when the lease was given, and not only when somebody began to want the lock.
+    /// The lease that it takes where its caller gives none, if only that one is renewed.
+    fn usual_lease(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a healthy watchdog may leave out one of its beats: its share of the lease is then the latest, not the usual
+    /// time of a renewal.
+    fn may_skip_a_beat(&self) -> bool {
+        false
+    }
+
+    /// Whether the value says when the lease was given, and not only when its holder began to wait.
     fn tells_when_taken(&self) -> bool {
         false
     }
@@ -188,6 +210,11 @@ pub trait Dialect: Send + Sync {
 
     /// Who waits for it, and where that can be seen.
     fn waiting(&self, sight: &Sight<'_>) -> Waiting;
+
+    /// What becomes of a holder that lives when its lock is freed under it.
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Unknown
+    }
 
     /// What freeing it takes beyond deleting the key, and what may go wrong. All holders in sight lose it.
     fn release(&self, sight: &Sight<'_>) -> Release {
@@ -219,6 +246,11 @@ pub trait Dialect: Send + Sync {
     fn fencing_key(&self, _key: &[u8]) -> Option<Vec<u8>> {
         None
     }
+}
+
+/// Whether a lock is free once its key has run out: nothing else counts the hold, and the key holds nothing else.
+pub fn is_freed_by_time(dialect: &dyn Dialect, sight: &Sight<'_>) -> bool {
+    dialect.renewal() != Renewal::NoLease || dialect.release(sight).steps == [Step::Delete(sight.key.to_vec())]
 }
 
 /// All dialects in their order of precedence: of two equally strong readings the earlier one wins.

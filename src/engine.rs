@@ -4,12 +4,15 @@
 //! can be read. Any number of [`Reader`]s get the transitions, in that loop or in tasks of their own. Each node has its
 //! driver; nodes join and leave while it runs. A task's panic is passed on.
 
+mod atlas;
 mod clients;
 mod counter;
 mod driver;
 mod facts;
 mod inspector;
 mod looker;
+mod moment;
+mod news;
 mod observer;
 mod readers;
 mod sampler;
@@ -25,23 +28,26 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use redis::{RedisResult, cmd};
+use redis::{RedisError, RedisResult, cmd};
 use tokio::sync::mpsc;
 
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::dialects::Recogniser;
 use crate::lock::{Key, KeyspaceId, NodeId, Token};
+use crate::model::figures::Folding;
 use crate::model::{Limits, Observation, Snapshot, Table, Tuning};
 use crate::server::{self, ServerFacts};
 use crate::sources::inspect::{Inspection, Subject};
 use crate::sources::pace::Pace;
 use crate::topology::{Node, Topology};
 
+use atlas::Atlas;
 use driver::{Driver, INBOX, Met};
 use readers::Readers;
 use task::Incoming;
 
+pub use news::News;
 pub use observer::Observer;
 pub use readers::Reader;
 pub use sampler::{Duty, Sampled, Sampling};
@@ -49,6 +55,8 @@ pub use scanner::ScanReport;
 pub use status::{NodeStatus, Stream};
 
 const TICK: Duration = Duration::from_millis(250);
+/// Locks whose verdict is looked at with each tick, for the timeline and the figures: a millisecond or two of work.
+const PATROL: usize = 10_000;
 
 /// What to do at a target.
 pub struct Options {
@@ -89,6 +97,8 @@ pub struct Engine {
     writes: (mpsc::Sender<Observation>, mpsc::Receiver<Observation>),
     readers: Readers,
     tick: tokio::time::Interval,
+    /// Where the keys of a cluster are.
+    atlas: Option<Atlas>,
 }
 
 impl Engine {
@@ -102,10 +112,11 @@ impl Engine {
             heard: NodeId::default(),
             writes: mpsc::channel(INBOX),
             readers: Readers::new(options.limits.transitions),
-            tick: tokio::time::interval(TICK),
+            tick: ticks(),
             options,
+            atlas: topology.cluster().map(Atlas::open),
         };
-        let nodes = topology.nodes();
+        let nodes = engine.atlas.as_ref().map_or_else(|| topology.nodes(), Atlas::nodes);
         let mut answers = join_all(nodes.iter().map(|node| probe(node, &engine.options.inventory))).await;
         if !answers.is_empty() && answers.iter().all(Result::is_err) {
             return answers.swap_remove(0).map(|_| engine);
@@ -114,6 +125,7 @@ impl Engine {
             let met = answer.map_or_else(|error| Met::Lost(text::said(&error)), |facts| Met::Known(Box::new(facts)));
             engine.drive(node, met);
         }
+        engine.take_owners();
         Ok(engine)
     }
 
@@ -131,10 +143,13 @@ impl Engine {
     }
 
     fn drive(&mut self, node: &Node, met: Met) {
-        let driver = Driver::start(node, met, &self.options, self.clock);
+        let inventory = self.inventory_of(node);
+        let driver = Driver::start(node, met, &self.options, inventory, self.clock);
         let (node, space) = (node.id, node.space);
         self.table.apply(Observation::Joined { node, space });
         self.table.apply(Observation::Hazards { node, hazards: driver.status.facts.hazards() });
+        let children = driver.status.facts.children(self.clock.now());
+        self.table.apply(Observation::Children { node, children });
         self.drivers.insert(node, driver);
     }
 
@@ -163,12 +178,17 @@ impl Engine {
                 self.observe(write);
                 true
             }
-            (node, incoming) = said(&mut self.drivers, self.heard) => self.take(node, incoming),
-            _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
+            // Before the messages: in a flood of them there is always one more.
             _ = self.tick.tick() => {
                 self.drivers.values_mut().for_each(|driver| driver.tick(&mut self.table));
-                false
+                self.table.patrol(PATROL, self.clock.now())
             }
+            _ = Atlas::changed(&mut self.atlas) => {
+                self.follow_map();
+                true
+            }
+            (node, incoming) = said(&mut self.drivers, self.heard) => self.take(node, incoming),
+            _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
         }
     }
 
@@ -212,7 +232,7 @@ impl Engine {
 
     /// Every keyspace was walked, or could not be.
     pub fn has_inventory(&self) -> bool {
-        self.nodes().all(|node| node.scan.is_some() || node.is_out_of_reach())
+        self.nodes().all(|node| node.scan.is_some() || node.is_out_of_reach()) && !self.is_chasing()
     }
 
     /// Takes in an observation that does not come from a source.
@@ -227,12 +247,12 @@ impl Engine {
         self.readers.add()
     }
 
-    /// Records what the table is told from now on, at most this many observations until somebody takes them.
+    /// Records the observations of the table from now on, at most this many observations until somebody takes them.
     pub fn record(&mut self, most: usize) {
         self.table.record(most);
     }
 
-    /// What the table was told since the last call, and how many observations were left out.
+    /// What was observed since the last call, and how many observations were left out.
     pub fn take_recorded(&mut self) -> (Vec<Observation>, u64) {
         self.table.take_recorded()
     }
@@ -256,6 +276,11 @@ impl Engine {
         self.table.tune(tuning);
     }
 
+    /// Folds the patterns like this. Called before the engine runs: what has a place keeps it.
+    pub fn fold(&mut self, folding: Folding) {
+        self.table.fold(folding);
+    }
+
     /// The driven nodes, in the order of their ids.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &NodeStatus> + Clone {
         self.drivers.values().map(|driver| &driver.status)
@@ -270,6 +295,13 @@ impl Engine {
         Snapshot { complete: incomplete.is_none(), incomplete, ..self.table.snapshot(self.clock.now()) }
     }
 
+    /// Why no node's keyspace could be walked; `None` if some were, or none was yet.
+    pub fn unwalkable(&self) -> Option<&RedisError> {
+        let failed = |node: &'_ NodeStatus| node.scan.as_ref().is_none_or(|scan| scan.failed.is_some());
+        let all = self.nodes().all(failed);
+        self.nodes().filter(|_| all).find_map(|node| node.scan.as_ref()?.failed.as_ref())
+    }
+
     /// Why locks may be missing from the table; `None` where none are.
     pub fn incomplete(&self) -> Option<String> {
         let dropped = self.table.locks_dropped();
@@ -278,12 +310,15 @@ impl Engine {
         }
         let short = self.nodes().find_map(NodeStatus::shortfall);
         let unwalked = || (!self.table.is_complete()).then(|| self.why_not_whole());
-        let part = || self.nodes().find_map(|node| Some(node.facts.part()?.sentence()));
-        short.or_else(unwalked).or_else(part)
+        let part = || self.nodes().find_map(|node| Some(node.part()?.sentence()));
+        let unowned = || self.atlas.as_ref().and_then(Atlas::unowned);
+        short.or_else(unowned).or_else(unwalked).or_else(part)
     }
 
     fn why_not_whole(&self) -> String {
-        let lost = || "changes were missed since the keyspace was walked, and it was not walked again yet".to_string();
+        let lost = || {
+            "changes were missed since the last scan of the keyspace, and the next one has not ended yet".to_string()
+        };
         self.nodes().find_map(NodeStatus::unwalked).unwrap_or_else(lost)
     }
 
@@ -318,8 +353,15 @@ impl Engine {
 
     /// The same, with the caller's duty.
     pub fn sample_by(&mut self, duty: Option<Duty>) {
-        self.drivers.values_mut().for_each(|driver| driver.sample(duty));
+        self.drivers.values_mut().for_each(|driver| driver.sample(duty, &mut self.table));
     }
+}
+
+/// After a pause there is one tick, not all that were left out.
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
 }
 
 /// The next message of any node's tasks. The nodes take turns.

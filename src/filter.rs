@@ -6,20 +6,27 @@
 //! and a word with one must match as a whole; text in quotes is literal, and a quote inside it is doubled. Any
 //! comparison with an unknown value is false.
 
+mod complete;
 mod eval;
 mod field;
 mod lex;
+mod matchers;
 mod parse;
 mod print;
+mod selector;
+mod subject;
 #[cfg(test)]
 mod tests;
 
 use std::str::FromStr;
 
-pub use eval::Subject;
-use field::{Measure, Topic};
+pub use complete::{Completion, complete};
+use field::{Measure, Topic, Vocabulary};
+pub use selector::Selector;
+pub use subject::Subject;
 
 use crate::base::fault::Fault;
+use crate::model::State;
 
 /// A parsed filter.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,6 +76,21 @@ impl Filter {
         self.0.holds(subject)
     }
 
+    /// Whether it names this state, if only to leave it out.
+    pub fn names_state(&self, state: State) -> bool {
+        self.0.has(&|expr: &Expr| expr.names_state(state))
+    }
+
+    /// Whether testing one lock takes long: its holders are decoded, or its findings made.
+    pub fn is_costly(&self) -> bool {
+        self.0.has(&Expr::is_costly)
+    }
+
+    /// Whether it asks for ages or renewals, which one look at a lock does not show.
+    pub fn needs_watching(&self) -> bool {
+        self.0.has(&Expr::needs_watching)
+    }
+
     /// Whether it matches everything.
     pub fn is_empty(&self) -> bool {
         self.0 == Expr::And(Vec::new())
@@ -79,10 +101,7 @@ impl FromStr for Filter {
     type Err = BadFilter;
 
     fn from_str(text: &str) -> Result<Filter, BadFilter> {
-        parse::parse(text).map(Filter).map_err(|Wrong { at, why }| {
-            let before = &text[..at];
-            BadFilter { column: before.chars().count() + 1, why, text: text.to_string() }
-        })
+        parse::parse(text, Vocabulary::Locks).map(Filter).map_err(|wrong| wrong.within(text))
     }
 }
 
@@ -121,5 +140,9 @@ struct Wrong {
 impl Wrong {
     fn new(at: usize, why: impl Into<String>) -> Wrong {
         Wrong { at, why: why.into() }
+    }
+
+    fn within(self, text: &str) -> BadFilter {
+        BadFilter { column: text[..self.at].chars().count() + 1, why: self.why, text: text.to_string() }
     }
 }

@@ -34,7 +34,7 @@ use record::Record;
 /// How long removing everything may take at the end.
 const LEAVING: Duration = Duration::from_secs(2);
 /// The pause between two updates for the loop.
-const TOLD: Duration = Duration::from_millis(100);
+const REPORTED: Duration = Duration::from_millis(100);
 /// Orders that may wait for one test lock; nobody presses keys that fast.
 const WAITING: usize = 32;
 
@@ -133,7 +133,7 @@ pub struct Lab {
     place: Option<PathBuf>,
     board: Arc<watch::Sender<Board>>,
     seen: watch::Receiver<Board>,
-    told: Instant,
+    reported: Instant,
     tests: BTreeMap<TestId, Test>,
     benches: JoinSet<TestId>,
 }
@@ -154,7 +154,7 @@ impl Lab {
             place,
             board: Arc::new(board),
             seen,
-            told: Instant::now(),
+            reported: Instant::now(),
             tests: BTreeMap::new(),
             benches: JoinSet::new(),
         }
@@ -183,7 +183,7 @@ impl Lab {
                 let refused = refused.map(|refusal| refusal.to_string());
                 let why = match (refused, test.orders.capacity()) {
                     (Some(refused), _) => refused,
-                    (None, 0) => "too many keys at once; press it again".into(),
+                    (None, 0) => "too many keys at once; press again".into(),
                     // A bench that is gone needs no orders.
                     (None, _) => return drop(test.orders.try_send(order)),
                 };
@@ -209,7 +209,7 @@ impl Lab {
         let id = report.id;
         let report = Report { token: Some(request.token().clone()), ..report.clone() };
         let node = self.topology.node_of(&wanted.key);
-        let bench = Bench::new(report, request, admission, node, &self.shown, record, &self.board);
+        let bench = Bench::new(report, request, admission, &node, &self.shown, record, &self.board);
         self.benches.spawn(bench.run(received));
         self.tests.insert(id, Test { key: wanted.key.clone(), orders });
         Ok(())
@@ -218,7 +218,7 @@ impl Lab {
     /// All test locks, as soon as one of them has changed.
     pub async fn next(&mut self) -> Vec<Report> {
         // Pause first: a call that is dropped during the pause has missed nothing.
-        tokio::time::sleep_until(self.told + TOLD).await;
+        tokio::time::sleep_until(self.reported + REPORTED).await;
         loop {
             tokio::select! {
                 // Never an error: this value owns the sender.
@@ -229,7 +229,7 @@ impl Lab {
                 },
             }
         }
-        self.told = Instant::now();
+        self.reported = Instant::now();
         self.reports()
     }
 
@@ -250,8 +250,8 @@ impl Lab {
             }
         }
         self.benches.abort_all();
-        let told = |report: &Report| left_behind(report, unfinished.contains(&report.id));
-        self.reports().iter().filter_map(told).collect()
+        let sentence = |report: &Report| left_behind(report, unfinished.contains(&report.id));
+        self.reports().iter().filter_map(sentence).collect()
     }
 }
 
@@ -290,10 +290,10 @@ mod tests {
     }
 
     #[tokio::test]
-    #[should_panic(expected = "the incident is told")]
+    #[should_panic(expected = "the panic is shown")]
     async fn a_bench_that_panics_is_not_passed_over_in_silence() {
         let mut lab = lab().await;
-        lab.benches.spawn(async { panic!("the incident is told") });
+        lab.benches.spawn(async { panic!("the panic is shown") });
         lab.next().await;
     }
 

@@ -4,24 +4,40 @@
 //! server passes [`text::visible`](crate::base::text::visible) or its JSON counterpart. Footers, progress and other
 //! messages belong to the commands.
 
+pub mod alerts;
 mod closer;
 pub mod columns;
 pub mod csv;
+mod derivation;
+pub mod groups;
+pub mod history;
+pub mod incident;
 pub mod json;
+mod node;
+pub mod notable;
 pub mod page;
+mod sawtooth;
 mod shape;
 mod stored;
 pub mod table;
+pub mod tree;
+pub mod tune;
 pub mod wanted;
 pub mod watch;
 
+pub use node::node_json;
 pub use page::Notes;
+pub use sawtooth::Sawtooth;
+pub use shape::Safety;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::base::text;
 use crate::lock::NodeId;
+
+/// The label of the line that says whether a lock is safe to free.
+pub const FREE_IT: &str = "free it?";
 
 /// How output for people should look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

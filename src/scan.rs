@@ -6,25 +6,23 @@
 
 mod limit;
 mod range;
+mod reading;
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::{try_join, try_join_all};
 use redis::{RedisResult, Value, cmd};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::base::clock::Clock;
 use crate::base::glob::Glob;
-use crate::base::time::Time;
 use crate::dialects::Recogniser;
-use crate::lock::{Key, NodeId, RawValue};
-use crate::model::{Observation, Seen, Source};
+use crate::lock::Key;
+use crate::model::Observation;
 use crate::server::InfoText;
-use crate::sources::look::{TOO_LARGE, Wanted, look};
 use crate::sources::pace::{Budget, Pace};
 use crate::topology::{Node, ServerConnection};
 
@@ -32,18 +30,10 @@ pub use limit::Shortfall;
 use limit::{Course, Limit};
 use range::Range;
 
-/// Keys read in one pipeline. A polite walk keeps it small: the server runs its commands back to back.
-const READ_FAST: usize = 512;
-const READ_POLITE: usize = 16;
 /// Fewer keys than this are not worth a second walker.
 const SPLIT_FROM: u64 = 100_000;
 /// Pages of names that wait to be read.
 const NAMES_WAITING: usize = 64;
-/// How long names are gathered for one read: reading a few keys costs the server nearly as much as reading many.
-const GATHER: Duration = Duration::from_millis(50);
-/// How often we read a key that changes each time.
-const READS: usize = 4;
-
 /// One walk of a node's keyspace, as far as it has come.
 #[derive(Debug)]
 pub struct Pass {
@@ -51,6 +41,8 @@ pub struct Pass {
     progress: Arc<Progress>,
     limit: Limit,
     unseen: Mutex<Unseen>,
+    /// Ask the server how long nobody had used the keys. It makes sense only before our own first look.
+    first: AtomicBool,
 }
 
 /// Keys that could not be read: how many, and the reason for the first.
@@ -110,7 +102,13 @@ pub struct Walk<'a, M> {
 impl Pass {
     pub fn new(progress: Arc<Progress>) -> Pass {
         progress.reset();
-        Pass { ranges: Vec::new(), progress, limit: Limit::default(), unseen: Mutex::default() }
+        let (limit, unseen) = (Limit::default(), Mutex::default());
+        Pass { ranges: Vec::new(), progress, limit, unseen, first: AtomicBool::new(false) }
+    }
+
+    /// The first walk of all: our own looks have not yet reset for how long the keys were not used.
+    pub fn first(progress: Arc<Progress>) -> Pass {
+        Pass { first: AtomicBool::new(true), ..Pass::new(progress) }
     }
 
     /// Keys walked over and read: a new connection does not repeat them.
@@ -293,86 +291,6 @@ impl Pass {
         }
         names
     }
-
-    async fn read_names(
-        &self,
-        walk: &Walk<'_, impl From<Vec<Observation>>>,
-        mut conn: ServerConnection,
-        mut waiting: mpsc::Receiver<Page>,
-    ) -> RedisResult<()> {
-        let most = if walk.budget.pace() == Pace::Fast { READ_FAST } else { READ_POLITE };
-        let mut pages = Vec::new();
-        while let Some(Page { range, mut names }) = waiting.recv().await {
-            pages.clear();
-            pages.push(range);
-            let until = Instant::now() + GATHER;
-            while names.len() < most
-                && let Ok(Some(page)) = timeout_at(until, waiting.recv()).await
-            {
-                pages.push(page.range);
-                names.extend(page.names);
-            }
-            for batch in names.chunks(most) {
-                let observations = self.observe(walk, &mut conn, batch).await?;
-                if walk.out.send(observations.into()).await.is_err() {
-                    return Ok(());
-                }
-            }
-            // Settle only now: the next connection must scan again what was not read.
-            pages.iter().for_each(|range| self.ranges[*range].settle());
-        }
-        Ok(())
-    }
-
-    async fn observe(
-        &self,
-        walk: &Walk<'_, impl From<Vec<Observation>>>,
-        conn: &mut ServerConnection,
-        names: &[Vec<u8>],
-    ) -> RedisResult<Vec<Observation>> {
-        let mut observations = Vec::with_capacity(names.len());
-        let mut wanted: Vec<Wanted> =
-            names.iter().map(|name| Wanted { key: name, hint: walk.recogniser.field_hint(name) }).collect();
-        for _ in 0..READS {
-            let _turn = walk.budget.turn().await;
-            let asked = walk.clock.now();
-            let seen = look(conn, &wanted).await?;
-            let answered = walk.clock.now();
-            let mut again = Vec::new();
-            for (want, seen) in wanted.iter().zip(seen) {
-                match seen {
-                    Some(Seen::Absent) => {}
-                    // It changed while we read it.
-                    None => again.push(*want),
-                    Some(seen) => {
-                        if let Some(why) = unread(&seen) {
-                            self.progress.unread.fetch_add(1, Ordering::Relaxed);
-                            self.progress.denied.fetch_add(u64::from(!why.starts_with(TOO_LARGE)), Ordering::Relaxed);
-                        }
-                        observations.push(read(walk.node.id, want.key, asked, answered, seen));
-                    }
-                }
-            }
-            wanted = again;
-            if wanted.is_empty() {
-                return Ok(observations);
-            }
-        }
-        self.could_not_see(wanted.len(), "they changed each time, or were answered with nonsense");
-        Ok(observations)
-    }
-}
-
-/// Why the value was not read, where it was not.
-fn unread(seen: &Seen) -> Option<&str> {
-    match seen {
-        Seen::Present { value: RawValue::Unread { why, .. }, .. } => Some(why),
-        _ => None,
-    }
-}
-
-fn read(node: NodeId, name: &[u8], asked: Time, answered: Time, seen: Seen) -> Observation {
-    Observation::Read { node, key: Key::from(name), asked, answered, seen, source: Source::Scan }
 }
 
 /// What SCAN has cost the server so far: calls and microseconds. `None` where we may not ask.

@@ -32,7 +32,8 @@ pub use settings::Settings;
 pub use version::{Flavor, Product, Version};
 
 use crate::base::server_text::ServerText;
-use crate::model::Hazards;
+use crate::base::time::Time;
+use crate::model::{Children, Hazards};
 
 /// What one node says about itself.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,6 +46,7 @@ pub struct ServerFacts {
     pub uptime: Fact<Duration>,
     pub memory: Fact<Memory>,
     pub persistence: Fact<Persistence>,
+    pub forks: Fact<Forks>,
     pub clients: Fact<Clients>,
     /// Keys in the database that was asked about.
     pub keys: Fact<u64>,
@@ -93,6 +95,17 @@ pub struct Persistence {
     /// Unix time of the last snapshot.
     pub rdb_at_s: Option<i64>,
     pub unsaved_changes: Option<u64>,
+}
+
+/// The children that save the server's data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forks {
+    pub running: bool,
+    /// Unix time of the end of the last one that wrote a snapshot.
+    pub saved_at_s: Option<i64>,
+    /// How long the other children ran (rewrites of the AOF, snapshots for replicas, failed ones): the server does not say
+    /// when.
+    pub undated: Duration,
 }
 
 /// Connections, and the limit.
@@ -153,6 +166,14 @@ impl ServerFacts {
         memory.map(|memory| Hazards::of_memory(&memory.policy, memory.used, memory.max)).unwrap_or_default()
     }
 
+    /// When its children ran, by our clock: these facts are of `at`.
+    pub fn children(&self, at: Time) -> Option<Children> {
+        let forks = self.forks.known()?;
+        let ahead_ms = self.clock.known().map_or(0, |clock| clock.offset_us / 1_000);
+        let ended = forks.saved_at_s.map(|seconds| Time(seconds.saturating_mul(1_000).saturating_sub(ahead_ms)));
+        Some(Children { at, running: forks.running, ended, undated: forks.undated })
+    }
+
     /// No facts: the server was not asked, or did not answer.
     pub fn unknown(why: &str) -> ServerFacts {
         let settings = Settings::from_answers(Settings::NAMES.map(|_| Fact::Unknown(why.into())));
@@ -178,6 +199,7 @@ impl ServerFacts {
             uptime: field(&info, "uptime_in_seconds", |info| info.number("uptime_in_seconds").map(Duration::from_secs)),
             memory: field(&info, "maxmemory_policy", memory),
             persistence: field(&info, "aof_enabled", persistence),
+            forks: field(&info, "rdb_bgsave_in_progress", forks),
             clients: field(&info, "connected_clients", |info| {
                 Some(Clients { connected: info.number("connected_clients")?, max: info.number("maxclients") })
             }),
@@ -221,6 +243,21 @@ fn persistence(info: &InfoText<'_>) -> Option<Persistence> {
         rdb_ok: info.word("rdb_last_bgsave_status").map(|status| status == "ok"),
         rdb_at_s: info.number("rdb_last_save_time"),
         unsaved_changes: info.number("rdb_changes_since_last_save"),
+    })
+}
+
+fn forks(info: &InfoText<'_>) -> Option<Forks> {
+    // -1 where there was none since the server started.
+    let lasted = |name| info.number::<i64>(name).and_then(|seconds| u64::try_from(seconds).ok());
+    let (saved, rewrote) = (lasted("rdb_last_bgsave_time_sec"), lasted("aof_last_rewrite_time_sec"));
+    let failed = info.word("rdb_last_bgsave_status").is_some_and(|status| status != "ok");
+    let for_replicas = info.number::<u64>("sync_full").is_some_and(|count| count > 0);
+    // Durations are whole seconds.
+    let undated = rewrote.into_iter().chain(saved.filter(|_| failed || for_replicas)).map(|seconds| seconds + 1).sum();
+    Some(Forks {
+        running: info.flag("rdb_bgsave_in_progress")? || info.flag("aof_rewrite_in_progress")?,
+        saved_at_s: saved.and_then(|_| info.number("rdb_last_save_time")),
+        undated: Duration::from_secs(undated),
     })
 }
 

@@ -4,6 +4,7 @@
 //! [`Outside`], so that tests can provide it.
 
 mod access;
+mod again;
 pub mod cli;
 pub mod config;
 pub mod keys;
@@ -14,15 +15,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::alerts::Rules;
 use crate::base::fault::Fault;
 use crate::base::glob::Glob;
 use crate::base::secret::Secret;
+use crate::base::text::visible;
 use crate::dialects::Mapping;
+use crate::http::Base;
 use crate::model::Tuning;
+use crate::model::figures::Folding;
 use crate::settings::cli::{Environment, Global, PaceArg};
+use crate::topology::HostMap;
 use crate::topology::url::{Address, ServerUrl};
-use config::{Config, Target};
+use config::{Config, PagerConfig, Target};
 pub use login::Login;
 use protection::Protection;
 pub use protection::{ReadOnly, places};
@@ -64,9 +71,15 @@ pub struct Settings {
     pub servers: Vec<ServerUrl>,
     /// The target's name, if one was used.
     pub target: Option<String>,
+    /// The options that lead the next command to the same server, each after a space; without any secret.
+    pub again: String,
     pub login: Login,
     pub tls: Tls,
     pub db: u32,
+    /// Read only the named node of a cluster.
+    pub single_node: bool,
+    /// Where nodes of a cluster are reached.
+    pub hosts: HostMap,
     pub environment: Option<Environment>,
     /// The patterns that replace those of the known libraries; empty without `--pattern`.
     pub patterns: Vec<Glob>,
@@ -91,6 +104,12 @@ pub struct Settings {
     pub config_file: Option<PathBuf>,
     /// Rebound keys of the console's commands.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// The alert rules of the config, or the default ones.
+    pub rules: Rules,
+    /// At most this many patterns of locks have figures of their own.
+    pub most_patterns: usize,
+    /// Who is told of alerts, by the config.
+    pub pager: PagerConfig,
 }
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -109,6 +128,39 @@ impl Settings {
         Settings::resolve(cli, &outside, &config)
     }
 
+    /// What the target is called, in a store and in the label `target`: its name, or its address without a password.
+    pub fn target_label(&self) -> Result<String, Fault> {
+        match &self.target {
+            Some(name) => Ok(visible(name.as_bytes())),
+            None => Ok(self.endpoint()?.shown),
+        }
+    }
+
+    /// The alert rules of a file, or those that apply without one.
+    pub fn rules_of(&self, file: Option<&Path>) -> Result<Rules, Fault> {
+        let Some(path) = file else { return Ok(self.rules.clone()) };
+        let place = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|why| {
+            Fault::usage(format!("can't read --rules {place}: {why}; 'lockscope rules template' prints some"))
+        })?;
+        Rules::parse(&text).map_err(|fault| fault.at(&place))
+    }
+
+    /// How patterns of locks are folded where these rules apply: those that they name have figures of their own first.
+    pub fn folding(&self, rules: &Rules) -> Folding {
+        let rules = rules.clone();
+        Folding { most: self.most_patterns, first: Arc::new(move |pattern| rules.name_pattern(pattern)) }
+    }
+
+    /// Who is told of alerts: those of the config, and these.
+    pub fn pager_with(&self, alertmanagers: &[String]) -> Result<PagerConfig, Fault> {
+        let mut pager = self.pager.clone();
+        for url in alertmanagers {
+            pager.alertmanagers.push(Base::read(url, "--alertmanager")?);
+        }
+        Ok(pager)
+    }
+
     pub fn resolve(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<Settings, Fault> {
         let (servers, target_name) = servers(cli, outside, config)?;
         let nothing = Target::default();
@@ -124,7 +176,10 @@ impl Settings {
                 ));
             }
         };
-        let addresses: Vec<&Address> = servers.iter().map(|server| &server.address).collect();
+        if server.cluster && cli.single_node {
+            return Err(Fault::usage("--single-node reads one node; name it as redis:// instead of redis+cluster://"));
+        }
+        let addresses: Vec<&Address> = servers.iter().flat_map(ServerUrl::addresses).collect();
         let protection = Protection::of(cli, outside, config, target_name.as_deref(), &addresses);
         if let (true, Some(ReadOnly::Target(name))) = (cli.write, &protection.read_only) {
             return Err(Fault::finding(format!(
@@ -135,6 +190,8 @@ impl Settings {
             login: Login::of(cli, outside, server, target)?,
             tls: tls(cli, outside, server, target)?,
             db: server.db,
+            single_node: cli.single_node,
+            hosts: HostMap::parse(&cli.map_hosts)?,
             environment: protection.environment,
             patterns: cli.patterns.iter().map(|text| Glob::new(text).map_err(usage)).collect::<Result<_, _>>()?,
             extra_patterns: config.patterns.iter().chain(&target.patterns).cloned().collect(),
@@ -147,9 +204,13 @@ impl Settings {
             talk: talk(cli),
             write: cli.write,
             read_only: protection.read_only,
-            protected_by: protection.told,
+            protected_by: protection.why,
             config_file: config.file.clone(),
             keys: config.keys.clone(),
+            pager: config.pager.clone(),
+            rules: config.rules.clone().unwrap_or_else(Rules::default_rules),
+            most_patterns: config.most_patterns.unwrap_or(Folding::USUAL),
+            again: again::again(cli, &servers),
             target: target_name,
             servers,
         })
@@ -180,7 +241,7 @@ fn servers(cli: &Global, outside: &Outside<'_>, config: &Config) -> Result<(Vec<
 fn set(outside: &Outside<'_>, variable: &str) -> Result<Option<String>, Fault> {
     let Some(value) = (outside.env)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
     // An unreadable value is an error, not an unset variable.
-    let no_text = |_| Fault::usage(format!("{variable} is no UTF-8 text; set it anew, or unset it"));
+    let no_text = |_| Fault::usage(format!("{variable} is no UTF-8 text; set it again, or unset it"));
     value.into_string().map(Some).map_err(no_text)
 }
 

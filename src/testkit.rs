@@ -3,3 +3,4 @@
 pub mod pretend;
 pub mod sample;
 pub mod stage;
+pub mod tuned;

@@ -4,28 +4,36 @@
 //! for its own purpose: a scan must never queue behind an event stream, nor an action behind a scan.
 
 mod bounded;
+mod cluster;
 mod connection;
 mod endpoint;
 mod fault;
+mod hosts;
 mod link;
 mod standalone;
 mod stream;
 pub mod url;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, PubSub};
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates};
 use tokio::io::AsyncWriteExt;
 
+use crate::base::process::connection_name;
 use crate::lock::{Key, KeyspaceId, NodeId};
 use bounded::Bounded;
+use cluster::Kin;
 
 pub use bounded::Excess;
+pub use cluster::{Asking, Cluster, Map, Member, MemberRole};
 pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
+pub use hosts::HostMap;
 pub use link::Link;
-pub use stream::Stream;
+pub use stream::{Stream, config as tls};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -44,14 +52,19 @@ pub struct Node {
     client: Client,
     /// The client's certificates; the streams that we open ourselves need them too.
     tls: Option<TlsCertificates>,
+    /// What it shares with the other nodes of its cluster.
+    kin: Option<Arc<Kin>>,
 }
 
 /// All nodes of a target.
 #[derive(Clone, Default)]
 pub struct Topology {
+    /// Servers on their own.
     nodes: Vec<Node>,
     /// The id of the next node; ids are never reused.
     next: NodeId,
+    /// Instead of those, the nodes of a cluster.
+    cluster: Option<Arc<Cluster>>,
 }
 
 impl Topology {
@@ -62,6 +75,17 @@ impl Topology {
         Ok(topology)
     }
 
+    /// Learns the nodes of the cluster to which these servers belong.
+    pub async fn of_cluster(seeds: &[Endpoint], hosts: HostMap) -> RedisResult<Topology> {
+        let cluster = Some(Arc::new(Cluster::open(seeds, hosts).await?));
+        Ok(Topology { cluster, ..Topology::default() })
+    }
+
+    /// The cluster that it is, if it is one.
+    pub fn cluster(&self) -> Option<&Arc<Cluster>> {
+        self.cluster.as_ref()
+    }
+
     /// Adds a standalone server.
     pub fn add(&mut self, endpoint: &Endpoint) -> RedisResult<Node> {
         let node = standalone::node(endpoint, self.next)?;
@@ -70,23 +94,38 @@ impl Topology {
         Ok(node)
     }
 
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    /// The nodes that are read: all servers, or the masters of the cluster as they are now.
+    pub fn nodes(&self) -> Vec<Node> {
+        match &self.cluster {
+            Some(cluster) => cluster.map().masters().cloned().collect(),
+            None => self.nodes.clone(),
+        }
+    }
+
+    /// The names of all nodes, replicas included: they may be masters later.
+    pub fn names(&self) -> BTreeMap<NodeId, String> {
+        let name = |node: &Node| (node.id, node.name.clone());
+        match &self.cluster {
+            Some(cluster) => cluster.map().members.iter().map(|member| name(&member.node)).collect(),
+            None => self.nodes.iter().map(name).collect(),
+        }
     }
 
     /// The node at which a key of the target is read and written.
-    pub fn node_of(&self, _key: &Key) -> &Node {
-        self.main()
+    pub fn node_of(&self, key: &Key) -> Node {
+        let owner = || self.cluster.as_ref()?.map().owner(key).cloned();
+        owner().or_else(|| self.nodes().into_iter().next()).expect("a target has a node")
     }
 
-    /// The node to ask when a question concerns the target and not one key.
-    pub fn main(&self) -> &Node {
-        self.nodes.first().expect("a target has a node")
+    /// The database of the target, on all its nodes.
+    pub fn db(&self) -> i64 {
+        self.nodes.first().map_or(0, |node| node.db)
     }
 
     /// The node at which this lock is read and written.
-    pub fn place(&self, space: KeyspaceId, key: &Key) -> &Node {
-        self.nodes.iter().find(|node| node.space == space).unwrap_or_else(|| self.node_of(key))
+    pub fn place(&self, space: KeyspaceId, key: &Key) -> Node {
+        let alone = self.nodes.iter().find(|node| node.space == space).cloned();
+        alone.unwrap_or_else(|| self.node_of(key))
     }
 }
 
@@ -103,7 +142,7 @@ impl Node {
     pub async fn connect_to_write(&self) -> RedisResult<ServerConnection> {
         let mut conn = self.connection(self.login_settings(), config()).await?;
         let mut name = redis::cmd("CLIENT");
-        let _ = name.arg("SETNAME").arg("lockscope").exec_async(&mut conn).await;
+        let _ = name.arg("SETNAME").arg(connection_name()).exec_async(&mut conn).await;
         Ok(conn)
     }
 
@@ -140,7 +179,7 @@ impl Node {
         if let Some(password) = &login.password {
             greetings.cmd("AUTH").arg(login.username.as_deref().unwrap_or("default")).arg(password);
         }
-        greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope");
+        greetings.cmd("CLIENT").arg("SETNAME").arg(connection_name());
         stream.write_all(&greetings.get_packed_pipeline()).await?;
         let mut decoder = Default::default();
         for (number, _) in greetings.cmd_iter().enumerate() {
@@ -161,7 +200,8 @@ fn config() -> AsyncConnectionConfig {
 /// Names the connection, and asks that our reads do not count as use of a key. Both are optional; ignore a refusal.
 async fn introduce(conn: &mut ServerConnection) {
     let mut greetings = redis::pipe();
-    greetings.cmd("CLIENT").arg("SETNAME").arg("lockscope").cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore_errors();
+    greetings.cmd("CLIENT").arg("SETNAME").arg(connection_name());
+    greetings.cmd("CLIENT").arg("NO-TOUCH").arg("ON").ignore_errors();
     let _ = greetings.query_async::<Vec<redis::Value>>(conn).await;
 }
 

@@ -754,7 +754,7 @@ fn wrong_usage_and_servers_that_are_not_there() {
         (&["lock:a", "--ttl", "5s", "--as", "redlock"][..], "not there yet"),
         (&["lock:a", "--ttl", "0s"], "between 1ms and 366 days"),
         (&["lock:a"], "--ttl"),
-        (&["lock:a", "--ttl", "5s", "--token", ""], "empty --token"),
+        (&["lock:a", "--ttl", "5s", "--token", ""], "--token is empty"),
         (&["lock:a", "--ttl", "5s", "--hold", "1s", "--", "true"], "cannot be used with"),
         (&["lock:a", "--ttl", "5s", "--on-lost", "warn"], "COMMAND"),
     ] {

@@ -16,9 +16,13 @@ fn fails(arguments: &[&str], code: i32, parts: &[&str]) -> String {
     fails_in(&mut lockscope(), arguments, code, parts)
 }
 
+/// `NEW` in an argument is a place where nothing is, nor is made.
 #[track_caller]
 fn fails_in(command: &mut assert_cmd::Command, arguments: &[&str], code: i32, parts: &[&str]) -> String {
-    let output = command.args(arguments).output().expect("lockscope runs");
+    let new = process::scratch("new");
+    let placed = arguments.iter().map(|word| word.replace("NEW", new.to_str().unwrap()));
+    let output = command.args(placed).output().expect("lockscope runs");
+    assert!(!new.exists(), "{arguments:?} left something behind");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!((output.status.code(), &*out), (Some(code), ""), "{arguments:?}: {err}");
     assert!(err.starts_with("lockscope: "), "{arguments:?}: {err}");
@@ -35,8 +39,17 @@ fn fails_in(command: &mut assert_cmd::Command, arguments: &[&str], code: i32, pa
 }
 
 /// Every command that speaks to a server.
-const COMMANDS: [&[&str]; 5] =
-    [&["ls"], &["ls", "--observe", "1s"], &["show", "lock:a"], &["watch", "--for", "5s"], &["doctor"]];
+const COMMANDS: [&[&str]; 9] = [
+    &["ls"],
+    &["ls", "--observe", "1s"],
+    &["show", "lock:a"],
+    &["watch", "--for", "5s"],
+    &["check", "--for", "5s"],
+    &["serve", "--listen", "127.0.0.1:0", "--for", "5s"],
+    &["record", "--store", "NEW", "--for", "5s"],
+    &["bundle", "lock:a", "--out", "NEW"],
+    &["doctor"],
+];
 
 #[track_caller]
 fn every_command_fails(url: &str, options: &[&str], parts: &[&str]) {
@@ -74,11 +87,7 @@ fn a_user_who_may_do_nothing() {
     let url = server.url();
     for command in COMMANDS.iter().filter(|command| command[0] != "doctor") {
         let arguments = [command, &["-u", &url, "--user", "nobody"][..]].concat();
-        let output = lockscope().args(&arguments).env("LOCKSCOPE_PASSWORD", SECRET).output().unwrap();
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {err}");
-        assert!(err.contains("does not permit") && !err.contains(SECRET), "{arguments:?}: {err}");
-        assert_eq!(err.lines().count(), 1, "{arguments:?}: {err}");
+        fails_in(lockscope().env("LOCKSCOPE_PASSWORD", SECRET), &arguments, 3, &["does not permit"]);
     }
 }
 
@@ -153,12 +162,47 @@ fn wrong_words_on_the_command_line() {
         (&["lss"], &["lss", "'ls'"]),
         (&["ls", "--jsom"], &["--jsom", "--json"]),
         (&["ls", "--sort", "hodler"], &["holder"]),
+        (&["ls", "--group", "paterns"], &["pattern"]),
+        (&["ls", "--group", "node", "--sort", "ttl"], &["groups have no ttl", "held"]),
         (&["ls", "--observe", "soon"], &["500ms, 30s, 5m or 2h"]),
         (&["ls", "--pace", "200%"], &["1% to 100%"]),
         (&["ls", "--password-file", "/no/such/file"], &["/no/such/file"]),
         (&["ls", "--config", "/no/such/config.toml"], &["/no/such/config.toml", "config template"]),
         (&["ls", "-t", "orders"], &["orders", "config"]),
         (&["man", "lss"], &["lss"]),
+        (&["chek"], &["'check'"]),
+        (&["record"], &["--store"]),
+        (&["record", "--store", "NEW", "--info"], &["there is no store"]),
+        (&["record", "--store", "NEW", "--info", "--copy-to", "NEW"], &["cannot be used with"]),
+        (&["record", "--store", "NEW", "--for", "soon"], &["500ms, 30s, 5m or 2h"]),
+        (&["record", "--store", "NEW", "--rules", "/no/such/rules.toml"], &["/no/such/rules.toml", "rules template"]),
+        (&["record", "--store", "NEW", "--alertmanager", &url("h:no")], &["http://127.0.0.1:9090"]),
+        (&["serve", "--listen", "here"], &["127.0.0.1:9190"]),
+        (&["serve", "--no-pager", "--alertmanager", "http://h"], &["cannot be used with"]),
+        (&["check", "--store", "NEW"], &["there is no store"]),
+        (&["tune"], &["--store"]),
+        (&["tune", "--store", "NEW"], &["there is no store"]),
+        (&["tune", "--store", "NEW", "--prometheus", "http://h"], &["cannot be used with"]),
+        (&["tune", "--store", "NEW", "--timeout", "5s"], &["cannot be used with"]),
+        (&["tune", "--store", "NEW", "--header", "A: b"], &["cannot be used with"]),
+        (&["tune", "--store", "NEW", "--bearer-file", "NEW"], &["cannot be used with"]),
+        (&["tune", "--prometheus", &format!("http://x:{SECRET}@")], &["http://127.0.0.1:9090"]),
+        (&["tune", "--prometheus", "http://h", "--header", "nonsense"], &["header"]),
+        (&["tune", "--prometheus", "http://h", "--bearer-file", "/no/such/file"], &["/no/such/file"]),
+        (&["bundle", "lock:a"], &["--out"]),
+        (&["bundle", "--episode", "3", "--out", "NEW"], &["--store"]),
+        (&["bundle", "--episode", "3", "--store", "NEW", "--out", "NEW"], &["there is no store"]),
+        (&["bundle", "lock:a", "--out", "NEW", "--rules", "rules.toml"], &["--episode"]),
+        (&["rules", "exprot"], &["'export'"]),
+        (&["rules", "export", "--format", "promethues"], &["prometheus"]),
+        (&["rules", "import"], &["FILE"]),
+        (&["rules", "import", "/no/such/rules.yml"], &["/no/such/rules.yml", "rules file of Prometheus"]),
+        (&["rules", "import", "/dev/null"], &["/dev/null"]),
+        (&["rules", "fire", "LockOrphan"], &["--test"]),
+        (&["rules", "fire", "LockOrphn", "--test"], &["LockOrphan"]),
+        (&["rules", "fire", "LockOrphan", "--test"], &["--alertmanager URL"]),
+        (&["--store", "NEW"], &["the console needs a terminal"]),
+        (&["--store", "NEW", "ls"], &["for the console"]),
     ] {
         fails(arguments, 2, parts);
     }

@@ -6,10 +6,12 @@ mod common;
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::LazyLock;
 
-use common::process::{spawn, temporary_directory};
-use common::{Server, lockscope_process};
+use common::process::{scratch, spawn, temporary_directory};
+use common::{Server, lockscope, lockscope_process};
 
 /// The target of an output stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -38,11 +40,24 @@ fn sink(of: Sink) -> (Stdio, Option<std::io::PipeReader>) {
     }
 }
 
+/// A recorded hour and rules of Prometheus, for the commands that read such files.
+static KEPT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let kept = scratch("kept");
+    std::fs::create_dir_all(&kept).expect("a folder");
+    common::history::record(&kept.join("history"));
+    let exported = lockscope().args(["rules", "export"]).output().expect("lockscope runs");
+    std::fs::write(kept.join("rules.yml"), exported.stdout).expect("a file");
+    kept
+});
+
+/// `NEW` in an argument is a place of this run alone, and `KEPT` the folder of what was recorded before.
 fn run(arguments: &[&str], out: Sink, err: Sink) -> Ended {
     let home = temporary_directory();
     let mut command = lockscope_process(home.path());
     let ((stdout, read_out), (stderr, read_err)) = (sink(out), sink(err));
-    command.args(arguments).stdout(stdout).stderr(stderr);
+    let new = home.path().join("new");
+    let placed = |word: &&str| word.replace("NEW", new.to_str().unwrap()).replace("KEPT", KEPT.to_str().unwrap());
+    command.args(arguments.iter().map(placed)).stdout(stdout).stderr(stderr);
     let mut child = spawn(command).expect("lockscope starts");
     let text = |reader: Option<std::io::PipeReader>| {
         let mut bytes = Vec::new();
@@ -56,8 +71,8 @@ fn run(arguments: &[&str], out: Sink, err: Sink) -> Ended {
     Ended { status: child.wait().expect("a child of ours"), out, err: err.join().expect("no panic") }
 }
 
-/// Every command that ends by itself, as short as possible. `{}` stands for the server.
-const SERVED: [&[&str]; 30] = [
+/// Every command that ends by itself, as short as possible.
+const SERVED: [&[&str]; 38] = [
     &["ls"],
     &["ls", "-v", "--json"],
     &["ls", "--csv"],
@@ -68,7 +83,15 @@ const SERVED: [&[&str]; 30] = [
     &["show", "lock:none"],
     &["watch", "--for", "300ms"],
     &["watch", "--for", "300ms", "--json"],
+    &["watch", "--for", "300ms", "--notable"],
     &["contention", "--for", "300ms"],
+    &["check", "--for", "1s"],
+    &["check", "--for", "1s", "--json"],
+    &["serve", "--listen", "127.0.0.1:0", "--for", "1s"],
+    &["record", "--store", "NEW", "--for", "300ms"],
+    &["bundle", "lock:a", "--out", "NEW"],
+    &["bundle", "lock:none", "--out", "NEW"],
+    &["bundle", "lock:a", "--out", "KEPT/history"],
     &["contention", "--for", "300ms", "--json"],
     &["discover"],
     &["discover", "--json"],
@@ -90,7 +113,7 @@ const SERVED: [&[&str]; 30] = [
     &["probe", "--for", "200ms", "--ttl", "3s", "--json"],
 ];
 
-const UNSERVED: [&[&str]; 24] = [
+const UNSERVED: [&[&str]; 41] = [
     &["--help"],
     &["-h"],
     &["--version"],
@@ -104,6 +127,23 @@ const UNSERVED: [&[&str]; 24] = [
     &["man", "nothing"],
     &["config", "template"],
     &["config"],
+    &["rules", "template"],
+    &["rules"],
+    &["rules", "export"],
+    &["rules", "export", "--out", "NEW"],
+    &["rules", "export", "--tests", "--store", "KEPT/history", "--out", "NEW"],
+    &["rules", "import", "KEPT/rules.yml"],
+    &["rules", "import", "KEPT/history"],
+    &["rules", "fire", "LockOrphan", "--test", "--alertmanager", "http://127.0.0.1:1"],
+    &["record", "--store", "KEPT/history", "--info"],
+    &["record", "--store", "KEPT/history", "--copy-to", "NEW"],
+    &["check", "--store", "KEPT/history"],
+    &["check", "--store", "KEPT/history", "--json"],
+    &["tune", "--store", "KEPT/history"],
+    &["tune", "--store", "KEPT/history", "--rule", "LockManyWaiters", "--json"],
+    &["tune", "--store", "NEW"],
+    &["tune", "--prometheus", "http://127.0.0.1:1"],
+    &["bundle", "--episode", "7", "--store", "KEPT/history", "--out", "NEW"],
     &["info"],
     &["scripts"],
     &["scripts", "--json"],
@@ -211,6 +251,13 @@ fn a_duration_that_no_clock_can_hold_is_refused() {
             &["probe", "--for", long],
             &["probe", "--ttl", long],
             &["demo", "--headless", "--for", long],
+            &["check", "--for", long],
+            &["serve", "--listen", "127.0.0.1:0", "--for", long],
+            &["record", "--store", "NEW", "--for", long],
+            &["bundle", "lock:a", "--out", "NEW", "--observe", long],
+            &["tune", "--store", "NEW", "--from", long],
+            &["tune", "--prometheus", "http://127.0.0.1:1", "--timeout", long],
+            &["rules", "export", "--tests", "--store", "NEW", "--out", "NEW", "--interval", long],
         ] {
             let ended = run(&[&["-u", &url], arguments].concat(), Sink::Read, Sink::Read);
             assert_eq!((ended.status.code(), ended.out.as_str()), (Some(2), ""), "{arguments:?}: {}", ended.err);
@@ -241,6 +288,8 @@ fn a_lease_that_no_clock_can_hold_is_shown() {
             &["watch", "--for", "200ms"],
             &["contention", "--for", "200ms"],
             &["discover"],
+            &["check", "--for", "1s"],
+            &["bundle", "lock:long", "--out", "NEW"],
             &["release", "lock:long", "--holder", "t", "--dry-run"],
             &["acquire", "lock:long", "--ttl", "1s"],
             &["acquire", "lock:long", "--ttl", "1s", "--wait", "50ms"],

@@ -146,7 +146,7 @@ async fn the_same_lease_taken_again_by_such_a_token_is_another_one() {
     common::wait_until("a moment", HOUR, || server.ask::<i64, _>(&["PTTL", "lock:a"]) < first - 50);
     retake(&server, "lock:a", "1", &["PX", "60000"]);
     let refused = acting.free(&lock, Some(b"1")).await;
-    assert!(why(&refused).contains("taken anew by the same token"), "{refused:?}");
+    assert!(why(&refused).contains("taken again by the same token"), "{refused:?}");
     assert!(server.ask::<bool, _>(&["EXISTS", "lock:a"]));
 }
 
@@ -346,7 +346,7 @@ async fn a_key_that_changed_its_type_is_told_as_what_it_became() {
             let command: Vec<&[u8]> =
                 command.iter().map(|word| if *word == "KEY" { &sample.key[..] } else { word.as_bytes() }).collect();
             server.cli(&command);
-            let expected = format!("the key is a {kind} now, not the {was} that you saw");
+            let expected = format!("the key is a {kind} now; you saw a {was}");
             let refused = acting.free(&lock, None).await;
             assert!(why(&refused).contains(&expected), "{name}: {refused:?}");
             if let Some(plan) = acting.plan_extend(name, &lock, Duration::from_secs(100_000)) {

@@ -94,7 +94,7 @@ fn makes_sense(story: &[Transition], feed: Feed) {
         for (index, change) in story.iter().enumerate() {
             let fits = match change.change {
                 Change::Found | Change::Acquired | Change::PutBack => !held,
-                Change::Renewed | Change::Taken => held,
+                Change::Renewed | Change::Taken | Change::Moved => held,
                 // Notifications report each end, so none may be called unseen.
                 Change::Ended(Ending::Unseen) => held && feed != Feed::Notifications,
                 Change::Ended(_) => held,

@@ -13,6 +13,7 @@ use common::engine::{endpoint_at, options, start};
 use common::{Server, row};
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use futures_util::Stream;
+use lockscope::alerts::Rules;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
 use lockscope::console::run::{Tty, run};
@@ -185,7 +186,17 @@ async fn with_console(server: &str, work: impl AsyncFnOnce(&Operator)) {
 
 /// The same with these settings; records are kept at `place`.
 async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: impl AsyncFnOnce(&Operator)) {
-    let mut console = Console::open_with(server, &settings, place).await;
+    operate(Console::open_with(server, &settings, place).await, work).await;
+}
+
+/// The same with these alert rules.
+async fn with_rules(server: &str, rules: &str, work: impl AsyncFnOnce(&Operator)) {
+    let mut console = Console::open(server).await;
+    console.app.watch_rules(Rules::parse(rules).expect("rules"));
+    operate(console, work).await;
+}
+
+async fn operate(mut console: Console, work: impl AsyncFnOnce(&Operator)) {
     let (input, mut keys) = mpsc::unbounded_channel();
     let stream = futures_util::stream::poll_fn(move |context| keys.poll_recv(context).map(|event| event.map(Ok)));
     let operator = Operator { glass: console.glass.clone(), input, frames: console.frames.clone() };
@@ -204,6 +215,12 @@ async fn with_settings(server: &str, settings: Settings, place: PathBuf, work: i
 fn above(screen: &str, first: &str, second: &str) -> bool {
     let line = |word: &str| screen.lines().position(|line| line.contains(word));
     matches!((line(first), line(second)), (Some(first), Some(second)) if first < second)
+}
+
+/// How many entries of the timeline say this of the lock.
+fn told(screen: &str, what: &str, key: &str) -> usize {
+    let says = |line: &&str| matches!((line.find(what), line.find(key)), (Some(what), Some(key)) if what < key);
+    screen.lines().filter(says).count()
 }
 
 #[tokio::test]
@@ -237,7 +254,7 @@ async fn an_operator_finds_filters_and_opens_a_lock() {
         operator.resize(10, 3);
         operator.wait_for("a notice", |screen| screen.contains("too small")).await;
         operator.resize(80, 24);
-        operator.press(KeyCode::Char('3'));
+        operator.write("3v");
         operator
             .wait_for("the story of the new lock", |screen| {
                 screen.contains("acquired  lock:new") && screen.contains("released  lock:new")
@@ -358,13 +375,13 @@ async fn a_lock_is_freed_after_a_question_and_put_back() {
         operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
         operator.write("y the worker is gone");
         operator.press(KeyCode::Enter);
-        operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
+        operator.wait_for("freed", |screen| screen.contains("freed lock:order")).await;
         assert!(!exists(&server, "lock:order"));
         operator.press(KeyCode::Char('u'));
         operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
         operator.write("y");
         operator.press(KeyCode::Enter);
-        operator.wait_for("put back", |screen| screen.contains("done: undo lock:order")).await;
+        operator.wait_for("put back", |screen| screen.contains("put lock:order")).await;
         assert_eq!(server.ask::<String, _>(&["GET", "lock:order"]), "worker-1");
     })
     .await;
@@ -382,9 +399,13 @@ async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
         operator.wait_for("the question", |screen| screen.contains("DEL lock:order")).await;
         operator.write("y its host is down");
         operator.press(KeyCode::Enter);
-        let screen = operator.wait_for("who freed it, and why", |screen| screen.contains("because its host is")).await;
-        assert!(row(&screen, "FREE", "lock:order") && screen.contains("forced"), "{screen}");
+        let screen =
+            operator.wait_for("who freed it, and why", |screen| screen.contains("because \"its host is")).await;
+        assert!(row(&screen, "FREE", "lock:order") && screen.contains(" ago by "), "{screen}");
         operator.press(KeyCode::Char('3'));
+        let screen = operator.wait_for("the timeline", |screen| told(screen, "FREED", "lock:order") == 1).await;
+        assert!(screen.contains("because \"its host is down\"; it was HELD"), "{screen}");
+        operator.press(KeyCode::Char('v'));
         let screen = operator.wait_for("the event", |screen| screen.contains("forced    lock:order")).await;
         assert!(!screen.contains("released"), "{screen}");
         operator.press(KeyCode::Char('1'));
@@ -397,6 +418,9 @@ async fn what_we_free_is_forced_at_once_and_what_we_put_back_is_no_new_hold() {
         operator.press(KeyCode::Char('3'));
         let screen = operator.wait_for("the event", |screen| screen.contains("put back  lock:order")).await;
         assert_eq!(screen.matches("acquired").count(), 1, "{screen}");
+        operator.press(KeyCode::Char('v'));
+        operator.wait_for("the timeline", |screen| told(screen, "PUT BACK", "lock:order") == 1).await;
+        operator.press(KeyCode::Char('v'));
         // Changes by others afterwards are not ours.
         server.cli(&["DEL", "lock:order"]);
         operator.wait_for("a release", |screen| screen.contains("released  lock:order")).await;
@@ -425,7 +449,7 @@ async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
                 operator.write(&format!(":extend {seconds}s"));
                 operator.press(KeyCode::Enter);
                 let question = format!("PEXPIRE lock:order {seconds}000");
-                let (done, refused) = (format!("extended to 1m0{}s", seconds - 60), "refused: lock:order");
+                let (done, refused) = (format!("extended to 1m0{}s", seconds - 60), "lock:order was not ");
                 loop {
                     operator.wait_for("the question", |screen| screen.contains(&question)).await;
                     operator.write("y");
@@ -450,6 +474,8 @@ async fn four_extensions_of_ours_leave_a_renewed_lock_its_rhythm() {
         let renewed = format!("{} seen", renewals.get());
         operator.wait_for("the renewals of the holder alone", |screen| screen.contains(&renewed)).await;
         operator.press(KeyCode::Char('3'));
+        operator.wait_for("our writes", |screen| told(screen, "EXTENDED", "lock:order") == 4).await;
+        operator.press(KeyCode::Char('v'));
         let screen = operator.wait_for("the events", |screen| screen.contains("renewed   lock:order")).await;
         assert_eq!(screen.matches("renewed   lock:order").count(), renewals.get(), "{screen}");
     })
@@ -470,11 +496,12 @@ async fn what_others_held_since_it_was_freed_is_not_put_back() {
         operator.wait_for("whether it can be undone", |screen| screen.contains("undo      possible")).await;
         operator.write("y its worker is gone");
         operator.press(KeyCode::Enter);
-        operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
+        operator.wait_for("freed", |screen| screen.contains("freed lock:order")).await;
         // It was watched all the time, and nobody took it: no warning.
         operator.press(KeyCode::Char('u'));
         let screen = operator.wait_for("the question", |screen| screen.contains("RESTORE lock:order")).await;
-        assert!(!screen.contains("not watched"), "{screen}");
+        let asked: Vec<&str> = screen.lines().filter(|line| line.starts_with('│')).collect();
+        assert!(asked.len() > 5 && !asked.join(" ").contains("not watched"), "{screen}");
         // A waiter takes the lock and frees it while the question is open.
         server.cli(&["SET", "lock:order", "alive", "PX", "60000"]);
         server.cli(&["DEL", "lock:order"]);
@@ -485,7 +512,7 @@ async fn what_others_held_since_it_was_freed_is_not_put_back() {
         let screen = operator.wait_for("refused", |screen| screen.contains("has held it since")).await;
         // The line break depends on how long ago it was.
         let said = screen.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("refused") && said.contains("because its worker is gone"), "{screen}");
+        assert!(said.contains("not put back") && said.contains("because \"its worker is gone\""), "{screen}");
         assert!(!exists(&server, "lock:order"));
         operator.press(KeyCode::Esc);
         operator.press(KeyCode::Char('u'));
@@ -521,7 +548,7 @@ async fn what_was_freed_before_the_console_began_is_put_back_with_a_word_of_doub
         assert!(screen.contains("it was not watched all the"), "{screen}");
         operator.write("y");
         operator.press(KeyCode::Enter);
-        operator.wait_for("put back", |screen| screen.contains("done: undo lock:order")).await;
+        operator.wait_for("put back", |screen| screen.contains("put lock:order")).await;
         assert!(exists(&server, "lock:order") && !exists(&other, "lock:order"));
     })
     .await;
@@ -541,7 +568,7 @@ async fn what_changed_hands_under_the_question_is_refused() {
         server.cli(&["SET", "lock:order", "worker-2", "PX", "600000"]);
         operator.write("y");
         operator.press(KeyCode::Enter);
-        let screen = operator.wait_for("refused", |screen| screen.contains("refused: lock:order")).await;
+        let screen = operator.wait_for("refused", |screen| screen.contains("lock:order was not ")).await;
         assert!(screen.contains("it has another holder now: worker-2"), "{screen}");
         assert_eq!(server.ask::<String, _>(&["GET", "lock:order"]), "worker-2");
         operator.press(KeyCode::Esc);
@@ -567,13 +594,13 @@ async fn what_was_renewed_under_the_question_is_asked_about_again_with_one_key()
             operator.wait_for("the question", |screen| screen.contains(runs)).await;
             server.cli(&["PEXPIRE", "lock:order", lease]);
             confirm();
-            let screen = operator.wait_for("refused", |screen| screen.contains("refused: lock:order")).await;
+            let screen = operator.wait_for("refused", |screen| screen.contains("lock:order was not ")).await;
             assert!(screen.contains("ctrl-r looks again") && !screen.contains("--if-renewed"), "{screen}");
             assert!(server.ask::<i64, _>(&["PTTL", "lock:order"]) <= lease.parse().unwrap(), "nothing was written");
             operator.hold(KeyCode::Char('r'), KeyModifiers::CONTROL);
             operator.wait_for("the question, asked anew", |screen| screen.contains(runs)).await;
             confirm();
-            let done = if ask == 'e' { "done: extend lock:order" } else { "done: release lock:order" };
+            let done = if ask == 'e' { "extended lock:order" } else { "freed lock:order" };
             operator.wait_for("it is done", |screen| screen.contains(done)).await;
         }
         assert!(!exists(&server, "lock:order"));
@@ -596,7 +623,7 @@ async fn on_production_the_name_has_to_be_typed() {
         operator.press(KeyCode::Enter);
         operator.wait_for("only that", |screen| !screen.contains("lock:forever")).await;
         operator.press(KeyCode::Char('x'));
-        operator.wait_for("the question", |screen| screen.contains("Type lock:order and enter")).await;
+        operator.wait_for("the question", |screen| screen.contains("Type lock:order (")).await;
         operator.write("y");
         operator.press(KeyCode::Enter);
         operator.wait_for("no", |screen| screen.contains("type lock:order to free it")).await;
@@ -604,7 +631,7 @@ async fn on_production_the_name_has_to_be_typed() {
         operator.press(KeyCode::Backspace);
         operator.write("lock:order");
         operator.press(KeyCode::Enter);
-        operator.wait_for("freed", |screen| screen.contains("done: release lock:order")).await;
+        operator.wait_for("freed", |screen| screen.contains("freed lock:order")).await;
         assert!(!exists(&server, "lock:order"));
     })
     .await;
@@ -625,7 +652,7 @@ async fn a_lock_without_an_end_is_offered_one_before_it_is_freed() {
         operator.wait_for("the gentler choice", |screen| screen.contains("PEXPIRE lock:forever 300000")).await;
         operator.write("y");
         operator.press(KeyCode::Enter);
-        operator.wait_for("it has an end", |screen| screen.contains("done: extend lock:forever")).await;
+        operator.wait_for("it has an end", |screen| screen.contains("extended lock:forever")).await;
         let ttl: i64 = server.ask(&["PTTL", "lock:forever"]);
         assert!((1..=300_000).contains(&ttl), "{ttl}");
     })
@@ -656,13 +683,54 @@ async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
         server.cli(&["SET", asked[0], "worker-9", "PX", "600000"]);
         operator.write("y");
         operator.press(KeyCode::Enter);
-        let screen = operator.wait_for("the results", |screen| screen.contains("What came of it")).await;
-        assert_eq!(screen.matches("done: release").count(), 2, "{screen}");
-        assert_eq!(screen.matches("refused:").count(), 1, "{screen}");
+        let screen = operator.wait_for("the results", |screen| screen.contains("┌ Result;")).await;
+        assert_eq!(screen.matches("freed lock:").count(), 2, "{screen}");
+        assert_eq!(screen.matches("was not freed").count(), 1, "{screen}");
         let left: i64 = server.ask(&["DBSIZE"]);
         assert_eq!(left, 3);
         operator.press(KeyCode::Esc);
-        operator.wait_for("the list again", |screen| !screen.contains("What came of it")).await;
+        operator.wait_for("the list again", |screen| !screen.contains("┌ Result;")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_freed_together_is_put_back_together_and_what_can_not_be_is_named() {
+    let server = Server::notifying(&[]);
+    for number in 0..4 {
+        server.cli(&["SET", &format!("lock:{number}"), &format!("worker-{number}"), "PX", "600000"]);
+    }
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the locks", |screen| screen.contains("4 locks") && screen.contains("live")).await;
+        operator.write("W*");
+        operator.wait_for("marks", |screen| screen.contains("4 marked")).await;
+        operator.press(KeyCode::Char('x'));
+        operator.wait_for("the question", |screen| screen.contains("free 4 locks")).await;
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("the results", |screen| screen.contains("u puts back; esc closes")).await;
+        assert_eq!(screen.matches("freed lock:").count(), 4, "{screen}");
+        assert_eq!(server.ask::<i64, _>(&["DBSIZE"]), 0);
+        // Somebody takes one of them, and gives it back: it has had another holder.
+        server.cli(&["SET", "lock:1", "worker-9", "PX", "600000"]);
+        operator.press(KeyCode::Esc);
+        operator.wait_for("the new holder", |screen| screen.contains("worker-9")).await;
+        server.cli(&["DEL", "lock:1"]);
+        operator.wait_for("its end", |screen| !screen.contains("worker-9 ")).await;
+        operator.press(KeyCode::Char('u'));
+        let screen = operator.wait_for("the question", |screen| screen.contains("put 3 locks back")).await;
+        assert!(screen.contains("left out") && screen.contains("worker-9 has held it since"), "{screen}");
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("the results", |screen| screen.contains("┌ Result;")).await;
+        assert_eq!(screen.matches("put lock:").count(), 3, "{screen}");
+        assert!(screen.contains("left out: not put back: worker-9 has held it since"), "{screen}");
+        for (number, there) in [(0, true), (1, false), (2, true), (3, true)] {
+            assert_eq!(exists(&server, &format!("lock:{number}")), there, "lock:{number}");
+        }
+        assert_eq!(server.ask::<String, _>(&["GET", "lock:2"]), "worker-2");
+        operator.press(KeyCode::Esc);
+        operator.wait_for("the list again", |screen| !screen.contains("┌ Result;")).await;
     })
     .await;
 }
@@ -681,7 +749,7 @@ async fn a_table_too_large_for_one_frame_is_ordered_all_the_same() {
         operator.wait_for("the worst first", |screen| above(screen, "lock:forever", "lock:0")).await;
         operator.write("/lock:07 or forever");
         operator.press(KeyCode::Enter);
-        operator.wait_for("what matches", |screen| screen.contains("1 of 1001 ") && screen.contains("lock:07")).await;
+        operator.wait_for("what matches", |screen| screen.contains("1 of 1001") && screen.contains("lock:07")).await;
         operator.press(KeyCode::Esc);
         // Keys typed ahead apply to the rows that they asked for.
         operator.write(":sort key");
@@ -771,7 +839,7 @@ async fn many_long_values_are_compared_whole() {
         server.cli(&[&b"SET"[..], b"lock:two", &value(b'b'), b"KEEPTTL"]);
         operator.write("y");
         operator.press(KeyCode::Enter);
-        let told = |screen: &str| screen.contains("done: release") && screen.contains("refused: lock:two");
+        let told = |screen: &str| screen.contains("freed lock:") && screen.contains("lock:two was not freed");
         let screen = operator.wait_for("the results", told).await;
         assert!(screen.contains("it has another holder now"), "{screen}");
         assert!(!exists(&server, "lock:one") && exists(&server, "lock:two"));
@@ -797,8 +865,71 @@ async fn a_number_that_may_count_is_named_and_one_that_counts_gets_a_permit() {
         operator.wait_for("the question", |screen| screen.contains("INCRBY lock:import 1")).await;
         operator.write("y");
         operator.press(KeyCode::Enter);
-        operator.wait_for("the result", |screen| screen.contains("done: ")).await;
+        operator.wait_for("the result", |screen| screen.contains("gave ")).await;
         assert_eq!(server.ask::<String, _>(&["GET", "lock:import"]), "3");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn buckets_are_one_row_and_what_else_a_holder_holds_is_one_key_away() {
+    let server = Server::notifying(&[]);
+    for bucket in 0..64 {
+        let key = format!("lock:stock:{bucket}");
+        let lease: &[&str] = if bucket == 17 { &[] } else { &["PX", "600000"] };
+        server.cli(&[&["SET", &key, "worker-7"], lease].concat());
+    }
+    server.cli(&["SET", "lock:nightly", "worker-7", "PX", "600000"]);
+    server.cli(&["SET", "lock:other", "worker-8", "PX", "600000"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the first walk", |screen| screen.contains("66 locks")).await;
+        operator.write("bp");
+        let buckets = "64 lock:stock:*";
+        let screen = operator.wait_for("the groups", |screen| screen.contains(buckets)).await;
+        let line = |screen: &str| screen.lines().find(|line| line.contains(buckets)).unwrap_or_default().to_string();
+        assert!(line(&screen).contains("1 NO-TTL: lock:stock:17"), "{screen}");
+        // Repaired from outside, the row says so.
+        server.cli(&["PEXPIRE", "lock:stock:17", "600000"]);
+        operator.wait_for("nothing is odd any more", |screen| line(screen).contains("HELD")).await;
+        operator.press(KeyCode::Home);
+        operator.press(KeyCode::Enter);
+        operator.wait_for("the locks of the group", |screen| screen.contains("pattern: ")).await;
+        operator.press(KeyCode::Esc);
+        operator.wait_for("the groups again", |screen| screen.contains("PATTERN")).await;
+        operator.write("bb/nightly");
+        operator.press(KeyCode::Enter);
+        operator.wait_for("one lock", |screen| screen.contains("1 of 1")).await;
+        operator.press(KeyCode::Char('o'));
+        let screen = operator.wait_for("what else it holds", |screen| screen.contains("of 65")).await;
+        assert!(!screen.contains("lock:other"), "{screen}");
+        operator.press(KeyCode::Esc);
+        operator.wait_for("back, with the filter", |screen| screen.contains("1 of 1")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_planted_lock_without_an_end_fires_and_one_key_leads_to_it() {
+    let server = Server::notifying(&[]);
+    server.cli(&["SET", "lock:fine", "worker-1", "PX", "600000"]);
+    let rules = "default_rules = false\n[[rules]]\nname = \"NoEnd\"\nmetric = \"lockscope_locks\"\n\
+        selector = \"state:no-ttl\"\nabove = 0\nfor = \"6s\"\nseverity = \"page\"\nnote = \"Give it an end.\"\n";
+    with_rules(&server.url(), rules, async |operator| {
+        operator.wait_for("the first walk", |screen| screen.contains("1 lock")).await;
+        operator.press(KeyCode::Char('4'));
+        operator.wait_for("nothing fires", |screen| screen.contains("inactive") && screen.contains("NoEnd")).await;
+        server.cli(&["SET", "lock:forever:17", "worker-2"]);
+        operator.wait_for("it is pending", |screen| screen.contains("PENDING") && screen.contains("1 pending")).await;
+        let screen = operator.wait_for("it fires", |screen| screen.contains("FIRING")).await;
+        assert!(screen.contains("1 firing") && screen.contains("lock:forever:*"), "{screen}");
+        operator.wait_for("the lock behind it", |screen| screen.contains("behind it: lock:forever:17")).await;
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("the locks", |screen| screen.contains("pattern: lock:forever")).await;
+        assert!(row(&screen, "NO-TTL", "lock:forever:17") && screen.contains("1 firing"), "{screen}");
+        operator.press(KeyCode::Esc);
+        operator.wait_for("the alerts again", |screen| screen.contains("Give it an end.")).await;
+        server.cli(&["DEL", "lock:forever:17"]);
+        operator.wait_for("it is over", |screen| screen.contains("inactive") && !screen.contains("firing")).await;
     })
     .await;
 }

@@ -63,7 +63,7 @@ async fn ls_counts_who_waits_and_calls_a_crowd_contention() {
     assert_eq!(told("lock:pair"), ("held".into(), Some(2), "subscribers".into()));
     assert_eq!(told("lock:calm"), ("held".into(), Some(0), "subscribers".into()));
     assert_eq!(told("lock:fair"), ("contended".into(), Some(4), "queue".into()));
-    assert_eq!(lock("lock:string")["contention"], Value::Null, "those who poll can't be seen, and are not nought");
+    assert_eq!(lock("lock:string")["contention"], Value::Null, "those who poll can't be seen, and are not zero");
     let keys = |arguments: &[&str]| -> Vec<String> {
         listed(&server, arguments).iter().map(|lock| lock["key"].as_str().unwrap().to_string()).collect()
     };
@@ -196,7 +196,7 @@ async fn polled(server: &Server, engine: &mut Engine) {
     let (lock, calm) = (view(engine, "lock:polled").unwrap(), view(engine, "lock:calm").unwrap());
     assert_eq!((calm.wanted, calm.waits), (None, None));
     let told = lock.verdict.evidence.last().unwrap();
-    assert!(told.starts_with("somebody tries to take it or looks at it (seen "), "{told}");
+    assert!(told.starts_with("somebody reads it, and may poll for it (last "), "{told}");
     drop((renewals, pollers));
 }
 
@@ -281,7 +281,7 @@ async fn counted_attempts_make_an_exact_rate() {
     let rate = tries.failures_per_s();
     assert!(rate > most * 0.5 && rate < most * 2.0, "{rate} a second, where {most} were made");
     assert!(tries.failures <= done);
-    assert_eq!(view(&engine, "lock:plain").and_then(|lock| lock.tries), None, "not counted is not nought");
+    assert_eq!(view(&engine, "lock:plain").and_then(|lock| lock.tries), None, "not counted is not zero");
 }
 
 #[tokio::test]
@@ -378,10 +378,10 @@ fn a_script_that_is_not_understood_makes_the_rate_unknown() {
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     let told = &told["locks"][0]["contention"];
     assert_eq!((&told["attempts_per_s"], &told["failures_per_s"]), (&Value::Null, &Value::Null), "{told}");
-    assert_eq!(told["unknown_why"], "scripts that name it ran, and what they are for is not known");
+    assert_eq!(told["unknown_why"], "scripts that lockscope does not know used its key");
     let (table, said) = (String::from_utf8_lossy(&table.stdout), String::from_utf8_lossy(&table.stderr));
     assert!(table.contains("lock:odd"), "it is on the table:\n{table}");
-    assert!(said.contains("scripts that name it ran"), "{said}");
+    assert!(said.contains("scripts that lockscope does not know"), "{said}");
 }
 
 /// sidekiq-unique-jobs blocks its waiters on a list; on which list, the server does not say.
@@ -393,6 +393,7 @@ fn waiters_blocked_on_a_list_are_at_most_so_many_everywhere() {
     server.cli(&["HSET", &key, "b4a577edbccf1d805744efa9", "1749999000.5"]);
     let blocked = |number: usize| {
         let (mut conn, from) = (server.connection(), format!("{digest}:QUEUED"));
+        let () = redis::cmd("CLIENT").arg("SETNAME").arg(format!("mailer-{number}")).query(&mut conn).unwrap();
         let words = if number == 0 { vec!["BLPOP", &from, "60"] } else { vec!["BRPOPLPUSH", &from, &from, "60"] };
         conn.send_packed_command(&redis::Cmd::new().arg(&words).get_packed_command()).unwrap();
         conn
@@ -416,9 +417,15 @@ fn waiters_blocked_on_a_list_are_at_most_so_many_everywhere() {
             "{command:?}: {wanted}"
         );
         assert_eq!(wanted["waiters_source"], "blocked-clients");
+        let mut names: Vec<&str> =
+            wanted["blocked_clients"].as_array().unwrap().iter().filter_map(|client| client["name"].as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["mailer-0", "mailer-1", "mailer-2"], "{command:?}");
         assert_ne!(document["locks"][0]["state"], "contended", "perhaps nobody waits for this one");
     }
     assert!(told(&["contention", "--for", "100ms"]).contains("≤3 blocked-clients"));
+    let shown = told(&["show", &key]);
+    assert!(shown.contains("perhaps 127.0.0.1:") && shown.contains("(mailer-2"), "{shown}");
     drop(clients);
 }
 
@@ -467,14 +474,16 @@ async fn without_consent_no_command_of_others_is_looked_at() {
     let output = contention(&server, &["--for", "1s"]);
     let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("take --monitor"), "{said}");
+    assert!(said.contains("--monitor also samples"), "{said}");
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[0].starts_with("KEY") && lines[1].starts_with("lock:crowd"), "{out}");
     assert!(lines[1].contains("3 subscribers"), "{out}");
     let words: Vec<&str> = lines[1].split_whitespace().collect();
-    assert_eq!(words[words.len() - 3..], ["?", "?", "?"], "unknown is no nought: {out}");
+    assert_eq!(words[words.len() - 3..], ["?", "?", "?"], "unknown is no zero: {out}");
     assert_eq!(lines.len(), 2, "people are shown what is wanted: {out}");
-    assert!(said.contains("1 other lock that nobody is counted to wait for"), "{said}");
+    let other =
+        "1 other lock: nobody waits on a channel or in a queue; whether somebody polls is not known without --monitor";
+    assert!(said.contains(other), "{said}");
     let stats: String = server.ask(&["INFO", "commandstats"]);
     assert!(!stats.contains("cmdstat_monitor"), "{stats}");
     assert!(contention(&server, &["--for", "1s", "-q"]).stderr.is_empty());

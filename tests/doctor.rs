@@ -253,6 +253,8 @@ async fn a_replica_points_to_its_master() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(check.fix.unwrap().contains(&format!("redis://127.0.0.1:{port}")));
+    let writing = examine(&mut conn, &scope(&["lock:*"])).await.check("writing").unwrap().finding.clone();
+    assert!(!writing.contains("may free") && writing.contains(&format!("127.0.0.1:{port}")), "{writing}");
     // The master calls its replica online only after the replica's first acknowledgement, up to a second later.
     let mut conn = connect(&master).await;
     loop {

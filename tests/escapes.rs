@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::scripted::{Scripted, answer};
 use common::{Desk, Server, binary, lockscope_at, process};
 use escapes::{BYTES, Liar, Lie, TEXT};
 use tempfile::TempDir;
@@ -43,7 +44,7 @@ fn planted() -> Server {
     server
 }
 
-/// Every command that reads, and those that write without changing what the next one sees.
+/// Every command that reads, and those that write without changing what the next one sees. `NEW` is a folder of the run.
 fn commands() -> Vec<Vec<String>> {
     let key = lockscope::base::text::visible(&[b"lock:text:", TEXT.as_bytes(), b"\nx\ty\r", BYTES].concat());
     let (holder, list) = (lockscope::base::text::visible(TEXT.as_bytes()), key.replace("lock:text", "lock:list"));
@@ -55,15 +56,22 @@ fn commands() -> Vec<Vec<String>> {
         vec!["ls", "--csv"],
         vec!["show", &key],
         vec!["show", &hash],
-        vec!["show", &hash, "--json"],
+        vec!["show", &hash, "--json", "--observe", "100ms"],
         vec!["show", &list],
         vec!["show", "lock:none\\u{1b}[31m"],
         vec!["watch", "--for", "150ms"],
         vec!["watch", "--for", "150ms", "--json"],
+        vec!["watch", "--for", "150ms", "--notable"],
         vec!["contention", "--for", "1100ms", "--monitor"],
         vec!["contention", "--for", "150ms", "--json"],
         vec!["discover"],
         vec!["discover", "--json"],
+        vec!["check", "--for", "1s"],
+        vec!["check", "--for", "1s", "--json", "--ignore-for"],
+        vec!["serve", "--listen", "127.0.0.1:0", "--for", "1s"],
+        vec!["record", "-vv", "--store", "NEW/history", "--for", "1s"],
+        vec!["bundle", &key, "--out", "NEW/incident"],
+        vec!["bundle", &hash, "--reveal", "--observe", "100ms", "--out", "NEW/incident"],
         vec!["doctor"],
         vec!["doctor", "--json"],
         vec!["release", &key],
@@ -149,9 +157,10 @@ impl Stage {
     }
 
     fn reads_clean(&self, arguments: &[String], lie: &Lie) {
+        let new = process::temporary_directory();
         let output = lockscope_at(self.home.path())
             .args(["-u", &self.liar.url(), "--dialect", "plain=lock:[tf]*"])
-            .args(arguments)
+            .args(arguments.iter().map(|word| word.replace("NEW", new.path().to_str().expect("text"))))
             .output()
             .expect("lockscope runs");
         for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
@@ -160,6 +169,15 @@ impl Stage {
             }
         }
         assert!(output.status.code().is_some_and(|code| code < 4), "{arguments:?} with {lie:?}: {output:?}");
+        for name in ["incident.html", "incident.json"] {
+            let page = std::fs::read(new.path().join("incident").join(name)).unwrap_or_default();
+            assert_eq!(unfit(&page), None, "{arguments:?} with {lie:?}: {name}");
+        }
+        let history = new.path().join("history");
+        if history.exists() {
+            let store = lockscope::store::History::open(&history).and_then(|history| history.summary());
+            assert!(store.is_ok(), "{arguments:?} with {lie:?}: {store:?}");
+        }
     }
 }
 
@@ -226,6 +244,109 @@ fn what_the_script_refuses_is_told_harmlessly_and_names_the_key() {
 }
 
 #[test]
+fn no_answer_of_a_prometheus_or_an_alertmanager_drives_the_terminal() {
+    let home = process::temporary_directory();
+    let quoted = serde_json::to_string(TEXT).expect("a text");
+    let error = format!(r#"{{"status":"error","errorType":{quoted},"error":{quoted}}}"#);
+    let rules = |expression: &str| {
+        format!(
+            r#"{{"status":"success","data":{{"groups":[{{"name":{quoted},"interval":15,"rules":[{{"type":"alerting","name":"A","query":{expression},"duration":0,"labels":{{{quoted}:{quoted}}},"annotations":{{"summary":{quoted}}}}},{{"type":"alerting","name":{quoted},"query":{quoted},"duration":0,"labels":{{}}}}]}}]}}}}"#
+        )
+    };
+    let (fine, odd) = (rules(r#""m > 1""#), rules(&quoted));
+    let series = |value: &str| {
+        format!(
+            r#"{{"status":"success","data":{{"resultType":"matrix","result":[{{"metric":{{"__name__":"m","job":{quoted},{quoted}:"x"}},"values":[[1,{value}],[1,"5"]]}}]}},"warnings":[{quoted}]}}"#
+        )
+    };
+    let bodies = [error.clone(), TEXT.to_string(), odd, series("\"1\""), series(&quoted), format!("<html>{TEXT}")];
+    for (status, body) in
+        [200, 302, 400, 401, 422, 503].iter().flat_map(|status| bodies.iter().map(move |body| (*status, body.clone())))
+    {
+        let liar = {
+            let (fine, body) = (fine.clone(), body.clone());
+            Scripted::start(move |asked| {
+                let is_rules =
+                    asked.line.contains("/rules") && !body.contains("groups") && !asked.line.contains("first");
+                Some(if is_rules {
+                    answer(200, "application/json", &fine)
+                } else {
+                    answer(status, "application/json", &body)
+                })
+            })
+        };
+        let at_once = format!("{}/first", liar.url());
+        for arguments in [
+            vec!["tune", "--prometheus", liar.url().leak()],
+            vec!["tune", "--prometheus", liar.url().leak(), "--rule", "A", "--from", "1h"],
+            vec!["tune", "--prometheus", liar.url().leak(), "--rule", "A", "--from", "1h", "--json"],
+            vec!["tune", "--prometheus", &at_once],
+            vec!["rules", "fire", "LockOrphan", "--test", "--alertmanager", liar.url().leak()],
+        ] {
+            let output = lockscope_at(home.path()).args(&arguments).output().expect("lockscope runs");
+            for bytes in [&output.stdout, &output.stderr] {
+                assert_eq!(unfit(bytes), None, "{arguments:?} {status} {body}: {:?}", String::from_utf8_lossy(bytes));
+            }
+            assert!(output.status.code().is_some_and(|code| code < 4), "{arguments:?} {status} {body}: {output:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_recorded_of_ugly_names_is_shown_harmlessly() {
+    let (server, folder) = (planted(), process::temporary_directory());
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let (history, rules) = (path("history"), path("rules.toml"));
+    let text = "default_rules = false\n[[rules]]\nname = 'Never'\nmetric = 'lockscope_locks'\nselector = 'state:no-ttl'\nabove = 0\n";
+    std::fs::write(&rules, text).expect("a file");
+    let desk = Desk::at(&server);
+    let mut recorder = desk.start(&["record", "--store", &history, "--rules", &rules, "--dialect", "plain=lock:[tf]*"]);
+    let fired = || desk.run_bare(&["record", "--store", &history, "--info"]).out.contains("episode");
+    common::wait_until("it fires", std::time::Duration::from_secs(30), fired);
+    process::signal(&recorder, libc::SIGTERM);
+    assert!(recorder.wait().expect("a child of ours").success());
+    let mut shown = String::new();
+    for arguments in [
+        &["record", "--store", &history, "--info"][..],
+        &["check", "--store", &history, "--rules", &rules],
+        &["check", "--store", &history, "--rules", &rules, "--json"],
+        &["tune", "--store", &history, "--rules", &rules],
+        &["tune", "--store", &history, "--rules", &rules, "--rule", "Never"],
+        &["tune", "--store", &history, "--rules", &rules, "--rule", "Never", "--json"],
+        &["bundle", "--episode", "1", "--store", &history, "--rules", &rules, "--out", &path("episode")],
+        &[
+            "rules",
+            "export",
+            "--tests",
+            "--interval",
+            "2s",
+            "--store",
+            &history,
+            "--rules",
+            &rules,
+            "--out",
+            &path("out"),
+        ],
+    ] {
+        let ran = desk.run_bare(arguments);
+        assert!((0..2).contains(&ran.code), "{arguments:?}: {ran:?}");
+        assert_eq!(unfit(ran.out.as_bytes()).or(unfit(ran.err.as_bytes())), None, "{arguments:?}: {ran:?}");
+        shown += &ran.out;
+    }
+    assert!(
+        shown.contains("lock:forever:") && shown.contains("\\u{1b}[*m"),
+        "what was planted fired, and is shown: {shown}"
+    );
+    for file in ["episode/incident.html", "episode/incident.json"] {
+        let page = std::fs::read(folder.path().join(file)).expect("a page of the episode");
+        assert_eq!(unfit(&page), None, "{file}");
+    }
+    for file in std::fs::read_dir(path("out")).into_iter().flatten().flatten() {
+        assert_eq!(unfit(&std::fs::read(file.path()).expect("a file")), None, "{:?}", file.path());
+    }
+}
+
+#[test]
 fn wrong_arguments_and_files_are_told_harmlessly() {
     let server = Server::start();
     let home = process::temporary_directory();
@@ -244,6 +365,20 @@ fn wrong_arguments_and_files_are_told_harmlessly() {
     let wrong = file("wrong.toml", &format!("pat{} = 5\n", "\u{202e}"));
     let wronger = file("wronger.toml", "[target.x]\nurl = \"redis://h\\u001b[31m:no\"\n");
     let url = server.url();
+    server.cli(&["SET", "lock:plain", "t", "PX", "600000"]);
+    let not_ours = file(&format!("{text}.history"), "this is no database");
+    let rules = file(
+        &format!("{text}.toml"),
+        "[[rules]]\nname = \"a\\u001b[31m\\u202e\"\nmetric = 'lockscope_locks'\nabove = 0\nnote = \"\\u001b[31m\\u202e\"\n",
+    );
+    let foreign = file(
+        &format!("{text}.yml"),
+        "groups:\n- name: \"\\e[31m\"\n  rules:\n  - alert: \"a\\e[31m\\u202E\"\n    expr: \"up == 0 or \\e[31m\"\n",
+    );
+    let path = |name: String| home.path().join(name).to_str().expect("text").to_string();
+    let (out, page, nowhere) = (path(format!("{text}-out")), path(format!("{text}-page")), path(format!("{text}/x")));
+    let history = path(format!("{text}-recorded"));
+    common::history::record(std::path::Path::new(&history));
     for arguments in [
         vec!["info", "--config", &config, "-t", "a\x1b[31m\u{202e}"],
         vec!["ls", "--config", &config, "-t", "a\x1b[31m\u{202e}", "--json"],
@@ -271,6 +406,35 @@ fn wrong_arguments_and_files_are_told_harmlessly() {
         vec!["acquire", "-u", &url, "lock:a\x1b[31m", "--ttl", ugly],
         vec!["release", "-u", &url, "lock:a", "--holder", "x", "--yes", "--reason", ugly],
         vec!["probe", "-u", &url, "--key", ugly, "--for", "150ms", "--ttl", "150ms"],
+        vec!["check", "-u", &url, "--rules", ugly],
+        vec!["check", "-u", &url, "--rules", &rules, "--for", "1s"],
+        vec!["check", "-u", &url, "--rules", &rules, "--for", "1s", "--json"],
+        vec!["check", "--store", ugly],
+        vec!["serve", "-u", &url, "--listen", ugly],
+        vec!["serve", "-u", &url, "--auth-file", ugly],
+        vec!["serve", "-u", &url, "--alertmanager", ugly],
+        vec!["record", "-u", &url, "--store", &nowhere],
+        vec!["record", "--info", "--store", &not_ours],
+        vec!["tune", "--store", &not_ours],
+        vec!["tune", "--store", &history, "--rule", ugly],
+        vec!["tune", "--store", &history, "--rules", &rules],
+        vec!["tune", "--store", &history, "--rule", "LockOrphan", "--set", ugly],
+        vec!["tune", "--store", &history, "--from", ugly],
+        vec!["tune", "--prometheus", ugly],
+        vec!["tune", "--prometheus", "http://127.0.0.1:1", "--header", ugly],
+        vec!["tune", "--prometheus", "http://127.0.0.1:1", "--bearer-file", ugly],
+        vec!["rules", "export", "--rules", &rules],
+        vec!["rules", "export", "--rules", &rules, "--out", &out],
+        vec!["rules", "export", "--tests", "--store", &not_ours, "--out", &out],
+        vec!["rules", "import", ugly],
+        vec!["rules", "import", &foreign],
+        vec!["rules", "fire", ugly, "--test"],
+        vec!["rules", "fire", "a\x1b[31m\u{202e}", "--rules", &rules, "--test", "--alertmanager", "http://127.0.0.1:1"],
+        vec!["rules", "fire", "LockOrphan", "--test", "--alertmanager", ugly],
+        vec!["bundle", "-u", &url, ugly, "--out", &out],
+        vec!["bundle", "-u", &url, "lock:plain", "--out", &page],
+        vec!["bundle", "-u", &url, "lock:plain", "--out", &page],
+        vec!["bundle", "--episode", "1", "--store", &not_ours, "--out", &out],
     ] {
         let output = lockscope_at(home.path()).args(&arguments).output().expect("lockscope runs");
         for bytes in [&output.stdout, &output.stderr] {
@@ -316,7 +480,7 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
     terminal.wait_for("the console", |screen| screen.contains("lockscope") && screen.contains("locks"));
     // Press each key after the one before it took effect: an escape and what follows it at once would be another key.
     let opened = |screen: &str| !screen.contains("STATE▾");
-    terminal.press("235");
+    terminal.press("2345");
     terminal.wait_for("the servers", |screen| screen.contains("eviction"));
     terminal.press("6");
     terminal.wait_for("the lab", |screen| screen.contains("test lock"));
@@ -330,6 +494,18 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
         terminal.press("\x1b");
         terminal.wait_for("the list", |screen| !opened(screen));
     }
+    let files = process::temporary_directory();
+    let named = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    terminal.press(&format!(":record {}\r", named("history")));
+    terminal.wait_for("that it records", |screen| screen.lines().next().is_some_and(|line| line.contains("REC")));
+    if listed {
+        terminal.press(&format!(":bundle {}\r", named("incident")));
+        terminal.wait_for("the page", |_| files.path().join("incident/incident.html").exists());
+        for name in ["incident.html", "incident.json"] {
+            let page = std::fs::read(files.path().join("incident").join(name)).expect("a page");
+            assert_eq!(unfit(&page), None, "{lie:?}: {name}");
+        }
+    }
     terminal.press("?");
     terminal.wait_for("the help", |screen| screen.contains("Keys;"));
     terminal.press("\x1b");
@@ -341,7 +517,7 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
         terminal.press("\t");
         terminal.wait_for("the other choice", |screen| screen.contains("free it (2 of 2"));
         terminal.press("y\r");
-        terminal.wait_for("the result", |screen| screen.contains("done: release") || screen.contains("refused"));
+        terminal.wait_for("the result", |screen| screen.contains("freed"));
     }
     terminal.press("q");
     let raw = terminal.raw();

@@ -326,6 +326,18 @@ fn notifications_turned_on_and_off_meanwhile_break_nothing() {
 }
 
 #[test]
+fn a_lesser_source_goes_on_while_it_looks_for_a_better_one() {
+    let feeds = [Feed::Tracking, Feed::Polling].map(|feed| (feed, feed.server()));
+    let watches = feeds.each_ref().map(|(feed, server)| feed.start(server, LOCKS));
+    // Longer than it waits before it looks. Each start of a source leaves a gap, and says by which it follows.
+    std::thread::sleep(Duration::from_secs(33));
+    for ((feed, _), watch) in feeds.iter().zip(&watches) {
+        let started = watch.stderr().iter().filter(|line| line.contains(&format!("by {}", feed.name()))).count();
+        assert_eq!(started, 1, "{feed:?}: {:?}", watch.stderr());
+    }
+}
+
+#[test]
 fn locks_of_another_database_are_not_ours() {
     for feed in [Feed::Notifications, Feed::Tracking] {
         let server = feed.server();

@@ -114,7 +114,7 @@ fn a_release_that_nobody_heard_at_the_head_of_the_queue_says_so() {
     let mut second = listen(&server, C);
     let desk = Desk::at(&server);
     let ran = desk.run(&["release", "-p", "lock:*", "--filter", "lock:fair", "--yes"]);
-    let told = format!("first in its queue is {B}, for whom nobody listens here: those behind wait until its deadline");
+    let told = format!("nobody listens for {B}, the first in its queue: those behind it wait until its deadline");
     assert!(ran.code == 0 && ran.out.contains(&told), "{ran:?}");
     assert_eq!(second.heard(&server), [""; 0]);
     assert_eq!(queue(&server), both(&[B, C]), "nobody is dropped who was not shown");
@@ -145,7 +145,7 @@ fn the_command_finds_the_deaf_waiters_by_itself() {
     let mut second = listen(&server, C);
     let ran = Desk::at(&server).run(&["release", "lock:fair", "--holder", A, "--yes"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.out.contains(&format!("told 1 waiter; dropped {B} from its queue;")), "{ran:?}");
+    assert!(ran.out.contains(&format!("notified 1 waiter; dropped {B} from its queue;")), "{ran:?}");
     assert_eq!(second.heard(&server), ["0"]);
     assert_eq!(queue(&server), both(&[C]));
 }
@@ -169,8 +169,7 @@ fn every_preview_names_who_is_dropped_and_on_which_condition() {
     let commands = texts(&shown["commands"]);
     let drop = format!("if nobody listens on {}: LREM {QUEUE} 0 {B}; ZREM {DEADLINES} {B}", channel(B));
     assert!(commands.contains(&drop.as_str()), "{commands:#?}");
-    let beware =
-        format!("Nobody listens for {B}. This drops it from the queue for good, unless somebody listens by then.");
+    let beware = format!("Nobody listens for {B}. This drops it from the queue, unless somebody listens again.");
     assert!(texts(&shown["hazards"]).iter().any(|hazard| **hazard == beware), "{shown:#}");
     assert_eq!(shown["dropped"], json!([B]));
 

@@ -63,7 +63,7 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     // Wait for what happens only sometimes; what is invented meanwhile counts.
     let patience = Instant::now() + PATIENCE;
-    while !summary.untold().is_empty() && Instant::now() < patience {
+    while !summary.unsaid().is_empty() && Instant::now() < patience {
         look(&mut summary, &mut engine, &mut reader, Duration::from_secs(1)).await;
     }
 
@@ -71,7 +71,7 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     summary.write(&mut text).expect("a summary");
     let text = String::from_utf8(text).expect("text");
     assert_eq!(summary.missing(), Vec::<&str>::new(), "{text}");
-    let wrong = (summary.untold(), summary.invented());
+    let wrong = (summary.unsaid(), summary.invented());
     assert_eq!(wrong, (Vec::new(), Vec::new()), "not said, invented\n{text}");
     let globs: Vec<_> = SITUATIONS.iter().map(|situation| situation.glob()).collect();
     let snapshot = engine.snapshot();

@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(55);
 const MOST_MEMORY: u64 = 400;
 const PIPE: &str = "key:lock:a";
 
-/// Every command that speaks to a server, in a few forms.
+/// Every command that speaks to a server, in a few forms. `HOME` is the home of the one who runs it.
 const COMMANDS: &[&[&str]] = &[
     &["ls", "--json"],
     &["ls", "--observe", "300ms"],
@@ -38,6 +38,11 @@ const COMMANDS: &[&[&str]] = &[
     &["contention", "--for", "400ms", "--monitor"],
     &["discover"],
     &["discover", "--json"],
+    &["check", "--for", "1s", "--json"],
+    &["serve", "--listen", "127.0.0.1:0", "--for", "1s"],
+    &["record", "--store", "HOME/history", "--for", "1s"],
+    &["bundle", "lock:a", "--out", "HOME/incident"],
+    &["bundle", "lock:h", "--observe", "300ms", "--reveal", "--out", "HOME/incident"],
     &["doctor"],
     &["doctor", "--json"],
     &["release", "lock:a", "--holder", "worker-1", "--dry-run"],
@@ -154,7 +159,8 @@ struct Ended {
 fn run(home: &Path, url: &str, arguments: &[&str]) -> Ended {
     let (out, err) = (home.join("stdout"), home.join("stderr"));
     let mut command = lockscope_process(home);
-    command.args(["-u", url, "-p", "lock:*"]).args(arguments);
+    let placed = arguments.iter().map(|word| word.replace("HOME", home.to_str().expect("text")));
+    command.args(["-u", url, "-p", "lock:*"]).args(placed);
     command.stdout(File::create(&out).expect("a file")).stderr(File::create(&err).expect("a file"));
     let began = Instant::now();
     // Waited for below, by the call that also returns its memory use.
@@ -265,10 +271,45 @@ impl Scene {
             }
             ["undo", ..] if done => assert!(exists("lock:a"), "{said}"),
             ["acquire", _, _, _, "--json"] if ended.code == Some(0) => assert!(exists("lock:new"), "{said}"),
+            ["bundle", ..] => self.check_page(ended.code == Some(0), &said),
+            ["record", ..] => self.check_store(ended.code == Some(0), &said),
             _ => {}
         }
         if matches!(arguments, ["release" | "extend" | "undo", .., "--json"]) && ended.code == Some(0) {
             assert!(done, "{said}");
+        }
+    }
+}
+
+impl Scene {
+    /// A page is whole, and there is one only if that was said.
+    #[track_caller]
+    fn check_page(&self, told: bool, said: &str) {
+        let folder = self.home.path().join("incident");
+        assert_eq!(
+            (folder.join("incident.html").exists(), folder.join("incident.json").exists()),
+            (told, told),
+            "{said}"
+        );
+        if told {
+            let document = std::fs::read_to_string(folder.join("incident.json")).expect("a text");
+            serde_json::from_str::<Value>(&document).unwrap_or_else(|bad| panic!("{bad}: {said}"));
+            let page = std::fs::read_to_string(folder.join("incident.html")).expect("a text");
+            assert!(page.trim_end().ends_with("</html>"), "{said}");
+            let obeyed = |c: char| c != '\n' && c.is_control();
+            assert!(!page.contains(obeyed) && !document.contains(obeyed), "{said}");
+        }
+    }
+
+    /// A store can be read whatever happened, and is there if recording ended well.
+    #[track_caller]
+    fn check_store(&self, told: bool, said: &str) {
+        let file = self.home.path().join("history");
+        assert!(file.exists() || !told, "{said}");
+        if file.exists() {
+            lockscope::store::History::open(&file)
+                .and_then(|store| store.summary())
+                .unwrap_or_else(|bad| panic!("{bad}: {said}"));
         }
     }
 }
@@ -515,7 +556,9 @@ fn console(scene: &mut Scene, at: u64, once: bool, mischief: &Mischief) {
         ended.is_some() || terminal.screen().contents().contains("q quit")
     });
     if ended.is_none() {
-        for keys in ["j", "2", "3", "4", "1", "\r", "\x1b", "r", "x", "\x1b", "/lock\r"] {
+        let home = scene.home.path().display();
+        let (record, bundle) = (format!(":record {home}/history\r"), format!(":bundle {home}/incident\r"));
+        for keys in ["j", &record, "2", "3", "4", "1", "\r", &bundle, "\x1b", "r", "x", "\x1b", "/lock\r"] {
             terminal.press(keys);
             std::thread::sleep(Duration::from_millis(60));
         }
@@ -527,6 +570,7 @@ fn console(scene: &mut Scene, at: u64, once: bool, mischief: &Mischief) {
     assert!(!raw.contains("panicked"), "{what}: {raw}");
     let code = left.status.exit_code();
     assert!(code == 0 || code == 3, "{what}: {code}\n{raw}");
+    scene.check_store(false, &what);
     if raw.contains("\x1b[?1049h") {
         left.assert_restored();
     } else {

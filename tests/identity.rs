@@ -142,7 +142,7 @@ fn a_key_copied_from_what_is_said_names_the_same_key() {
         names(&desk, plan["key"].as_str().unwrap(), index, "the plan");
         assert_eq!(decoded(&plan, "key"), key);
         let refused = desk.run(&["release", &typed, "--holder", "nobody", "--yes"]).err;
-        names(&desk, &between(&refused, "the holder of ", " is another one"), index, "the refusal");
+        names(&desk, &between(&refused, "lockscope: ", " has another holder now"), index, "the refusal");
         let refused = desk.run(&["release", &typed, "--holder", "nobody", "--yes", "--json"]).json();
         names(&desk, refused["key"].as_str().unwrap(), index, "the refusal in JSON");
         assert_eq!(decoded(&refused, "key"), key);
@@ -182,7 +182,7 @@ fn a_key_copied_from_the_records_names_the_same_key() {
         let freed = desk.run(&["release", &typed, "--holder", &holder, "--yes"]).out;
         assert!(freed.starts_with(&format!("freed {typed};")), "{freed}");
         let again = desk.run(&["undo", "--yes", "--unwatched"]).out;
-        assert!(again.starts_with(&format!("{typed} is held again")), "{again}");
+        assert!(again.starts_with(&format!("put {typed} back")), "{again}");
         let entries = desk.run(&["audit", "--json"]).lines();
         let last = entries.last().expect("an entry");
         named(last, "the audit file");

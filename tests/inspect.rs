@@ -139,7 +139,7 @@ async fn a_long_queue_is_fetched_in_part_and_counted_whole() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_asked_is_unknown_and_never_nought() {
+async fn what_may_not_be_asked_is_unknown_and_never_zero() {
     let server = Server::start();
     take(&server, "lock:order");
     let allow = |user: &str, rules: &[&str]| {
@@ -183,7 +183,7 @@ async fn a_waiter_of_python_redis_lock_is_an_upper_bound() {
     wait_until("a blocked client", SOON, || list().contains("cmd=blpop"));
     let found = closer(&server, "lock:orders").await;
     assert_eq!(found.waiters.count, Count::AtMost(1), "{:?}", found.waiters);
-    assert!(found.waiters.describe().contains("on which, the server does not say"));
+    assert!(found.waiters.describe().contains("the server does not say on which"));
     server.cli(&["LPUSH", "lock-signal:orders", "1"]);
     if let Some(blocked) = blocked {
         blocked.join().unwrap();
@@ -270,5 +270,5 @@ async fn show_of_a_lock_that_is_polled_for_knows_no_number_of_waiters() {
     let output = lockscope().args(["-u", &server.url(), "show", "lock:x", "--json"]).output().unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&json["contention"], &json["waiting"]["count"]), (&Value::Null, &Value::Null));
-    assert!(json["waiting"]["why"].as_str().unwrap().contains("nothing on the server shows them"), "{json}");
+    assert!(json["waiting"]["why"].as_str().unwrap().contains("the server keeps no list of them"), "{json}");
 }

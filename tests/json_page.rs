@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use common::samples::ALL;
+use common::scripted::{Scripted, answer};
 use common::{Desk, Listener, Server, Watching, wait_until};
 use lockscope::base::text::visible;
 use serde_json::Value;
@@ -18,6 +19,8 @@ use serde_json::Value;
 /// The tables of the page by the anchor of their heading: each field, with the anchors that its row links to.
 struct Page {
     tables: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The tables and fields whose value is a map: an object whose names are not fixed.
+    maps: BTreeSet<(String, String)>,
 }
 
 impl Page {
@@ -28,7 +31,7 @@ impl Page {
 
     fn parse(text: &str) -> Page {
         let mut tables: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
-        let mut anchor = String::new();
+        let (mut anchor, mut maps) = (String::new(), BTreeSet::new());
         for line in text.lines() {
             if line.starts_with('#') {
                 let letters = line.trim_start_matches(['#', ' ']).to_lowercase();
@@ -45,9 +48,12 @@ impl Page {
                 assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{line}");
                 let known = tables.entry(anchor.clone()).or_default().insert(name.into(), links.clone());
                 assert!(known.is_none(), "{name} stands twice under {anchor}");
+                if meaning.starts_with("a map ") {
+                    maps.insert((anchor.clone(), name.to_string()));
+                }
             }
         }
-        Page { tables }
+        Page { tables, maps }
     }
 
     /// The tables for `field` of an object described by `tables`; `None` if the field is unknown.
@@ -80,7 +86,9 @@ impl Held<'_> {
             };
             let table = tables.iter().find(|table| self.page.tables[**table].contains_key(name));
             self.met.extend(table.map(|table| (table.to_string(), name.clone())));
+            let is_map = |table: &&str| self.page.maps.contains(&(table.to_string(), name.clone()));
             let objects: Vec<&Value> = match value {
+                Value::Object(_) if table.is_some_and(is_map) => Vec::new(),
                 Value::Array(list) => list.iter().filter(|value| value.is_object()).collect(),
                 Value::Object(_) => vec![value],
                 _ => Vec::new(),
@@ -189,7 +197,11 @@ fn looking(server: &Server, held: &mut Held) {
     let keys = keyspace(server);
     let desk = Desk::at(server);
     let mut watch = Watching::start(server, &["-p", "lock:*"]).ready(server);
+    let notable = Watching::start(server, &["-p", "lock:*", "--notable"]);
+    notable.says("watching");
     let traffic = Traffic::on(server);
+    let mut blocked = server.connection();
+    blocked.send_packed_command(&redis::cmd("BLPOP").arg("nobody-pushes").arg(60).get_packed_command()).unwrap();
     for arguments in [
         &["ls", "--json"][..],
         &["ls", "--json", "--observe", "2s", "-p", "lock:*"],
@@ -199,19 +211,135 @@ fn looking(server: &Server, held: &mut Held) {
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
         held.hold(&["ls"], &ran.json());
     }
+    for by in ["pattern", "holder", "library", "node"] {
+        let ran = desk.run(&["ls", "--json", "--group", by]);
+        assert_eq!(ran.code, 0, "{by}: {}", ran.err);
+        held.hold(&["groups", "ls"], &ran.json());
+    }
     for key in keys.iter().map(|key| visible(key)) {
         held.hold(&["show", "a-lock"], &desk.run(&["show", "--json", "--", &key]).json());
     }
-    held.hold(&["show", "a-lock"], &desk.run(&["show", "--json", "--observe", "2s", "lock:busy"]).json());
+    held.hold(&["show", "a-lock"], &desk.run(&["show", "--why", "--json", "--observe", "2s", "lock:busy"]).json());
+    drop(blocked);
     traffic.end();
     server.cli(&["SET", "lock:kept", "another"]);
     server.cli(&[b"SET", ODD, &b"\xfd"[..]]);
     watch.fence(server);
     watch.lines().iter().for_each(|line| held.hold(&["watch"], line));
+    wait_until("the hand-over is told", Duration::from_secs(30), || {
+        notable.lines().iter().any(|line| line["notable"] == "taken" && line["key"] == odd_key())
+    });
+    notable.lines().iter().for_each(|line| held.hold(&["watch---notable"], line));
+    held.hold(&["check"], &desk.run(&["check", "--json", "--for", "1s", "--ignore-for"]).json());
+    bundling(&desk, server, held);
+    tuning(&desk, held);
+    tuning_a_prometheus(&desk, held);
+    paging(&desk, held);
     held.hold(&["discover"], &desk.run(&["discover", "--json"]).json());
     held.hold(&["doctor"], &desk.run(&["doctor", "--json"]).json());
     held.hold(&["scripts"], &desk.run_bare(&["scripts", "--json"]).json());
     held.hold(&["a-script"], &desk.run_bare(&["scripts", "release", "--json"]).json());
+}
+
+/// A lock that is renewed and was freed before, beside a history with a gap and an alert that fired; then that alert.
+fn bundling(desk: &Desk, server: &Server, held: &mut Held) {
+    let folder = common::process::temporary_directory();
+    let named = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (store, rules) = (named("history"), named("rules.toml"));
+    let rule = "default_rules = false\n[[rules]]\nname = \"Any\"\nmetric = \"lockscope_locks\"\nselector = \"bundled state:held\"\n";
+    std::fs::write(&rules, format!("{rule}above = 0\n")).unwrap();
+    let take = ["SET", "lock:bundled", "bundled-token", "PX", "9000"];
+    server.cli(&take);
+    let freed = desk.run(&["release", "lock:bundled", "--holder", "bundled-token", "--yes"]);
+    assert_eq!(freed.code, 0, "{}", freed.err);
+    server.cli(&take);
+    let ran = desk.run(&["record", "--store", &store, "--for", "2s", "-p", "lock:bundled"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut recorder = desk.start(&["record", "--store", &store, "--rules", &rules, "-p", "lock:bundled"]);
+    let (mut renewer, over) = (server.connection(), std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let ends = over.clone();
+    let renews = std::thread::spawn(move || {
+        while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+            let _: bool = redis::cmd("PEXPIRE").arg("lock:bundled").arg(9_000).query(&mut renewer).unwrap();
+            std::thread::sleep(Duration::from_millis(400));
+        }
+    });
+    let info = || desk.run_bare(&["record", "--store", &store, "--info"]).out;
+    wait_until("the alert fires", Duration::from_secs(40), || info().contains("episode"));
+    for reveal in [&["--reveal"][..], &[]] {
+        let out = named(if reveal.is_empty() { "redacted" } else { "whole" });
+        let of_lock = ["bundle", "lock:bundled", "--observe", "3s", "--store", &store, "--out", &out];
+        assert_eq!(desk.run(&[&of_lock[..], reveal].concat()).code, 0);
+        held.hold(&["bundle"], &written(&out));
+    }
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    renews.join().unwrap();
+    common::process::signal(&recorder, libc::SIGTERM);
+    recorder.wait().unwrap();
+    let line = info().lines().find(|line| line.starts_with("episode")).unwrap().to_string();
+    let (number, out) = (line.split_whitespace().nth(1).unwrap().trim_end_matches(':').to_string(), named("episode"));
+    let ran = desk.run_bare(&["bundle", "--episode", &number, "--store", &store, "--rules", &rules, "--out", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mut document = written(&out);
+    // Its server has a shape of its own, which the row tells.
+    let server = document["server"].take();
+    assert!(server["target"].is_string() && server["server"].is_string(), "{server}");
+    held.hold(&["bundle"], &document);
+}
+
+fn written(folder: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(format!("{folder}/incident.json")).unwrap()).unwrap()
+}
+
+/// `tune` on a recorded hour.
+fn tuning(desk: &Desk, held: &mut Held) {
+    let folder = common::process::temporary_directory();
+    let file = folder.path().join("history");
+    common::history::record(&file);
+    let store = ["tune", "--json", "--store", file.to_str().expect("a path")];
+    held.hold(&["tune"], &desk.run_bare(&store).json());
+    let rule = ["--rule", "LockManyWaiters", "--set", "above=6", "--label", "1=real"];
+    held.hold(&["tune"], &desk.run_bare(&[&store[..], &rule].concat()).json());
+}
+
+/// `tune` on a Prometheus whose recorded alerts are others than those of its rule.
+fn tuning_a_prometheus(desk: &Desk, held: &mut Held) {
+    let prometheus = Scripted::start(|asked| {
+        let body = match asked.line.contains("/rules") {
+            true => {
+                r#"{"data":{"groups":[{"name":"g","interval":60,"rules":[{"type":"alerting","name":"A","query":"m > 1"},
+                {"type":"alerting","name":"B","query":"m"}]}]}}"#
+                    .to_string()
+            }
+            false => {
+                let start = asked.body.split("start=").nth(1).and_then(|rest| rest.split('&').next()).expect("a start");
+                let at = |minute: f64| start.parse::<f64>().expect("a time") + minute * 60.0;
+                let (from, to) = if asked.body.contains("ALERTS") { (10.0, 12.0) } else { (20.0, 22.0) };
+                format!(
+                    r#"{{"data":{{"result":[{{"metric":{{"x":"y"}},"values":[[{},"5"],[{},"5"]]}}]}}}}"#,
+                    at(from),
+                    at(to)
+                )
+            }
+        };
+        Some(answer(200, "application/json", &body))
+    });
+    let url = prometheus.url();
+    held.hold(&["the-rules-of-a-prometheus"], &desk.run_bare(&["tune", "--prometheus", &url, "--json"]).json());
+    let one = ["tune", "--prometheus", &url, "--rule", "A", "--from", "1h", "--json"];
+    held.hold(&["tune"], &desk.run_bare(&one).json());
+}
+
+/// What a command of the pager gets.
+fn paging(desk: &Desk, held: &mut Held) {
+    let folder = common::process::temporary_directory();
+    let file = folder.path().join("page");
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, format!("[pager]\ncommand = [\"tee\", {file:?}]\n")).expect("a config");
+    let ran = desk.run_bare(&["rules", "fire", "LockOrphan", "--test", "--config", config.to_str().expect("a path")]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page = std::fs::read_to_string(&file).expect("a page");
+    held.hold(&["pager"], &serde_json::from_str(&page).expect("JSON"));
 }
 
 /// A user who may not read some keys sees that they exist.

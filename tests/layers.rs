@@ -12,20 +12,34 @@ fn layers(map: &str) -> Vec<String> {
 /// The modules of the crate that a source names by a `crate::` path, in a `use` or inline, with the line of each.
 /// A link in a comment is not a dependency.
 fn named(source: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = source.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let code = lines.join("\n");
     let mut found = Vec::new();
-    for (number, line) in source.lines().enumerate() {
-        let code = line.split("//").next().unwrap_or_default();
-        for (at, _) in code.match_indices("crate::") {
-            let rest = &code[at + "crate::".len()..];
-            let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-            match rest.strip_prefix('{') {
-                // A list: each of its items at the top level of the braces.
-                Some(list) => found.extend(list.split(',').map(|item| (number + 1, word(item.trim())))),
-                None => found.push((number + 1, word(rest))),
-            }
+    for (at, path) in code.match_indices("crate::") {
+        let (number, rest) = (code[..at].matches('\n').count() + 1, &code[at + path.len()..]);
+        let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+        match rest.strip_prefix('{') {
+            Some(list) => found.extend(items(list).iter().map(|item| (number, word(item.trim())))),
+            None => found.push((number, word(rest))),
         }
     }
     found.retain(|(_, module)| !module.is_empty());
+    found
+}
+
+/// The items of a list in braces, which may go over several lines; what is in braces of its own belongs to its item.
+fn items(list: &str) -> Vec<String> {
+    let (mut found, mut depth) = (vec![String::new()], 0);
+    for character in list.chars() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => found.push(String::new()),
+            other if depth == 0 => found.last_mut().expect("there is one from the start").push(other),
+            _ => {}
+        }
+    }
     found
 }
 
@@ -81,11 +95,17 @@ fn an_upward_edge_is_noticed_however_it_is_written() {
         "use crate::views::Row;",
         "    let row = crate::views::row(lock);",
         "use crate::{base, views};",
+        "use crate::{\n    base::{text, time},\n    views::Row,\n};",
         "pub(in crate::views) fn draw() {}",
     ] {
         assert_eq!(upward(&order, "model", source).len(), 1, "{source}");
     }
-    for source in ["use crate::base::text;", "//! See [`views`](crate::views).", "use crate::model::Lock;"] {
+    for source in [
+        "use crate::base::text;",
+        "use crate::{base::{glob, views}, model};",
+        "//! See [`views`](crate::views).",
+        "use crate::model::Lock;",
+    ] {
         assert_eq!(upward(&order, "model", source), [], "{source}");
     }
 }

@@ -162,6 +162,8 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     std::thread::spawn(move || redis::cmd("BLPOP").arg("lock-signal:blocked").arg(0).exec(&mut waiter));
     let blocked = || server.ask::<String, _>(&["INFO", "clients"]).contains("blocked_clients:1");
     wait_until("somebody waits", Duration::from_secs(20), blocked);
+    let files = common::process::temporary_directory();
+    let named = |name: &str| files.path().join(name).to_str().unwrap().to_string();
     for arguments in [
         &["ls", "--json"][..],
         &["ls", "--observe", "3s", "-p", "*"],
@@ -172,6 +174,10 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
         &["discover"],
         &["doctor"],
         &["contention", "--for", "2s"],
+        &["check", "--for", "1s"],
+        &["serve", "--listen", "127.0.0.1:0", "--for", "1s"],
+        &["record", "--store", &named("history"), "--for", "1s"],
+        &["bundle", "lock:fair", "--store", &named("history"), "--observe", "1s", "--out", &named("incident")],
         &["release", "lock:plain", "--holder", "t", "--dry-run"],
     ] {
         user.run(&server, arguments);
@@ -194,11 +200,15 @@ fn an_observer_is_granted_what_it_sends_and_no_more() {
     server.cli(&["CONFIG", "SET", "notify-keyspace-events", events()]);
     let url = user.url(&server);
     user.note(&server, || {
-        let mut terminal = console(&server, &url, &[]);
-        for keys in ["2", "3", "5", "6", "1", "\r", "r"] {
+        let mut terminal = console(&server, &url, &["--store", &named("history")]);
+        terminal.press(&format!(":record {}\r", named("history")));
+        terminal.wait_for("that it records", |screen| screen.lines().next().is_some_and(|line| line.contains("REC")));
+        for keys in ["2", "3", "v", "4", "5", "6", "1", "\r", "r"] {
             terminal.press(keys);
         }
         terminal.wait_for("a lock", |screen| screen.contains("holder"));
+        terminal.press(&format!(":bundle {}\r", named("page")));
+        wait_until("the page", Duration::from_secs(20), || files.path().join("page/incident.html").exists());
         terminal.press("\x03");
         terminal.wait_for_end();
     });
@@ -249,7 +259,7 @@ fn every_connection_is_named_and_the_doctor_tells_how_many_there_are() {
             most = most.max(now.len());
             // A new connection has not set its name yet.
             let nameless: BTreeSet<u64> =
-                now.into_iter().filter(|(_, name)| name != "lockscope").map(|(id, _)| id).collect();
+                now.into_iter().filter(|(_, name)| !name.starts_with("lockscope")).map(|(id, _)| id).collect();
             let still: Vec<&u64> = nameless.intersection(&unnamed).collect();
             assert!(still.is_empty(), "connections without a name: {still:?}");
             unnamed = nameless;

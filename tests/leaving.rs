@@ -129,14 +129,14 @@ fn leaving_the_console_while_it_frees_asks_first() {
     let (server, home) = (server(LOCKS), process::temporary_directory());
     let mut terminal = freeing(&server, home.path());
     terminal.press("q");
-    terminal.wait_for("the question", |screen| screen.contains(&format!("of {LOCKS} are not done yet; leave?")));
+    terminal.wait_for("the question", |screen| screen.contains(&format!("of {LOCKS} are not done yet. Leave?")));
     // Any other key keeps the console open.
     terminal.press("n");
     terminal.wait_for("no question", |screen| !screen.contains("not done yet"));
     let before: usize = server.ask(&["DBSIZE"]);
     wait_until("it goes on", SOON, || server.ask::<usize, _>(&["DBSIZE"]) < before);
     terminal.press("q");
-    terminal.wait_for("the question", |screen| screen.contains("not done yet; leave?"));
+    terminal.wait_for("the question", |screen| screen.contains("not done yet. Leave?"));
     terminal.press("y");
     left_behind(terminal, &server, home.path());
 }

@@ -411,6 +411,63 @@ async fn a_run_that_is_not_understood_is_counted_as_such() {
     }
 }
 
+/// It took the lock long before, checks it again and again, and nobody else wants it.
+#[tokio::test]
+async fn a_holder_that_checks_its_own_lock_is_not_refused() {
+    let server = Arc::new(told());
+    server.cli(&["SET", "lock:own", "holder"]);
+    server.cli(&["HSET", "lock:own-hash", "holder", "1"]);
+    let deeds = |server: &Server| {
+        let mut conn = server.connection();
+        let checks = [
+            ("lock:own", "if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end return 0"),
+            ("lock:own-hash", "return redis.call('HEXISTS', KEYS[1], ARGV[1])"),
+        ];
+        for (key, text) in checks {
+            let sha: String = redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut conn).unwrap();
+            for _ in 0..5 {
+                let check = redis::cmd("EVALSHA").arg(&sha).arg(1).arg(key).arg("holder").clone();
+                assert_eq!(check.query::<i64>(&mut conn).unwrap(), 1);
+            }
+        }
+    };
+    let mut scripts = Scripts::default();
+    let ((), burst) = during(&server, &mut scripts, deeds).await;
+    for key in ["lock:own", "lock:own-hash"] {
+        let seen = burst.locks.get(&Key::from(key)).map(|seen| (seen.attempts, seen.failures, seen.contenders.len()));
+        assert_eq!(seen.unwrap_or_default(), (0, 0, 0), "{key}: {:?}", burst.locks);
+    }
+}
+
+/// The server tells the text of a function to whoever may ask.
+#[tokio::test]
+async fn one_run_of_a_function_is_understood_by_its_text() {
+    const LOCKS: &str = "#!lua name=locks
+        local function acquire(keys, args)
+            if redis.call('EXISTS', keys[1]) == 1 then return 0 end
+            redis.call('SET', keys[1], args[1], 'PX', args[2]) return 1
+        end
+        local function release(keys, args)
+            if redis.call('GET', keys[1]) == args[1] then return redis.call('DEL', keys[1]) end
+            return 0
+        end
+        redis.register_function('acquire_lock', acquire)
+        redis.register_function('release_lock', release)";
+    let server = Arc::new(told());
+    server.cli(&["FUNCTION", "LOAD", LOCKS]);
+    server.cli(&["SET", "lock:busy", "other"]);
+    let deeds = |server: &Server| {
+        let mut conn = server.connection();
+        for (name, token) in [("acquire_lock", "one"), ("release_lock", "two")] {
+            let call = redis::cmd("FCALL").arg(name).arg(1).arg("lock:busy").arg(token).arg(60_000).clone();
+            assert_eq!(call.query::<i64>(&mut conn).unwrap(), 0);
+        }
+    };
+    let ((), burst) = during(&server, &mut Scripts::default(), deeds).await;
+    let seen = &burst.locks[&Key::from("lock:busy")];
+    assert_eq!((seen.attempts, seen.failures, seen.unclear), (1, 1, 0));
+}
+
 /// Its pool hands out the connections in turn, as Redisson's did.
 #[tokio::test]
 async fn a_contender_with_many_connections_is_one_contender() {

@@ -7,7 +7,7 @@ mod terminal;
 use std::time::Duration;
 
 use common::desk::Desk;
-use common::{Server, binary, wait_until};
+use common::{Cluster, Server, binary, wait_until};
 use terminal::Terminal;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,27 +23,28 @@ fn replicated() -> (Server, Server) {
 
 #[test]
 fn a_third_of_a_cluster_is_not_shown_as_all_of_it() {
-    let nodes = Server::cluster(3);
-    let Some(node) = nodes.first() else { return };
+    let Some(cluster) = Cluster::start(3) else { return };
+    let (nodes, node) = (&cluster.nodes[..3], cluster.master(0));
     let names: Vec<String> = (0..30).map(|number| format!("lock:{number}")).collect();
     let taken = |name: &&String| node.try_ask::<String, _>(&["SET", name, "worker-1", "PX", "600000"]).is_ok();
     let (here, elsewhere): (Vec<&String>, Vec<&String>) = names.iter().partition(taken);
     assert!(!here.is_empty() && !elsewhere.is_empty(), "{here:?} {elsewhere:?}");
-    let desk = Desk::at(node);
-    let list = desk.run(&["ls", "--json"]);
+    let alone = Desk::at(node);
+    let desk = |command: &[&str]| alone.run(&[command, &["--single-node"]].concat());
+    let list = desk(&["ls", "--json"]);
     assert_eq!(list.json()["locks"].as_array().unwrap().len(), here.len());
     assert_eq!(list.json()["complete"], false);
     assert!(list.json()["incomplete"].as_str().unwrap().contains("one node of a cluster"), "{list:?}");
     for command in [&["ls"][..], &["contention"], &["discover"], &["show", here[0]]] {
-        let ran = desk.run(command);
+        let ran = desk(command);
         assert_eq!((ran.code, ran.err.matches("one node of a cluster").count()), (0, 1), "{command:?}: {ran:?}");
     }
-    let moved = desk.run(&["show", elsewhere[0]]);
+    let moved = desk(&["show", elsewhere[0]]);
     let places: Vec<String> = nodes[1..].iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
     assert_eq!(moved.code, 3, "{moved:?}");
     assert!(places.iter().any(|place| moved.err.contains(place)), "{moved:?} should name one of {places:?}");
     // What it has, it can free.
-    assert_eq!(desk.run(&["release", here[0], "--holder", "worker-1", "--yes"]).code, 0);
+    assert_eq!(desk(&["release", here[0], "--holder", "worker-1", "--yes"]).code, 0);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn freeing_by_filter_without_a_plan_says_that_it_judges_anew() {
     locks(&server, 1);
     let ran = Desk::at(&server).run(&["release", "--filter", "lock:00", "--yes"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    assert!(ran.err.contains("as they are now"), "{ran:?}");
+    assert!(ran.err.contains("that match now"), "{ran:?}");
 }
 
 /// The options of a printed command and the words after them, as the plainest of shells splits them.

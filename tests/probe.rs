@@ -135,7 +135,7 @@ fn people_get_a_table() {
     assert_eq!(rows[2], ["count", "failed", "p50", "p90", "p99", "max"]);
     assert_eq!(rows[3][..3], ["acquire", "1", "0"], "{out}");
     assert_eq!(rows[4], ["renew", "0", "0", "-", "-", "-", "-"]);
-    assert!(out.contains("lost     never\nserver   always answered in 2.0s\n"), "{out}");
+    assert!(out.contains("lost     never\nserver   always answered within 2.0s\n"), "{out}");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn wrong_usage_and_servers_that_are_not_there() {
     for (args, code, part) in [
         (&["--ttl", "10ms"][..], 2, "between 100ms and 1h"),
         (&["--for", "0s"], 2, "--for is between"),
-        (&["--key", ""], 2, "empty --key"),
+        (&["--key", ""], 2, "--key is empty"),
         (&[], 3, "127.0.0.1"),
     ] {
         let output = lockscope_at(home.path()).args(["probe", "-q", "-u", &url]).args(args).output().unwrap();

@@ -178,7 +178,7 @@ fn the_strictest_of_all_targets_with_an_address_counts() {
     }
     // A chosen target is not warned about itself.
     let listed = desk.run_bare(&["-t", "strict", "ls"]);
-    assert!(!listed.err.contains("strict") && listed.err.contains("protects b: target third"), "{listed:?}");
+    assert!(!listed.err.contains("target strict") && listed.err.contains("protects b: target third"), "{listed:?}");
 }
 
 #[test]

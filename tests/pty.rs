@@ -175,7 +175,9 @@ fn a_password_is_on_no_screen() {
         terminal.wait_for("the lock", |screen| screen.contains("1 lock") && screen.contains("live"));
         terminal.resize(200, 50);
         terminal.wait_for("the larger screen", |screen| screen.contains(" ago"));
-        for (key, sign) in [("5", "our cost"), ("3", "EVENT"), ("1\r", "freeing"), ("?", "Keys;")] {
+        for (key, sign) in
+            [("5", "our cost"), ("3", "Nothing that matters"), ("v", "EVENT"), ("1\r", "freeing"), ("?", "Keys;")]
+        {
             terminal.press(key);
             terminal.wait_for(key, |screen| screen.contains(sign));
         }
@@ -379,7 +381,7 @@ fn on_a_small_terminal_every_warning_is_seen_before_a_lock_is_freed() {
         while !has(&seen, end) {
             terminal.press("y\r");
             seen.push_str(
-                &terminal.wait_for("the next lines", |screen| screen.contains("There is more to know before")),
+                &terminal.wait_for("the next lines", |screen| screen.contains("There is more to read first")),
             );
             assert!(server.ask::<bool, _>(&["EXISTS", "lock:fair"]), "{seen}");
             terminal.press("\x15\x1b[B");
@@ -388,11 +390,10 @@ fn on_a_small_terminal_every_warning_is_seen_before_a_lock_is_freed() {
         for waiter in &waiters {
             assert!(seen.contains(waiter), "{height}: {waiter} in\n{seen}");
         }
-        assert!(has(&seen, "from the queue for good, unless somebody listens by then"), "{seen}");
+        assert!(has(&seen, "from the queue, unless somebody listens again"), "{seen}");
         assert!(server.ask::<bool, _>(&["EXISTS", "lock:fair"]));
         terminal.press("y\r");
-        terminal
-            .wait_for("the release", |screen| screen.contains("What came of it") && has(screen, "undo puts it back"));
+        terminal.wait_for("the release", |screen| screen.contains("┌ Result;") && has(screen, "u puts it back"));
         assert!(!server.ask::<bool, _>(&["EXISTS", "redisson_lock_queue:{lock:fair}"]));
         // One closes what came of it.
         terminal.press("qq");
@@ -417,4 +418,78 @@ fn a_private_screen_hides_whom_a_release_would_drop() {
         let screen = terminal.wait_for(sign, |screen| has(screen, sign));
         assert!(!waiters.iter().any(|waiter| screen.contains(&waiter[..13])), "{screen}");
     }
+}
+
+#[test]
+fn the_usual_questions_take_at_most_three_keys_at_80x24() {
+    let server = server();
+    let mut terminal = open(&server, &[], &[]);
+    // The most urgent, and why: no key.
+    let screen = wait_for_locks(&terminal);
+    assert!(screen.find("lock:forever") < screen.find("lock:fine"), "{screen}");
+    terminal.wait_for("the evidence", |screen| screen.contains("it has no TTL: if its holder died, it stays"));
+    // Who holds it, and is it safe to free: one key.
+    terminal.press("\r");
+    terminal.wait_for("the holder and the advice", |screen| {
+        screen.contains("worker-2") && screen.contains("free it?") && screen.contains("1 of 2, n next")
+    });
+    // The next one: one key.
+    terminal.press("n");
+    terminal.wait_for("the next lock", |screen| screen.contains("worker-1") && screen.contains("2 of 2"));
+    terminal.press("N");
+    terminal.wait_for("the one before", |screen| screen.contains("worker-2"));
+    // Hand it to a colleague: one key.
+    terminal.press("Y");
+    let screen = terminal.wait_for("the incident", |screen| screen.contains("esc closes"));
+    for part in [": no-ttl (", "held by worker-2", "waiters: ", "free it? ", "done from here: nothing"] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
+    assert!(screen.contains("look: lockscope show lock:forever -u redis://127.0.0.1:"), "{screen}");
+    let raw = terminal.raw();
+    let raw = String::from_utf8_lossy(&raw);
+    let copied =
+        raw.rsplit("\x1b]52;c;").next().and_then(|rest| rest.split(['\x07', '\x1b']).next()).unwrap_or_default();
+    let copied = base64::engine::general_purpose::STANDARD.decode(copied).expect("what was copied");
+    assert!(String::from_utf8_lossy(&copied).starts_with("lock:forever on redis://"), "{raw:?}");
+    // Who waits, and what changed: one key each.
+    terminal.press(ESC);
+    terminal.wait_for("the lock", |screen| !screen.contains("esc closes"));
+    terminal.press("2");
+    terminal.wait_for("who waits", |screen| screen.contains("Nobody waits for a lock"));
+    server.cli(&["DEL", "lock:fine"]);
+    terminal.press("3");
+    terminal.wait_for("what changed", |screen| screen.contains("lock:fine") || screen.contains("Nothing"));
+    terminal.press("q");
+    terminal.wait_for_end();
+}
+
+#[test]
+fn a_filter_works_while_it_is_typed_and_many_are_put_back_at_80x24() {
+    let server = server();
+    let mut terminal = open(&server, &["--write"], &[]);
+    wait_for_locks(&terminal);
+    terminal.press("/fine");
+    terminal.wait_for("only what matches", |screen| screen.contains("lock:fine") && !screen.contains("lock:forever"));
+    terminal.press(ESC);
+    terminal.wait_for("all again", |screen| screen.contains("lock:forever"));
+    terminal.press("/sta\t");
+    terminal.wait_for("the field", |screen| screen.contains("/ state:") && screen.contains("tab completes"));
+    terminal.press("no\t\r");
+    terminal.wait_for("the state", |screen| screen.contains("state:no-ttl") && !screen.contains("lock:fine"));
+    terminal.press(ESC);
+    terminal.wait_for("all again", |screen| screen.contains("lock:fine"));
+    terminal.press("*x");
+    terminal.wait_for("the question", |screen| screen.contains("free 2 locks"));
+    terminal.press("y\r");
+    common::wait_until("freed", PATIENCE, || server.ask::<i64, _>(&["DBSIZE"]) == 0);
+    terminal.wait_for("the results", |screen| screen.contains("u puts back"));
+    terminal.press("u");
+    terminal.wait_for("the question", |screen| screen.contains("put 2 locks back"));
+    terminal.press("y\r");
+    common::wait_until("put back", PATIENCE, || server.ask::<i64, _>(&["DBSIZE"]) == 2);
+    terminal.wait_for("the results", |screen| screen.contains("┌ Result;"));
+    terminal.press(ESC);
+    terminal.wait_for("the locks", |screen| !screen.contains("┌ Result;"));
+    terminal.press("q");
+    terminal.wait_for_end();
 }

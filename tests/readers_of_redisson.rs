@@ -6,6 +6,7 @@ mod common;
 use common::acting::Acting;
 use common::{Desk, Server};
 use lockscope::actions::{Outcome, Performed, Refusal, plan};
+use lockscope::model::LockView;
 
 const A: &str = "3f2a8c00-1111-4222-8333-444455556666:57";
 const B: &str = "9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9";
@@ -30,18 +31,29 @@ fn left(server: &Server) -> i64 {
     server.ask(&["PTTL", "lock:rw"])
 }
 
+/// A lock that these have entered, each for its lease.
+async fn entered(readers: &[(&str, i64)]) -> (Server, Acting) {
+    let server = Server::start();
+    readers.iter().for_each(|(reader, lease_ms)| enter(&server, reader, *lease_ms));
+    let acting = Acting::on(&server).await;
+    (server, acting)
+}
+
+/// The lease of A, the first of two readers, has run out.
+async fn lapsed() -> (Server, Acting, LockView) {
+    let (server, acting) = entered(&[(A, 60_000), (B, 60_000)]).await;
+    server.cli(&["DEL", &lease(A, 1)]);
+    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    (server, acting, lock)
+}
+
 fn is_done(performed: &Performed) -> bool {
     matches!(performed.outcome, Outcome::Done { .. })
 }
 
 #[tokio::test]
 async fn a_reader_whose_lease_had_run_out_and_that_came_again_is_left_alone() {
-    let server = Server::start();
-    let mut acting = Acting::on(&server).await;
-    enter(&server, A, 60_000);
-    enter(&server, B, 60_000);
-    server.cli(&["DEL", &lease(A, 1)]);
-    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let (server, mut acting, lock) = lapsed().await;
     let hour = std::time::Duration::from_secs(3_600);
     let longer = plan::extend(&lock, Some(A.as_bytes()), hour, acting.clock.now()).expect("a plan");
     server.cli(&["HDEL", "lock:rw", A]);
@@ -60,12 +72,7 @@ async fn a_reader_whose_lease_had_run_out_and_that_came_again_is_left_alone() {
 
 #[tokio::test]
 async fn a_reader_whose_lease_has_run_out_is_freed() {
-    let server = Server::start();
-    let mut acting = Acting::on(&server).await;
-    enter(&server, A, 60_000);
-    enter(&server, B, 60_000);
-    server.cli(&["DEL", &lease(A, 1)]);
-    let lock = acting.see(b"lock:rw", None).await.expect("a lock");
+    let (server, mut acting, lock) = lapsed().await;
     let freed = acting.free(&lock, Some(A.as_bytes())).await;
     assert!(is_done(&freed), "{freed:?}");
     assert_eq!(server.ask::<Vec<String>, _>(&["HKEYS", "lock:rw"]), ["mode", B]);
@@ -73,10 +80,7 @@ async fn a_reader_whose_lease_has_run_out_is_freed() {
 
 #[tokio::test]
 async fn a_reader_that_entered_once_more_since_is_left_alone() {
-    let server = Server::start();
-    let mut acting = Acting::on(&server).await;
-    enter(&server, A, 60_000);
-    enter(&server, B, 60_000);
+    let (server, mut acting) = entered(&[(A, 60_000), (B, 60_000)]).await;
     let lock = acting.see(b"lock:rw", None).await.expect("a lock");
     enter(&server, A, 60_000);
     let before = server.everything();
@@ -92,10 +96,7 @@ async fn a_reader_that_entered_once_more_since_is_left_alone() {
 
 #[tokio::test]
 async fn a_lock_lasts_no_longer_than_the_readers_that_stay() {
-    let server = Server::start();
-    let mut acting = Acting::on(&server).await;
-    enter(&server, B, 30_000);
-    enter(&server, A, HOUR_MS);
+    let (server, mut acting) = entered(&[(B, 30_000), (A, HOUR_MS)]).await;
     let lock = acting.see(b"lock:rw", None).await.expect("a lock");
     let freed = acting.free(&lock, Some(A.as_bytes())).await;
     assert!(is_done(&freed), "{freed:?}");
@@ -107,10 +108,7 @@ async fn a_lock_lasts_no_longer_than_the_readers_that_stay() {
 
 #[tokio::test]
 async fn a_reader_that_came_since_keeps_its_whole_lease() {
-    let server = Server::start();
-    let mut acting = Acting::on(&server).await;
-    enter(&server, B, 30_000);
-    enter(&server, A, HOUR_MS);
+    let (server, mut acting) = entered(&[(B, 30_000), (A, HOUR_MS)]).await;
     let lock = acting.see(b"lock:rw", None).await.expect("a lock");
     enter(&server, B, 600_000);
     enter(&server, C, 900_000);
@@ -122,11 +120,7 @@ async fn a_reader_that_came_since_keeps_its_whole_lease() {
 #[tokio::test]
 async fn a_reader_without_a_lease_of_its_own_keeps_the_lock_as_long_as_it_was() {
     for unknown in ["gone", "never ends", "too many"] {
-        let server = Server::start();
-        let mut acting = Acting::on(&server).await;
-        enter(&server, B, 30_000);
-        enter(&server, C, 40_000);
-        enter(&server, A, HOUR_MS);
+        let (server, mut acting) = entered(&[(B, 30_000), (C, 40_000), (A, HOUR_MS)]).await;
         match unknown {
             "gone" => server.cli(&["DEL", &lease(B, 1)]),
             "never ends" => server.cli(&["PERSIST", &lease(B, 1)]),

@@ -45,7 +45,7 @@ fn a_server_that_comes_back_empty_leaves_no_ghosts() {
                     watch.tells(key, "acquired");
                 }
                 server.kill();
-                watch.says("trying again");
+                watch.says("reconnecting: ");
                 server.restart();
                 for key in ["lock:a", "lock:b"] {
                     let line = watch.tells(key, "lost");
@@ -72,7 +72,7 @@ fn locks_that_survive_a_restart_are_not_told_as_released() {
         watch.tells(key, "acquired");
     }
     server.kill();
-    watch.says("trying again");
+    watch.says("reconnecting: ");
     server.restart();
     watch.says_again("by notifications", 2);
     server.cli(&["DEL", "lock:c"]);
@@ -109,7 +109,7 @@ fn a_paused_server_is_waited_for_and_nothing_is_made_up() {
     watch.tells("lock:runs-out", "acquired");
     server.pause();
     // It is silent until it counts as lost.
-    watch.says("trying again");
+    watch.says("reconnecting: ");
     assert!(watch.lines().iter().all(|line| line["event"] != "lost" && line["event"] != "released"));
     server.resume();
     watch.tells("lock:runs-out", "expired");
@@ -136,7 +136,7 @@ fn a_short_pause_changes_nothing() {
     server.resume();
     release.join().unwrap();
     watch.tells("lock:a", "released");
-    assert!(!watch.stderr().iter().any(|line| line.contains("trying again")), "{}", watch.story());
+    assert!(!watch.stderr().iter().any(|line| line.contains("reconnecting: ")), "{}", watch.story());
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_flood_that_overflows_the_subscriber_is_healed() {
     let flood = "for n = 1, 5000 do local key = 'lock:' .. (n % 40) \
         if redis.call('EXISTS', key) == 1 then redis.call('DEL', key) else redis.call('SET', key, 'f-' .. n, 'PX', 600000) end end";
     server.cli(&["EVAL", flood, "0"]);
-    watch.says("trying again");
+    watch.says("reconnecting: ");
     watch.says_again("by notifications", 2);
     agrees_with_the_server(&watch, &server);
     watch.tells_no_more(&server, &["lock:stays"]);

@@ -75,9 +75,9 @@ fn behind_a_moved_tunnel_nothing_is_put_back() {
     tunnel.move_to(&other);
     let undo = [&["undo", &id][..], &YES].concat();
     let ran = desk.run(&undo);
-    assert!(ran.refusal().contains("another server now"), "{ran:?}");
+    assert!(ran.refusal().contains("it is another server"), "{ran:?}");
     assert!(ran.err.contains("--force"), "{ran:?}");
-    assert!(desk.run(&[&["undo"][..], &YES].concat()).err.contains("another server now"));
+    assert!(desk.run(&[&["undo"][..], &YES].concat()).err.contains("it is another server"));
     assert_eq!(other.ask::<u64, _>(&["DBSIZE"]), 0);
     // The same server at another address is still the same.
     let (address, name) = (server.url(), server.url().replace("127.0.0.1", "localhost"));
@@ -143,7 +143,7 @@ fn a_server_that_does_not_tell_which_it_is_takes_force() {
     let desk = Desk::with_url(&server.url().replace("redis://", "redis://op:pw@"));
     let id = desk.free("lock:a", "t");
     let ran = desk.run(&[&["undo", &id][..], &YES].concat());
-    assert!(ran.refusal().contains("does not tell which one it is") && ran.err.contains("--force"), "{ran:?}");
+    assert!(ran.refusal().contains("does not identify itself") && ran.err.contains("--force"), "{ran:?}");
     assert!(!exists(&server, "lock:a"));
     let ran = desk.run(&[&["undo", &id, "--force"][..], &YES].concat());
     assert_eq!((ran.code, exists(&server, "lock:a")), (0, true), "{ran:?}");
@@ -173,6 +173,19 @@ fn a_release_that_may_not_have_happened_plants_no_lock() {
     assert!(!exists(&server, "lock:a"), "a lock without a holder");
     let ran = desk.run(&[&["undo", &id, "--force"][..], &YES].concat());
     assert_eq!((ran.code, exists(&server, "lock:a")), (0, true), "{ran:?}");
+}
+
+#[test]
+fn no_option_is_promised_to_put_back_what_somebody_holds_now() {
+    let server = Server::start();
+    server.cli(&["SET", "lock:a", "dead"]);
+    let desk = Desk::at(&server);
+    assert_eq!(desk.run(&["release", "lock:a", "--holder", "dead", "--yes"]).code, 0);
+    server.cli(&["SET", "lock:a", "alive"]);
+    let ran = desk.run(&["undo", "--yes"]);
+    let why = ran.refusal();
+    assert!(why.contains("somebody has taken lock:a since") && !why.contains("puts it back"), "{why}");
+    assert_eq!(server.ask::<String, _>(&["GET", "lock:a"]), "alive");
 }
 
 #[test]
@@ -286,7 +299,7 @@ fn the_preview_says_whether_undo_will_be_possible_and_reads_no_values() {
         let line = if possible { "undo      possible" } else { "undo      not possible: uniquejobs:" };
         assert!(text.out.contains(line), "{text:?}");
         let many = desk.run(&["release", "--filter", "*LOCKED"]);
-        assert_eq!(many.out.contains("can't be undone: uniquejobs:"), !possible, "{many:?}");
+        assert_eq!(many.out.contains("freeing uniquejobs:"), !possible, "{many:?}");
         assert!(!was_dumped(&server));
     }
 }
@@ -298,7 +311,7 @@ fn what_is_too_large_to_be_kept_is_not_dumped_when_it_is_freed() {
     let lock = with_document(&server, 1_100_000);
     let ran = desk.run(&["release", &lock, "--holder", JOB, "--yes"]);
     assert!(ran.code == 0 && ran.out.contains("it can't be undone: uniquejobs:"), "{ran:?}");
-    assert!(ran.out.contains("has 1100000 bytes, and no more than 1048576 are kept"), "{ran:?}");
+    assert!(ran.out.contains("has 1100000 bytes; at most 1048576 are kept"), "{ran:?}");
     assert!(!was_dumped(&server), "dumped before its size was known");
     assert!(desk.run(&[&["undo"][..], &YES].concat()).refusal().contains("nothing was freed"));
 }

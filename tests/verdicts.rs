@@ -68,7 +68,7 @@ async fn a_hot_lock_is_contended_at_the_rate_that_its_clients_count() {
     engine.sample_by(Some(DUTY));
     let contended = until_state(&mut engine, "lock:hot", State::Contended).await;
     let sentence = contended.verdict.evidence.join("; ");
-    assert!(sentence.contains("trying in vain"), "{sentence}");
+    assert!(sentence.contains("tried to take it just now and failed"), "{sentence}");
     let long = |tries: Tries| tries.span >= Duration::from_secs(8);
     let lock = until(&mut engine, "lock:hot", "has a rate", |lock| lock.tries.is_some_and(long)).await;
     let (after, took) = (load.counted("lock:hot").1, began.elapsed());

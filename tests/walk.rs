@@ -55,7 +55,11 @@ enum Cut {
 
 impl Cut {
     fn among(self, all: Vec<Connection>, dice: &mut Dice) -> Vec<Connection> {
-        let looks = |one: &Connection| matches!(one.command.as_str(), "type" | "pttl" | "getrange");
+        // Of a subcommand, older servers name only the command.
+        let looks = |one: &Connection| {
+            let command = one.command.split('|').next().unwrap_or_default();
+            matches!(command, "type" | "object" | "pttl" | "getrange")
+        };
         let kept: Vec<Connection> = match self {
             Cut::Looking => all.into_iter().filter(looks).collect(),
             Cut::Walking => all.into_iter().filter(|one| one.command == "scan").collect(),

@@ -290,10 +290,10 @@ fn what_is_left_out_under_lock_like_names_is_told_with_the_reason() {
         let output = common::lockscope().args(arguments).args(["-u", &server.url()]).output().expect("it runs");
         String::from_utf8(output.stderr).expect("text")
     };
-    let reason = "5 keys under such names are no locks: 1 helper of a lock, 1 list, 1 set, 1 hash of something else, \
+    let reason = "5 keys with such names are not locks: 1 helper key of a lock, 1 list, 1 set, 1 hash of something else, \
         1 number that counts";
     assert!(said(&["ls", "-v"]).contains(reason), "{}", said(&["ls", "-v"]));
-    assert!(!said(&["ls"]).contains("no locks:"));
+    assert!(!said(&["ls"]).contains("are not locks:"));
     assert!(said(&["discover"]).contains(reason), "{}", said(&["discover"]));
     // Helpers of a known library are not listed under a pattern of the user's own.
     server.cli(&["SET", "bull:mail:id", "1742"]);

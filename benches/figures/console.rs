@@ -28,6 +28,8 @@ const EVENTS_PER_S: f64 = 2_000.0;
 /// How long the console runs without keys, and how many keys are pressed after that.
 const WATCHED: Duration = Duration::from_secs(30);
 const KEYS: usize = 200;
+/// How long each kind of groups is shown.
+const GROUPED: Duration = Duration::from_secs(15);
 /// A load never runs longer.
 const LONGEST: Duration = Duration::from_secs(400);
 const LONG_LEASE_MS: usize = 24 * 3_600_000;
@@ -60,6 +62,7 @@ fn at_work(report: &mut Report) {
     let turns = in_ms(console.take_turns());
     let longest = turns.iter().copied().fold(0.0, f64::max);
     let keys: Vec<Pressed> = (0..KEYS).map(|number| press(&console, number)).collect();
+    let grouped = ["bp", "bo"].map(|keys| while_grouped(&console, keys));
     console.quit();
     load.stop();
 
@@ -110,6 +113,23 @@ fn at_work(report: &mut Report) {
         show: |ms| format!("{ms:.1}"),
         command: "less the time in which the console's thread could have run".into(),
     });
+    for (by, (frames, turns)) in ["pattern", "holder"].iter().zip(grouped) {
+        let longest = turns.iter().copied().fold(0.0, f64::max);
+        report.add(Figure {
+            name: format!("ms of CPU for a frame while grouped by {by}: p99"),
+            command: format!("{} frames in {} s", frames.len(), GROUPED.as_secs()),
+            measured: Measured::once(p99(frames)),
+            limit: Limit::AtMost(4.0),
+            show: |ms| format!("{ms:.2}"),
+        });
+        report.add(Figure {
+            name: format!("ms of CPU between two looks at the keys while grouped by {by}: p99"),
+            command: format!("{} turns; the longest {longest:.2}", turns.len()),
+            measured: Measured::once(p99(turns)),
+            limit: Limit::AtMost(4.0),
+            show: |ms| format!("{ms:.2}"),
+        });
+    }
     if (rate / EVENTS_PER_S - 1.0).abs() > 0.1 {
         report.note(format!("console: the load made {rate:.0} events a second"));
     }
@@ -118,11 +138,21 @@ fn at_work(report: &mut Report) {
     }
 }
 
+/// The frames and the turns of the loop, in milliseconds, while the list shows groups.
+fn while_grouped(console: &Console, keys: &str) -> (Vec<f64>, Vec<f64>) {
+    keys.chars().for_each(|key| console.press(KeyCode::Char(key)));
+    console.wait_for("WORST");
+    console.take_frames();
+    console.take_turns();
+    std::thread::sleep(GROUPED);
+    (in_ms(console.take_frames()), in_ms(console.take_turns()))
+}
+
 /// How long a key took to show, in milliseconds.
-struct Pressed {
-    wall: f64,
+pub struct Pressed {
+    pub wall: f64,
     /// Without the time that the console's thread waited for a processor.
-    undisturbed: f64,
+    pub undisturbed: f64,
 }
 
 /// Presses a key at a random moment. Some pauses are long enough for the rows to move again.
@@ -229,7 +259,7 @@ impl Load {
     }
 }
 
-fn take_all(conn: &mut Connection) {
+pub fn take_all(conn: &mut Connection) {
     for first in (0..LOCKS).step_by(10_000) {
         let mut pipe = redis::pipe();
         for number in first..first + 10_000 {
@@ -259,7 +289,7 @@ fn take(pipe: &mut Pipeline, number: usize, token: usize, lease: usize) {
     pipe.cmd("SET").arg(key(number)).arg(uuid(token)).arg("NX").arg("PX").arg(lease).ignore();
 }
 
-fn key(number: usize) -> String {
+pub fn key(number: usize) -> String {
     format!("lock:order:{number:06}")
 }
 
@@ -267,7 +297,7 @@ fn in_ms(times: Vec<Duration>) -> Vec<f64> {
     times.iter().map(|time| time.as_secs_f64() * 1e3).collect()
 }
 
-fn p99(mut values: Vec<f64>) -> f64 {
+pub fn p99(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() * 99 / 100]
 }

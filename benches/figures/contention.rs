@@ -9,9 +9,10 @@ use std::time::Duration;
 use lockscope::base::time::Time;
 use lockscope::dialects::Recogniser;
 use lockscope::sources::sampling::Scripts;
+use lockscope::sources::sampling::act::{Outcome, What};
 use lockscope::sources::sampling::frames::{Frame, FrameReader};
 use lockscope::sources::sampling::line::Line;
-use lockscope::sources::sampling::outcomes::{Judge, Outcome, What};
+use lockscope::sources::sampling::outcomes::Judge;
 
 use crate::keyspace::uuid;
 use crate::limit::{Limit, Measured, whole};

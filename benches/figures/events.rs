@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use lockscope::engine::{Engine, Reader, Stream};
+use lockscope::engine::{Engine, NodeStatus, Reader, Stream};
 use lockscope::lock::{KeyspaceId, RawValue};
 use lockscope::sources::pace::Pace;
 use redis::Connection;
@@ -98,19 +98,28 @@ async fn flood() -> Flood {
     let (began, busy, seen) = (Instant::now(), machine::thread_time(), engine.nodes().next().unwrap().events);
     until(&mut engine, &mut reader, "the flood", |engine| {
         let node = engine.nodes().next().unwrap();
-        node.events + node.lost >= expected
+        // What was sent to a connection that is gone never comes.
+        if let Stream::Reconnecting { why, .. } = &node.stream {
+            panic!("the stream was lost after {} of {expected} events: {why}", node.events);
+        }
+        assert_eq!(node.reconnects, 0, "a lost connection after {} of {expected} events", node.events);
+        node.events + lost(node) >= expected
     })
     .await;
     let (wall, busy) = (began.elapsed(), machine::thread_time() - busy);
     let node = engine.nodes().next().unwrap();
     assert_eq!(
-        (node.events + node.lost, node.reconnects),
+        (node.events + lost(node), node.reconnects),
         (expected, 0),
         "events that nobody sent, or a lost connection"
     );
-    let flood = Flood { events: node.events - seen, lost: node.lost, wall, busy };
+    let flood = Flood { events: node.events - seen, lost: lost(node), wall, busy };
     until(&mut engine, &mut reader, "the table to be what the server holds", agrees).await;
     flood
+}
+
+fn lost(node: &NodeStatus) -> u64 {
+    node.lost.expect("what notifications lose is counted")
 }
 
 async fn engine(server: &Server) -> (Engine, Reader) {

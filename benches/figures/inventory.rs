@@ -118,7 +118,7 @@ fn scanning_client() -> Option<PathBuf> {
     let installed = std::env::split_paths(&path)
         .flat_map(|directory| ["redis-cli", "valkey-cli"].map(|name| directory.join(name)))
         .filter(|program| program.is_file());
-    let fetched = target_directory().join("servers/valkey-8.1.8/valkey-cli");
+    let fetched = target_directory().join("servers/valkey-cli-8.1.8/valkey-cli");
     let counts = |program: &PathBuf| {
         let help = Command::new(program).arg("--help").output();
         help.is_ok_and(|help| [help.stdout, help.stderr].concat().windows(9).any(|text| text == b"--count <"))

@@ -14,11 +14,16 @@ mod keyspace;
 mod limit;
 mod machine;
 mod memory;
+mod moment;
 mod opened;
+mod opening;
 mod politeness;
 mod polling;
 mod report;
 mod stalls;
+mod store;
+mod tune;
+mod typing;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -31,7 +36,8 @@ use report::Report;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo bench --bench figures -- \
-    [inventory|events|memory|verdicts|politeness|polling|contention|console]... [--markdown] [--rounds N]";
+    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune]... \
+    [--markdown] [--rounds N]";
 
 /// The arguments.
 struct Wanted {
@@ -47,10 +53,15 @@ enum Part {
     Events,
     Memory,
     Verdicts,
+    Moment,
     Politeness,
     Polling,
     Console,
     Contention,
+    Typing,
+    Opening,
+    Store,
+    Tune,
 }
 
 fn main() -> ExitCode {
@@ -76,10 +87,15 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "events" => wanted.parts.push(Part::Events),
             "memory" => wanted.parts.push(Part::Memory),
             "verdicts" => wanted.parts.push(Part::Verdicts),
+            "moment" => wanted.parts.push(Part::Moment),
             "politeness" => wanted.parts.push(Part::Politeness),
             "polling" => wanted.parts.push(Part::Polling),
             "console" => wanted.parts.push(Part::Console),
             "contention" => wanted.parts.push(Part::Contention),
+            "typing" => wanted.parts.push(Part::Typing),
+            "opening" => wanted.parts.push(Part::Opening),
+            "store" => wanted.parts.push(Part::Store),
+            "tune" => wanted.parts.push(Part::Tune),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
@@ -94,12 +110,17 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
         wanted.parts = vec![
             Part::Memory,
             Part::Verdicts,
+            Part::Moment,
             Part::Events,
             Part::Polling,
             Part::Contention,
             Part::Inventory,
             Part::Politeness,
+            Part::Typing,
             Part::Console,
+            Part::Opening,
+            Part::Store,
+            Part::Tune,
         ];
     }
     Ok(wanted)
@@ -114,6 +135,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     if asked(Part::Verdicts) {
         verdicts::measure(&mut report, wanted.rounds);
     }
+    if asked(Part::Moment) {
+        moment::measure(&mut report, wanted.rounds);
+    }
     if asked(Part::Events) {
         events::measure(&mut report, wanted.rounds);
     }
@@ -123,10 +147,19 @@ fn measure(wanted: &Wanted) -> ExitCode {
     if asked(Part::Contention) {
         contention::measure(&mut report, wanted.rounds);
     }
+    if asked(Part::Typing) {
+        typing::measure(&mut report);
+    }
     if asked(Part::Console) {
         console::measure(&mut report);
     }
-    if asked(Part::Inventory) || asked(Part::Politeness) || asked(Part::Console) {
+    if asked(Part::Store) {
+        store::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Tune) {
+        tune::measure(&mut report, wanted.rounds);
+    }
+    if [Part::Inventory, Part::Politeness, Part::Console, Part::Opening].into_iter().any(asked) {
         let keyspace = Keyspace::populate();
         if asked(Part::Inventory) {
             inventory::measure(&mut report, &keyspace, wanted.rounds);
@@ -136,6 +169,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
         }
         if asked(Part::Console) {
             console::measure_opening(&mut report, &keyspace, wanted.rounds);
+        }
+        if asked(Part::Opening) {
+            opening::measure(&mut report, &keyspace, wanted.rounds);
         }
     }
     if wanted.markdown {

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use lockscope::alerts::Rules;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Title};
 use lockscope::console::operator::Operator;
@@ -48,6 +49,8 @@ pub struct Selection {
     pub at: Instant,
     /// How long the console's thread had waited for a processor by then.
     pub waited: Duration,
+    /// What its row shows of its key.
+    pub key: String,
 }
 
 impl Console {
@@ -80,6 +83,7 @@ impl Console {
                     Operator::new(&settings, &topology, engine.observer(), &url, Some(scratch("records")));
                 let title = Title { target: url.clone(), environment: None, ..Title::default() };
                 let mut app = App::new(title, Keys::default(), Theme { color: true, ascii: false });
+                app.watch_rules(Rules::default_rules());
                 let mut terminal = Terminal::new(glass)?;
                 run(&mut app, &mut engine, &mut operator, &mut terminal, &mut meter, input).await
             });
@@ -154,8 +158,9 @@ impl Glass {
         if selected != self.selected {
             self.selected = selected;
             let waited = Scheduled::of(thread_id()).waited;
+            let key = self.selected.clone().unwrap_or_default();
             // The benchmark may have stopped listening.
-            let _ = self.seen.send(Selection { at: Instant::now(), waited });
+            let _ = self.seen.send(Selection { at: Instant::now(), waited, key });
         }
     }
 

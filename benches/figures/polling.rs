@@ -33,7 +33,7 @@ pub fn measure(report: &mut Report) {
     assert_eq!(known, LOCKS / 2, "all that have a channel were counted lately");
     let share = |scheduled: Scheduled| scheduled.ran.as_secs_f64() / WINDOW.as_secs_f64() * 100.0;
     report.add(Figure {
-        name: "% of a core of the server to tell who wants 10,000 locks, without MONITOR".into(),
+        name: "% of a core of the server to find who wants 10,000 locks, without MONITOR".into(),
         measured: Measured::once(share(followed) - share(alone)),
         limit: Limit::Below(1.0),
         show: |share| format!("{share:.2}"),

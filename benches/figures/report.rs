@@ -1,4 +1,4 @@
-//! The measured figures, as a table for people and as Markdown for the README.
+//! The measured figures, as a table for people and as Markdown for docs/benchmarks.md.
 
 use std::fmt::Write;
 

@@ -16,7 +16,7 @@ use crate::keyspace::uuid;
 use crate::limit::{Limit, Measured, ratio};
 use crate::report::{Figure, Report};
 
-const LOCKS: usize = 100_000;
+pub const LOCKS: usize = 100_000;
 const LIMIT_MS: f64 = 20.0;
 const NODE: NodeId = NodeId(0);
 const LEASE: Duration = Duration::from_secs(3600);
@@ -25,7 +25,7 @@ const KINDS: usize = 3;
 const BEATS: i64 = 16;
 
 pub fn measure(report: &mut Report, rounds: usize) {
-    let table = table();
+    let table = table(1);
     let now = Time(200_000);
     let judge = || {
         let begun = Instant::now();
@@ -42,7 +42,9 @@ pub fn measure(report: &mut Report, rounds: usize) {
     });
 }
 
-fn table() -> Table {
+/// A table of so many locks, in so many name patterns.
+pub fn table(patterns: usize) -> Table {
+    let key = |number| key(number, patterns);
     let pattern = Glob::new("lock:*").expect("a valid glob");
     let mut table = Table::new(Arc::new(Recogniser::new(vec![pattern], Vec::new(), Vec::new())), Limits::default());
     table.apply(Observation::Watched { node: NODE, source: Source::Notification });
@@ -54,15 +56,11 @@ fn table() -> Table {
     }
     // A history, so that each lock is compared with its usual hold time.
     for at in (2_000..42_000).step_by(1_000) {
-        events(
-            &mut table,
-            at,
-            (0..LOCKS).step_by(1_000),
-            &[KeyEvent::Del, KeyEvent::New, KeyEvent::Set, KeyEvent::Expire],
-        );
+        let again = [KeyEvent::Del, KeyEvent::New, KeyEvent::Set, KeyEvent::Expire];
+        events(&mut table, at, (0..LOCKS).step_by(1_000).map(key), &again);
     }
     for beat in 0..BEATS {
-        events(&mut table, 45_000 + beat * 10_000, (0..LOCKS).step_by(KINDS), &[KeyEvent::Expire]);
+        events(&mut table, 45_000 + beat * 10_000, (0..LOCKS).step_by(KINDS).map(key), &[KeyEvent::Expire]);
     }
     for number in (1..LOCKS).step_by(KINDS) {
         let count = (number % 5) as u32;
@@ -78,10 +76,10 @@ fn table() -> Table {
     table
 }
 
-fn events(table: &mut Table, at: i64, numbers: impl Iterator<Item = usize>, what: &[KeyEvent]) {
+fn events(table: &mut Table, at: i64, keys: impl Iterator<Item = Key>, what: &[KeyEvent]) {
     let mut batch = EventBatch::new(Time(at));
-    for number in numbers {
-        what.iter().for_each(|event| batch.push(key(number).as_bytes(), *event));
+    for key in keys {
+        what.iter().for_each(|event| batch.push(key.as_bytes(), *event));
     }
     table.apply(Observation::Events { node: NODE, batch });
     loop {
@@ -98,11 +96,13 @@ fn events(table: &mut Table, at: i64, numbers: impl Iterator<Item = usize>, what
     }
 }
 
-fn key(number: usize) -> Key {
-    Key::from(format!("lock:order:{number:07}").as_str())
+fn key(number: usize, patterns: usize) -> Key {
+    // Digits would be folded.
+    let pattern: String = (number % patterns).to_string().bytes().map(|digit| (digit - b'0' + b'a') as char).collect();
+    Key::from(format!("lock:{pattern}:{number:07}").as_str())
 }
 
 fn number(key: &Key) -> usize {
-    let digits = &key.as_bytes()[b"lock:order:".len()..];
+    let digits = &key.as_bytes()[key.as_bytes().len() - 7..];
     std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).expect("a key of ours")
 }

@@ -1,4 +1,4 @@
-//! Makes the README's pictures from a real run of the demo: `make docs`.
+//! Makes the pictures of README and docs from a real run of the demo: `make docs`.
 
 mod svg;
 
@@ -7,9 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use lockscope::alerts::Rules;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Effect, Event, Title, Wish};
-use lockscope::console::driver::{Known, World, compose, drive, take_news};
+use lockscope::console::chronicle::Chronicle;
+use lockscope::console::driver::{Known, Meter, World, compose, drive, take_news};
 use lockscope::demo::{DUTY, Demo, Options};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{self, Engine, Reader};
@@ -24,6 +26,8 @@ use ratatui::backend::TestBackend;
 
 /// Long enough to show every situation of the fleet.
 const WATCHED: Duration = Duration::from_secs(45);
+/// Time between two moments for the alert rules.
+const MEASURED: Duration = Duration::from_secs(1);
 /// This many make a good sawtooth.
 const RENEWALS: usize = 3;
 const SIZE: (u16, u16) = (140, 34);
@@ -41,13 +45,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let title = Title { target: "demo".into(), environment: Some(Environment::Dev), ..Title::default() };
     let theme = Theme { color: true, ascii: false };
     let mut app = App::new(title, Keys::default(), theme);
+    app.watch_rules(Rules::default_rules());
     app.update(Event::Resize(SIZE.0, SIZE.1), engine.clock.now());
     watch(&mut app, &mut engine, &mut reader, WATCHED).await;
 
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     save(folder, "locks", "The console: locks, the worst first", &app)?;
-    write(&mut app, &engine, "2");
+    write(&mut app, &engine, "bp");
+    watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
+    save(folder, "groups", "The same locks by the pattern of their names", &app)?;
+    write(&mut app, &engine, "bb2");
     watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
     save(folder, "contention", "Who waits for what, and who blocks whom", &app)?;
     write(&mut app, &engine, "1/orders\n:sort renewals\n");
@@ -59,11 +67,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     write(&mut app, &engine, "g\n");
     watch(&mut app, &mut engine, &mut reader, Duration::from_secs(3)).await;
+    let began = tokio::time::Instant::now();
+    // It may have changed hands meanwhile.
+    let opened = |app: &App| app.scene.lock.as_ref().is_some_and(|lock| lock.beats.len() >= RENEWALS);
+    while !(app.page.closer.found.is_some() && opened(&app)) && began.elapsed() < 2 * WATCHED {
+        watch(&mut app, &mut engine, &mut reader, Duration::from_millis(500)).await;
+    }
     save(folder, "detail", "One lock opened: its lease, renewals and history", &app)?;
     press(&mut app, &engine, KeyCode::Esc);
     press(&mut app, &engine, KeyCode::Esc);
     write(&mut app, &engine, "3");
-    save(folder, "events", "The feed of what happens to locks", &app)?;
+    save(folder, "events", "What mattered: verdicts that changed, locks that were lost or taken over", &app)?;
+    write(&mut app, &engine, "4");
+    watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
+    save(folder, "alerts", "The alert rules: what fires, what is not known, what is calm", &app)?;
     write(&mut app, &engine, "5");
     save(folder, "servers", "The server, how it is watched, and what can hurt locks there", &app)?;
     drop(engine);
@@ -73,10 +90,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long: Duration) {
     let until = tokio::time::Instant::now() + how_long;
+    let (meter, mut measured) = (Meter::of(app), tokio::time::Instant::now());
     while tokio::time::Instant::now() < until {
         engine.next().await;
         let effects = take_news(app, engine, reader);
         let _ = drive(app, effects, &mut Watching(engine)).expect("watching can't fail");
+        if measured.elapsed() >= MEASURED {
+            measured += MEASURED;
+            meter.measure(app, engine, &mut Chronicle::default());
+        }
         compose(app, Known::of(engine));
     }
 }

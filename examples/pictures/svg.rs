@@ -6,41 +6,46 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
-const CELL: (f64, f64) = (8.4, 18.0);
-const MARGIN: f64 = 12.0;
-const PAPER: &str = "#16181d";
-const INK: &str = "#d7dae0";
+pub const CELL: (f64, f64) = (8.4, 18.0);
+pub const MARGIN: f64 = 12.0;
 
-/// How a run of cells looks.
-#[derive(Clone, PartialEq)]
-struct Look {
-    ink: &'static str,
-    paper: Option<&'static str>,
-    bold: bool,
-    dim: bool,
-    underlined: bool,
+/// The colours of a picture. Those beside ink and paper are in the order of [`number`], which counts from 1.
+pub struct Palette {
+    pub paper: &'static str,
+    pub ink: &'static str,
+    pub colours: [&'static str; 6],
+}
+
+impl Palette {
+    pub const DARK: Palette = Palette {
+        paper: "#16181d",
+        ink: "#d7dae0",
+        colours: ["#ff6b6b", "#7bd88f", "#f5d76e", "#74a8ff", "#d38cf5", "#6fd3e3"],
+    };
+
+    fn ink(&self, number: usize) -> &'static str {
+        number.checked_sub(1).map_or(self.ink, |number| self.colours[number])
+    }
+}
+
+/// How a run of cells looks: the numbers of its colours, 0 for ink and paper, and how they are used.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Look {
+    pub ink: usize,
+    pub paper: usize,
+    pub modifier: Modifier,
 }
 
 impl Look {
     fn of(cell: &Cell) -> Look {
-        let has = |modifier| cell.modifier.contains(modifier);
-        let ink = color(cell.fg).unwrap_or(INK);
-        let paper = color(cell.bg);
-        let (ink, paper) = if has(Modifier::REVERSED) { (paper.unwrap_or(PAPER), Some(ink)) } else { (ink, paper) };
-        Look { ink, paper, bold: has(Modifier::BOLD), dim: has(Modifier::DIM), underlined: has(Modifier::UNDERLINED) }
+        Look { ink: number(cell.fg), paper: number(cell.bg), modifier: cell.modifier }
     }
 }
 
-fn color(color: Color) -> Option<&'static str> {
-    Some(match color {
-        Color::Red => "#ff6b6b",
-        Color::Green => "#7bd88f",
-        Color::Yellow => "#f5d76e",
-        Color::Magenta => "#d38cf5",
-        Color::Cyan => "#6fd3e3",
-        Color::Blue => "#74a8ff",
-        _ => return None,
-    })
+/// The place of a colour in the palette; 0 for the colour of the terminal.
+fn number(color: Color) -> usize {
+    let known = [Color::Red, Color::Green, Color::Yellow, Color::Blue, Color::Magenta, Color::Cyan];
+    known.iter().position(|known| *known == color).map_or(0, |place| place + 1)
 }
 
 /// The picture. `title` is its text for readers who can't see it.
@@ -52,7 +57,8 @@ pub fn svg(screen: &Buffer, title: &str) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" xml:space=\"preserve\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
          height=\"{height:.0}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n<style>text{{font:14px \
          ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}</style>\n<rect \
-         width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{PAPER}\"/>\n",
+         width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n",
+        Palette::DARK.paper,
         title = escape(title)
     );
     for y in area.top()..area.bottom() {
@@ -65,14 +71,14 @@ pub fn svg(screen: &Buffer, title: &str) -> String {
 }
 
 /// Neighbouring cells of a row that look the same.
-struct Run {
-    x: u16,
-    cells: u16,
-    text: String,
-    look: Look,
+pub struct Run {
+    pub x: u16,
+    pub cells: u16,
+    pub text: String,
+    pub look: Look,
 }
 
-fn runs(screen: &Buffer, y: u16) -> Vec<Run> {
+pub fn runs(screen: &Buffer, y: u16) -> Vec<Run> {
     let area = screen.area;
     let mut runs: Vec<Run> = Vec::new();
     let mut x = area.left();
@@ -95,7 +101,14 @@ fn runs(screen: &Buffer, y: u16) -> Vec<Run> {
 fn draw(out: &mut String, run: &Run, row: u16) {
     let (x, y) = (MARGIN + f64::from(run.x) * CELL.0, MARGIN + f64::from(row) * CELL.1);
     let width = f64::from(run.cells) * CELL.0;
-    if let Some(paper) = run.look.paper {
+    let palette = Palette::DARK;
+    let has = |modifier| run.look.modifier.contains(modifier);
+    let under = (run.look.paper > 0).then(|| palette.ink(run.look.paper));
+    let (ink, paper) = match has(Modifier::REVERSED) {
+        true => (under.unwrap_or(palette.paper), Some(palette.ink(run.look.ink))),
+        false => (palette.ink(run.look.ink), under),
+    };
+    if let Some(paper) = paper {
         let _ = writeln!(
             out,
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{}\" fill=\"{paper}\"/>",
@@ -106,25 +119,25 @@ fn draw(out: &mut String, run: &Run, row: u16) {
         return;
     }
     let mut style = String::new();
-    if run.look.bold {
+    if has(Modifier::BOLD) {
         style.push_str(" font-weight=\"bold\"");
     }
-    if run.look.dim {
+    if has(Modifier::DIM) {
         style.push_str(" opacity=\"0.6\"");
     }
-    if run.look.underlined {
+    if has(Modifier::UNDERLINED) {
         style.push_str(" text-decoration=\"underline\"");
     }
     let _ = writeln!(
         out,
         "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{width:.1}\" lengthAdjust=\"spacingAndGlyphs\" fill=\"{}\"{style}>{}</text>",
         y + 13.5,
-        run.look.ink,
+        ink,
         escape(&run.text)
     );
 }
 
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -155,9 +155,9 @@ pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 /// The user of this machine.
 pub fn user() -> String {
     let named = |name: &&str| std::env::var(name).ok().filter(|name| !name.is_empty());
-    let told = ["USER", "LOGNAME", "USERNAME"].iter().find_map(named);
+    let named_by = ["USER", "LOGNAME", "USERNAME"].iter().find_map(named);
     let id = rustix::process::getuid().as_raw();
-    told.or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
+    named_by.or_else(|| name_of(id)).unwrap_or_else(|| id.to_string())
 }
 
 /// The user's name in the system's list of users: under cron and in containers no variable has it.

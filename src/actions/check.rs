@@ -246,19 +246,19 @@ impl Check {
             Check::HeldAs { key, field, value } => {
                 format!("HGET {} {} is {}, or nobody holds it", word(key), word(field), word(value))
             }
-            Check::AtLeast { key, count } => format!("GET {} is {count} at least", word(key)),
+            Check::AtLeast { key, count } => format!("GET {} is at least {count}", word(key)),
             Check::Listed { key, item } => format!("{} is in the list {}", word(item), word(key)),
             Check::NoTtl(key) => format!("PTTL {} is -1", word(key)),
             Check::Lease(lease) => lease.describe(),
-            Check::TtlAtMost { key, ms } => format!("PTTL {} is {ms} at most", word(key)),
+            Check::TtlAtMost { key, ms } => format!("PTTL {} is at most {ms}", word(key)),
             Check::NobodyBlocked => "no client is blocked on the server".into(),
             Check::NobodyListens(channel) => format!("nobody listens on {}", word(channel)),
             Check::Before(_) => "its lease has not run out".into(),
             Check::Dump { key, .. } => format!("{} is exactly what was kept for undoing", word(key)),
-            Check::FieldsAtMost { key, count } => format!("HLEN {} is {count} at most", word(key)),
-            Check::LiveAtMost { key, count, .. } => format!("{} has {count} members at most that live", word(key)),
+            Check::FieldsAtMost { key, count } => format!("HLEN {} is at most {count}", word(key)),
+            Check::LiveAtMost { key, count, .. } => format!("{} has at most {count} live members", word(key)),
             Check::Counter { key, value } if value.is_empty() => format!("{} is not there", word(key)),
-            Check::Counter { key, value } => format!("GET {} is {} still", word(key), word(value)),
+            Check::Counter { key, value } => format!("GET {} is still {}", word(key), word(value)),
         }
     }
 }

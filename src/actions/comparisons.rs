@@ -35,8 +35,8 @@ pub const ALL: &[&str] = &[
     "confirmed",
 ];
 
-/// Those that random sequences of a library's own operations do not come by; `tests/switched_off.rs` tells what happens
-/// without each.
+/// Comparisons that random sequences of a library's own operations do not reach; `tests/switched_off.rs` shows what
+/// happens without each.
 pub const SINGLE: &[&str] = &["nobody_listens", "counter", "held_since", "no_element", "unheard"];
 
 #[cfg(debug_assertions)]

@@ -50,7 +50,7 @@ pub enum Refusal {
     NotPermitted(String),
     /// The lock is not what the operator saw.
     Moved(String),
-    /// The lock has another lease than the operator saw, and its token does not tell one hold from the next.
+    /// The lock has another lease than the operator saw, and its token does not distinguish one hold from the next.
     AnotherLease(String),
     /// The server could not be asked, or refused.
     Unreachable(String),
@@ -146,7 +146,10 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::ReadOnly(why) => f.write_str(why),
             Refusal::Protected { key, by } => {
-                write!(f, "{key} is protected by {by:?} in the config; take it out of 'protected' to change the lock")
+                write!(
+                    f,
+                    "{key} is protected by {by:?} in the config; remove that pattern from 'protected' to change the lock"
+                )
             }
             Refusal::OnlyByForce(why) => write!(f, "{why} Add --force if you know that it is right"),
             Refusal::NothingToCompare(why)
@@ -157,7 +160,7 @@ impl fmt::Display for Refusal {
             | Refusal::Unreachable(why) => f.write_str(why),
             Refusal::NotTheHolder { key, holders } if holders.is_empty() => write!(f, "nobody holds {key} now"),
             Refusal::NotTheHolder { key, holders } => {
-                write!(f, "the holder of {key} is another one now: {}", holders.join(", "))
+                write!(f, "{key} has another holder now: {}", holders.join(", "))
             }
             Refusal::Audit(why) => write!(f, "nothing was changed, since the audit file can't be written: {why}"),
         }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use redis::RedisResult;
 use serde_json::{Value, json};
 
 use super::keep::{Deed, Kept};
@@ -14,6 +15,8 @@ use crate::actions::audit::{self, Audit};
 use crate::base::json::{put, put_all};
 use crate::base::time::Time;
 use crate::lock::Token;
+use crate::topology::Node;
+use crate::topology::Topology;
 
 /// At most this many releases can be undone, besides those of the batch under way.
 const KEPT: usize = 1_000;
@@ -24,6 +27,8 @@ pub struct Journal {
     audit: Audit,
     directory: PathBuf,
     numbered: u64,
+    /// The number of the first action: whatever goes through this journal was asked for together.
+    batch: Option<String>,
     /// Something was kept through this journal: a batch is under way.
     begun: bool,
 }
@@ -33,8 +38,6 @@ pub struct Journal {
 pub struct Context {
     /// The server's address without a password.
     pub target: String,
-    pub node: String,
-    pub db: i64,
     pub environment: Option<&'static str>,
     pub reason: Option<String>,
 }
@@ -48,23 +51,37 @@ impl Journal {
     pub fn open_in(place: &Path) -> io::Result<Journal> {
         let directory = place.join("undo");
         audit::make_private_directory(&directory)?;
-        Ok(Journal { audit: Audit::open_in(place)?, directory, numbered: 0, begun: false })
+        Ok(Journal { audit: Audit::open_in(place)?, directory, numbered: 0, batch: None, begun: false })
     }
 
     /// An id that no other action has.
     pub(super) fn number(&mut self, now: Time) -> String {
         self.numbered += 1;
-        format!("{:x}-{:x}-{:x}", now.0, std::process::id(), self.numbered)
+        let id = format!("{:x}-{:x}-{:x}", now.0, std::process::id(), self.numbered);
+        self.batch.get_or_insert_with(|| id.clone());
+        id
+    }
+
+    pub(super) fn batch(&self) -> Option<String> {
+        self.batch.clone()
     }
 
     /// One line of the audit file.
-    pub(super) fn write(&mut self, now: Time, id: &str, plan: &Plan, context: &Context, more: Value) -> io::Result<()> {
+    pub(super) fn write(
+        &mut self,
+        now: Time,
+        id: &str,
+        plan: &Plan,
+        node: &Node,
+        context: &Context,
+        more: Value,
+    ) -> io::Result<()> {
         let mut entry = json!({
             "id": id,
             "action": plan.action.name(),
             "target": context.target,
-            "node": context.node,
-            "db": context.db,
+            "node": node.name,
+            "db": node.db,
             "environment": context.environment,
             "library": plan.dialect,
             "commands": plan.commands(),
@@ -78,16 +95,23 @@ impl Journal {
         self.audit.write(now, entry)
     }
 
-    /// Records that a batch was stopped before its end, and why.
-    pub fn write_stopped(&mut self, now: Time, context: &Context, tally: &Tally, why: &str) -> io::Result<()> {
+    /// Records that a batch, which began at this node, was stopped before its end, and why.
+    pub fn write_stopped(
+        &mut self,
+        now: Time,
+        node: &Node,
+        context: &Context,
+        tally: &Tally,
+        why: &str,
+    ) -> io::Result<()> {
         let entry = json!({
             "id": self.number(now),
             "action": "stop",
             "phase": "end",
             "ended": "stopped",
             "target": context.target,
-            "node": context.node,
-            "db": context.db,
+            "node": node.name,
+            "db": node.db,
             "environment": context.environment,
             "key": null,
             "asked": tally.asked,
@@ -136,11 +160,12 @@ impl Journal {
 
     /// This user's actions in this server's data, newest first. Those at the same address come after them, because the
     /// data there may have been different.
-    pub fn done_here(&self, here: Option<&Keyspace>, target: &str, db: i64) -> io::Result<Vec<Kept>> {
+    pub fn done_here(&self, here: &[Keyspace], target: &str, db: i64) -> io::Result<Vec<Kept>> {
         let user = audit::user();
         let (same, others): (Vec<Kept>, Vec<Kept>) =
             self.records()?.into_iter().filter(|kept| kept.about.by == user && kept.about.db == db).partition(|kept| {
-                here.zip(kept.about.keyspace.as_ref()).is_some_and(|(here, then)| here.continues(then).is_ok())
+                let then = kept.about.keyspace.as_ref();
+                then.is_some_and(|then| here.iter().any(|here| here.continues(then).is_ok()))
             });
         Ok(same.into_iter().chain(others.into_iter().filter(|kept| kept.about.target == target)).collect())
     }
@@ -195,22 +220,59 @@ impl Journal {
     }
 }
 
+/// The last action can't be undone.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NoUndo {
+    why: String,
+    /// The last release before it.
+    before: Option<Box<Kept>>,
+}
+
+impl NoUndo {
+    /// In a sentence, with how to undo the release before it while its place is free. `again`: the options that lead to
+    /// this server.
+    pub async fn told(self, topology: &Topology, now: Time, again: &str) -> RedisResult<String> {
+        let taken = match &self.before {
+            Some(kept) => kept.taken(&mut topology.node_of(&kept.lock()).connect().await?, now).await?,
+            None => None,
+        };
+        Ok(self.sentence(taken, again))
+    }
+
+    fn sentence(self, taken: Option<String>, again: &str) -> String {
+        let NoUndo { why, before } = self;
+        match (before, taken) {
+            (None, _) => why,
+            (Some(kept), Some(taken)) => format!("{why}; before that {} was freed, and {taken}", kept.lock()),
+            (Some(kept), None) => {
+                let (lock, id) = (kept.lock(), kept.id());
+                format!("{why}; before that {lock} was freed: 'lockscope undo {id}{again}' puts it back")
+            }
+        }
+    }
+}
+
 /// The action that an undo without an id means: the newest of `done`, never an earlier one.
-pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, String> {
+pub fn last_done(done: Vec<Kept>, now: Time) -> Result<Option<Kept>, NoUndo> {
+    last_batch(done, now).map(|batch| batch.into_iter().next())
+}
+
+/// The same with all that was freed together with it, newest first.
+pub fn last_batch(done: Vec<Kept>, now: Time) -> Result<Vec<Kept>, NoUndo> {
     let mut done = done.into_iter();
-    let Some(last) = done.next() else { return Ok(None) };
+    let Some(last) = done.next() else { return Ok(Vec::new()) };
     if last.deed == Deed::Freed {
-        return Ok(Some(last));
+        let batch = last.about.batch.clone();
+        let same = done.filter(|kept| batch.is_some() && kept.about.batch == batch && kept.deed == Deed::Freed);
+        return Ok(std::iter::once(last.clone()).chain(same).collect());
     }
     let ago = crate::base::text::short_duration(now.since(Time(last.about.at)).as_millis() as u64);
-    let before = done.find(|kept| kept.deed == Deed::Freed && !kept.is_over(now)).map_or(String::new(), |kept| {
-        format!("; before that {} was freed: 'lockscope undo {}' puts it back", kept.lock(), kept.id())
-    });
+    let before = done.find(|kept| kept.deed == Deed::Freed && !kept.is_over(now)).map(Box::new);
     let what = match last.deed {
         Deed::Undone => format!("put {} back", last.lock()),
         Deed::Extended | Deed::Freed => format!("gave {} more time", last.lock()),
     };
-    Err(format!("the last thing that you did here, {ago} ago, {what}: that has no undo{before}"))
+    Err(NoUndo { why: format!("your last action here, {ago} ago, {what}, which can't be undone"), before })
 }
 
 #[cfg(test)]
@@ -227,6 +289,8 @@ mod tests {
             space: KeyspaceId::FIRST,
             key: Key::from("lock:a"),
             dialect: "plain",
+            guessed: false,
+            safe: None,
             holders: Vec::new(),
             staying: Default::default(),
             ttl: Ttl::Never,
@@ -242,8 +306,16 @@ mod tests {
             dropped: Vec::new(),
             overdue: 0,
         };
-        let about =
-            About { id, target: "redis://a".into(), db: 0, keyspace: None, by: audit::user(), reason: None, at: 1_000 };
+        let about = About {
+            id,
+            batch: None,
+            target: "redis://a".into(),
+            db: 0,
+            keyspace: None,
+            by: audit::user(),
+            reason: None,
+            at: 1_000,
+        };
         let mut kept = Kept::nothing(about, &plan, deed);
         kept.state = State::Confirmed;
         kept
@@ -274,7 +346,25 @@ mod tests {
         let last = last_done(vec![freed("2-1-1"), freed("1-1-1")], Time(9)).unwrap().unwrap();
         assert_eq!(last.id(), "2-1-1");
         let why = last_done(vec![extended, freed("2-1-1"), freed("1-1-1")], Time(61_000)).unwrap_err();
-        assert!(why.contains("1m") && why.contains("'lockscope undo 2-1-1'"), "{why}");
+        let told = why.clone().sentence(None, " -t shop");
+        assert!(told.contains("1m") && told.contains("'lockscope undo 2-1-1 -t shop' puts it back"), "{told}");
+        let told = why.sentence(Some("somebody has taken lock:a since".into()), " -t shop");
+        assert!(told.ends_with("before that lock:a was freed, and somebody has taken lock:a since"), "{told}");
+    }
+
+    #[test]
+    fn what_was_freed_together_is_put_back_together_and_nothing_else() {
+        let freed = |id: &str, batch: &str| {
+            let mut kept = record(id.into(), Deed::Freed);
+            kept.about.batch = (!batch.is_empty()).then(|| batch.into());
+            kept
+        };
+        let ids = |done: Vec<Kept>| {
+            let batch = last_batch(done, Time(9)).unwrap();
+            batch.iter().map(|kept| kept.id().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(vec![freed("4-1-2", "3"), freed("3-1-1", "3"), freed("2-1-1", "2")]), ["4-1-2", "3-1-1"]);
+        assert_eq!(ids(vec![freed("2-1-1", ""), freed("1-1-1", "")]), ["2-1-1"], "an older record has no batch");
     }
 
     #[test]

@@ -131,6 +131,9 @@ pub enum Deed {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct About {
     pub id: String,
+    /// What was asked for together has the same.
+    #[serde(default)]
+    pub batch: Option<String>,
     /// The server's address without a password, and the database.
     pub target: String,
     pub db: i64,
@@ -152,6 +155,9 @@ pub struct Kept {
     pub state: State,
     pub key: Blob,
     pub dialect: String,
+    /// The library was a guess.
+    #[serde(default)]
+    guessed: bool,
     pub holders: Vec<Blob>,
     /// How far the server's clock was ahead of ours.
     ahead: i64,
@@ -223,6 +229,7 @@ impl Kept {
             state: State::Begun,
             key: Blob(plan.key.as_bytes().to_vec()),
             dialect: plan.dialect.to_string(),
+            guessed: plan.guessed,
             holders: blobs(&plan.holders),
             ahead: 0,
             until: None,

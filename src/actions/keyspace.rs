@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::text;
 use crate::base::time::Time;
 use crate::server::InfoText;
+use crate::topology::Topology;
 
 /// What servers report if there is no second id.
 const NO_ID: &str = "0000000000000000000000000000000000000000";
@@ -39,14 +40,23 @@ impl Keyspace {
             _ => None,
         });
         if let Some(why) = refused {
-            return Ok(Err(format!("the server does not tell which one it is: {why}")));
+            return Ok(Err(format!("the server does not identify itself: {why}")));
         }
         let mut answers = answers.into_iter();
         let time = answers.next().and_then(|answer| redis::from_redis_value::<(i64, i64)>(answer).ok());
         let sections = answers.filter_map(|answer| redis::from_redis_value::<String>(answer).ok()).collect::<Vec<_>>();
-        let told =
+        let found =
             time.and_then(|(seconds, micros)| Keyspace::of(&sections.join("\n"), Time::of_server(seconds, micros)?.0));
-        Ok(told.ok_or_else(|| "the server does not tell its replication id".to_string()))
+        Ok(found.ok_or_else(|| "the server does not report its replication id".to_string()))
+    }
+
+    /// The data of each node of the target that reports it.
+    pub async fn read_all(topology: &Topology) -> RedisResult<Vec<Keyspace>> {
+        let mut found = Vec::new();
+        for node in topology.nodes() {
+            found.extend(Keyspace::read(&mut node.connect().await?).await?.ok());
+        }
+        Ok(found)
     }
 
     fn of(info: &str, asked: i64) -> Option<Keyspace> {
@@ -68,11 +78,11 @@ impl Keyspace {
         // A master without replicas takes a new id after an hour, without a second id: its data is still the same.
         let renamed = one_process && self.replid2.is_none();
         if !one_history && !renamed {
-            return Err("it is another server now, or was restarted: its replication id is another one".into());
+            return Err("its replication id changed: it is another server, or was restarted".into());
         }
         // The start is known to a second. A promoted replica that already ran then has the same data.
         if !one_process && self.started + 1000 > then.asked {
-            return Err("the server was restarted since: what it holds may not be what it held".into());
+            return Err("the server was restarted since, so its data may have changed".into());
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ pub struct Lease {
 /// How a lease was seen being renewed, in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 struct Renewed {
-    /// To so much at a time.
+    /// The TTL after each renewal.
     to: u64,
     every: u64,
     /// How far each one may be from where the one before it said it would be.
@@ -77,33 +77,33 @@ impl Lease {
             Ttl::Never => "it had no TTL when you looked".to_string(),
             Ttl::In(left) => format!("{} were left when you looked", short_duration(left.as_millis() as u64)),
         };
-        let anew = match self.renewed {
-            None => format!("{ANEW}, and no renewals were seen that would explain it"),
+        let again = match self.renewed {
+            None => format!("{AGAIN}; no renewal was seen that explains it"),
             Some(Renewed { every, .. }) => {
-                format!("{ANEW}; its new end does not fit its renewals every {}", short_duration(every))
+                format!("{AGAIN}; its new end does not fit its renewals every {}", short_duration(every))
             }
         };
         match left {
             None | Some(-2) => gone(),
-            Some(-1) => format!("it has no TTL now, and {before}: {anew}"),
-            Some(left) => format!("it has {} left now, and {before}: {anew}", short_duration(left.max(0) as u64)),
+            Some(-1) => format!("it has no TTL now, and {before}: {again}"),
+            Some(left) => format!("it has {} left now, and {before}: {again}", short_duration(left.max(0) as u64)),
         }
     }
 }
 
 /// What another lease means. What to do about it depends on who asks: a person looks again, a script takes an option.
-pub(super) const ANEW: &str = "it was renewed, or taken anew by the same token, since you looked";
+pub(super) const AGAIN: &str = "it was renewed, or taken again by the same token, since you looked";
 
-/// That the lease of each of these holders is the one that was seen, where nothing else tells its hold from the next one
-/// by the same token.
-pub(super) fn of<'a>(lock: &LockView, holders: impl IntoIterator<Item = &'a Token>) -> Vec<Check> {
+/// That the lease of each of these holders is the one that was seen, where nothing else distinguishes its hold from the next
+/// one by the same token.
+pub(super) fn checks<'a>(lock: &LockView, holders: impl IntoIterator<Item = &'a Token>) -> Vec<Check> {
     if matches!(lock.mode, Mode::Exclusive | Mode::Write) {
         return of_key(lock).into_iter().collect();
     }
     holders.into_iter().filter_map(|token| of_holder(lock, token.as_bytes())).collect()
 }
 
-/// The lease of one of several holders. Of those the renewals are not told apart: none explains a later end.
+/// The lease of one of several holders. Their renewals can't be told apart, so none explains a later end.
 pub(super) fn of_holder(lock: &LockView, token: &[u8]) -> Option<Check> {
     if !comes_again(lock, token) {
         return None;

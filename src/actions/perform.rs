@@ -1,10 +1,10 @@
 //! Performs exactly what was planned, and reports the outcome.
 //!
 //! In this order: the gate, the record for undo, the audit file, the server, and the recorded outcome. `attempt` speaks
-//! to the server, `answer` parses what the script returns.
+//! to the server, `returned` parses what the script returns.
 
-mod answer;
 mod attempt;
+mod returned;
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::topology::Node;
 /// How long an answer may take before the outcome is unknown.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// What came of it.
+/// The result of an action.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// All of it was written. `silent`: why waiters were not notified, if they were not.
@@ -56,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// An action and what came of it.
+/// An action and its result.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Performed {
     pub id: String,
@@ -85,22 +85,22 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         && comparisons::is_made("on_record")
         && !matches!(journal.kept(undone), Ok(Some(_)))
     {
-        return refused(
-            id,
-            Refusal::NotSo(format!("nothing is kept under {undone} any more: it was put back already")),
-        );
+        return refused(id, Refusal::NotSo(format!("nothing is kept under {undone}: it was put back already")));
     }
     let kept = Err("only a release can be undone".into());
     let mut attempt =
         Attempt { plan, admission, node, kept, trace: None, ended: None, emptied: false, queue: Cleared::default() };
     let began = attempt.prepare(&id, context, &clock).await;
+    if let Ok(kept) = &mut attempt.kept {
+        kept.about.batch = journal.batch();
+    }
     let record = match &began {
         Ok(_) => json!({ "phase": "intent" }),
         Err(why) => json!({ "phase": "outcome", "outcome": "refused", "why": why.to_string() }),
     };
     // The undo record comes first: an intent in the audit file means that everything was ready.
     let kept = attempt.kept.as_ref().map_or(Ok(()), |kept| journal.keep(kept));
-    if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, context, record)) {
+    if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, node, context, record)) {
         journal.forget(&id);
         return refused(id, Refusal::Audit(why.to_string()));
     }
@@ -120,8 +120,8 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
     if let Value::Object(record) = &mut record {
         attempt.queue.put_into(record);
     }
-    // It is done; that the second line can't be written changes nothing of that.
-    let _ = journal.write(clock.now(), &id, plan, context, record);
+    // It is done, even if the second line can't be written.
+    let _ = journal.write(clock.now(), &id, plan, node, context, record);
     let undo = match &outcome {
         Outcome::Refused(_) => Err("nothing was changed".into()),
         _ => attempt.kept.as_ref().map(|_| ()).map_err(String::clone),
@@ -135,6 +135,30 @@ impl Performed {
     pub fn freed_share(&self, plan: &Plan, named: bool) -> Option<String> {
         let is_free = plan.staying.is_nobody() || self.emptied;
         (!is_free).then(|| plan.staying.freed(plan.holders.first().filter(|_| named), &plan.key))
+    }
+
+    /// The rest of the result, each part as a clause after a semicolon: who was notified, what happened to the queue, and
+    /// whether `undo` puts it back. `named`: by ids, else by numbers.
+    pub fn aftermath(&self, plan: &Plan, named: bool, undo: &str) -> String {
+        let Outcome::Done { woken, silent } = &self.outcome else { return String::new() };
+        let mut line = match woken {
+            0 => String::new(),
+            1 => "; notified 1 waiter".into(),
+            woken => format!("; notified {woken} waiters"),
+        };
+        line.extend(silent.iter().map(|why| format!("; waiters were not notified: {why}")));
+        line.push_str(&self.queue.describe(named));
+        line.extend(plan.not_put_back(named).map(|what| format!("; {what}")));
+        match (&plan.action, &self.undo) {
+            (Action::Free, Ok(())) if plan.permits().is_some() => {
+                line.push_str(&format!("; {undo} takes them back"));
+            }
+            (Action::Free, Ok(())) => line.push_str(&format!("; {undo} puts it back{}", self.queue.undone())),
+            (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
+            _ => {}
+        }
+        line.extend(self.renewed.iter().flat_map(|renewed| ["; ", renewed]));
+        line
     }
 
     /// Nothing was written.
@@ -167,5 +191,5 @@ fn renewed(plan: &Plan, found: i64) -> Option<String> {
         End::Never => found >= 0,
         End::At { ms, within } => found < 0 || (found - ms).abs() > within + GRAIN_MS,
     };
-    later.then(|| "it was renewed, or taken anew by the same token, while you decided".into())
+    later.then(|| "it was renewed, or taken again by the same token, while you decided".into())
 }

@@ -3,16 +3,16 @@
 //! `compared` says what must be as it was seen for each thing that is taken away.
 
 mod compared;
+mod extend;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use self::compared::{compared, nothing_to_compare};
-use super::check::{self, Check};
+use super::check::Check;
 use super::gate::Refusal;
 use super::keyspace::Keyspace;
-use super::lease;
 use super::queue;
 use super::semaphore;
 use super::staying::Staying;
@@ -20,10 +20,12 @@ use super::write::Write;
 use crate::base::serial::Name;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Claim, Obstacle, Release, Renewal, Sight, Step};
-use crate::lock::{Key, KeyspaceId, Kind, RawValue, Token};
+use crate::dialects::{self, Claim, Obstacle, Release, Sight, Step};
+use crate::lock::{Key, KeyspaceId, Token};
 use crate::model::guesses;
-use crate::model::{Act, End, LockView};
+use crate::model::{Act, End, LockView, Pulse, Safe};
+
+pub use self::extend::{extend, may_extend_by};
 
 /// What is done to a lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -44,18 +46,6 @@ impl Action {
     }
 }
 
-/// The times that a lock can be given: nothing that would end it before anybody notices, nothing that is a slip.
-pub const SHORTEST: Duration = Duration::from_secs(1);
-pub const LONGEST: Duration = Duration::from_secs(30 * 86_400);
-
-/// Refuses a time outside these limits.
-pub fn may_extend_by(by: Duration) -> Result<(), Refusal> {
-    if (SHORTEST..=LONGEST).contains(&by) {
-        return Ok(());
-    }
-    Err(Refusal::NotSo("a lock is given between 1s and 30 days from now on; 'release' frees it".into()))
-}
-
 /// Exactly what is shown and exactly what runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -66,6 +56,12 @@ pub struct Plan {
     pub key: Key,
     #[serde(deserialize_with = "dialects::known_name")]
     pub dialect: Name,
+    /// The library is a guess.
+    #[serde(default)]
+    pub guessed: bool,
+    /// Whether the lock is safe to free; `None` for an undo.
+    #[serde(default)]
+    pub safe: Option<Safe>,
     /// The holders that lose the lock, or keep it longer.
     pub holders: Vec<Token>,
     /// The holders that keep it, if only a share of it is freed.
@@ -137,19 +133,33 @@ impl Plan {
         }
     }
 
-    /// How many permits it gives back to a counter, if that is all it does.
+    /// How many permits it gives back to a counter, or takes back from it, if that is all it does.
     pub fn permits(&self) -> Option<u64> {
         match self.writes.as_slice() {
-            [Write::Step(Step::ReturnPermits { permits, .. })] => Some(*permits),
+            [Write::Step(Step::ReturnPermits { permits, .. }) | Write::TakePermits { permits, .. }] => Some(*permits),
             _ => None,
         }
+    }
+
+    /// The same in words: `1 permit`.
+    pub fn permits_words(&self) -> Option<String> {
+        self.permits().map(semaphore::words)
+    }
+
+    /// The library, with a `?` if it is a guess, as in the list.
+    pub fn library(&self) -> String {
+        format!("{}{}", self.dialect, if self.guessed { "?" } else { "" })
     }
 
     /// What an undo would come to, or why there is none, in a clause; `None` where that was not asked.
     pub fn undoing(&self) -> Option<Result<String, &str>> {
         let may = |()| {
+            if let Some(permits) = self.permits_words() {
+                return format!("possible while at least {permits} can be taken back");
+            }
             let dropped = if self.dropped.is_empty() { "" } else { "; the dropped waiters are not put back" };
-            format!("possible, while nobody takes the lock and its lease would run{dropped}")
+            let lease = if self.ttl == Ttl::Never { "" } else { " and its lease would still run" };
+            format!("possible while nobody takes the lock{lease}{dropped}")
         };
         Some(self.undo.as_ref()?.as_ref().copied().map(may).map_err(String::as_str))
     }
@@ -187,7 +197,7 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
     let holders = holders(lock, asked.holder)?;
     let mut checks = compared(lock, &release)?;
     let writes = writes(lock, &release);
-    // Nobody waited: whoever came since would sleep on.
+    // Nobody waited: a waiter that came since would not be woken.
     if deletes(lock, &release) && lock.proof.blocked == Some(false) && guesses::may_be_popped(lock) {
         checks.push(Check::NobodyBlocked);
     }
@@ -214,8 +224,7 @@ pub struct Preview {
     pub hazards: Vec<String>,
 }
 
-/// What [`free`] would do, for whoever only looks: nothing of the lock has to be comparable yet. Its one holder loses it,
-/// or all of them.
+/// What [`free`] would do, for a reader: the lock need not be comparable yet. Its only holder loses it, or all holders do.
 pub fn preview(lock: &LockView, dead_waiters: &[Vec<u8>], now: Time) -> Result<Preview, Refusal> {
     let holder = match lock.holders.as_slice() {
         [one] => Some(one.token.as_bytes()),
@@ -264,65 +273,6 @@ fn deletes(lock: &LockView, release: &Release) -> bool {
     release.steps.contains(&Step::Delete(lock.key.as_bytes().to_vec()))
 }
 
-/// Extends a lock's TTL, or gives one to a lock without a TTL.
-pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -> Result<Plan, Refusal> {
-    may_extend_by(by)?;
-    let (dialect, sight) = read(lock, now)?;
-    semaphore::refuse(lock)?;
-    let holders = holders(lock, holder)?;
-    let key = || lock.key.as_bytes().to_vec();
-    let ms = by.as_millis() as u64;
-    if let Some(holder) = lock.holders.iter().find(|held| held.until.is_some() && holders.contains(&held.token)) {
-        return Err(Refusal::NotSo(format!(
-            "each holder of a {} lock has a lease of its own, kept in the value: {} can't be extended from outside",
-            lock.dialect, holder.token
-        )));
-    }
-    let freed_by_time = dialect.renewal() != Renewal::NoLease || dialect.release(&sight).steps == [Step::Delete(key())];
-    if !freed_by_time {
-        return Err(Refusal::NotSo(format!(
-            "a {} lock is not freed when its key runs out: {} holds more than this hold, or other keys count it; it can't \
-             be given a TTL",
-            lock.dialect, lock.key
-        )));
-    }
-    let mut checks = match (&lock.value, holders.as_slice()) {
-        (RawValue::Hash { .. }, tokens) if !tokens.is_empty() => {
-            tokens.iter().map(|token| check::hash_field(lock, token.as_bytes())).collect()
-        }
-        _ => check::whole(lock),
-    };
-    if checks.is_empty() {
-        return Err(nothing_to_compare(lock));
-    }
-    checks.push(match lock.ttl {
-        Ttl::Never => Check::NoTtl(key()),
-        Ttl::In(left) if left.as_millis() as u64 > ms => {
-            return Err(Refusal::NotSo(format!(
-                "{} has {} left, more than {}; extending never shortens a lease",
-                lock.key,
-                short_duration(left.as_millis() as u64),
-                short_duration(ms)
-            )));
-        }
-        Ttl::In(_) => Check::TtlAtMost { key: key(), ms },
-    });
-    checks.extend(lease::of(lock, &holders));
-    let leases = holders.iter().flat_map(|token| dialect.leases(&sight, token.as_bytes()));
-    let keys: Vec<Vec<u8>> = [key()].into_iter().chain(leases).collect();
-    let mut hazards = vec!["A holder that renews sets the TTL back to its own lease.".to_string()];
-    if lock.ttl == Ttl::Never {
-        let end = "When it runs out before the holder is done, another one gets in beside it.";
-        hazards = vec![end.into()];
-    }
-    Ok(Plan {
-        action: Action::Extend(by),
-        writes: keys.into_iter().map(|key| Write::Expire { key, ms }).collect(),
-        ..about(lock, holders, checks, hazards)
-    }
-    .doubting(semaphore::doubt(lock)))
-}
-
 /// A step of a library that the lock may belong to. A user without the right to send its message can still free it.
 fn by_guess(step: Step) -> Write {
     match step {
@@ -331,7 +281,7 @@ fn by_guess(step: Step) -> Write {
     }
 }
 
-/// Gives permits back to the semaphore whose counter this is, and tells those who wait for one.
+/// Gives permits back to the semaphore whose counter this is, and notifies those who wait for one.
 pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refusal> {
     read(lock, now)?;
     let release = semaphore::give_back(lock, permits)?;
@@ -353,6 +303,8 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
         space: lock.space,
         key: lock.key.clone(),
         dialect: lock.dialect,
+        guessed: lock.dialect_confidence < Claim::SURE,
+        safe: Some(Safe::of(lock)),
         holders,
         staying: Staying::default(),
         ttl: lock.ttl,
@@ -390,9 +342,8 @@ fn holders(lock: &LockView, named: Option<&[u8]>) -> Result<Vec<Token>, Refusal>
 /// Evidence that the holder is alive.
 fn signs_of_life(lock: &LockView) -> Vec<String> {
     let mut signs = Vec::new();
-    let renewed = lock.renewals.as_ref().and_then(|renewals| renewals.last_ms.zip(renewals.missed.or(Some(0))));
-    if let Some((ago, 0)) = renewed.filter(|_| lock.kind == Kind::Lock) {
-        signs.push(format!("It was renewed {} ago, in time: its holder seems to live.", short_duration(ago)));
+    if let Pulse::Renews { last_ms } = Pulse::of(lock) {
+        signs.push(format!("It was renewed {} ago, on time: its holder seems to live.", short_duration(last_ms)));
     }
     if lock.stale {
         signs.push("What is shown here is stale: the server has not confirmed it lately.".into());

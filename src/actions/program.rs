@@ -9,6 +9,9 @@
 //!
 //! Values never become Lua, so nothing in a key or a token can be run.
 
+mod layout;
+
+use self::layout::Layout;
 use super::check::{Check, Comparison};
 use super::comparisons;
 use super::plan::Plan;
@@ -31,7 +34,7 @@ pub(super) struct Program {
 
 impl Program {
     pub fn new(key: &[u8], checks: &[Check], writes: &[Write]) -> Program {
-        let mut layout = Layout { keys: vec![key.to_vec()], args: vec![MARK.to_vec()], ..Layout::default() };
+        let mut layout = Layout::new(key, MARK);
         let (mut compared, mut comparing, mut asking, mut writing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for group in by_comparison(checks) {
             let which = compared.len() + 1;
@@ -210,47 +213,20 @@ impl Form {
                 self.lines.push(format!("tell({channel}, tostring(change({call})))"));
             }
             Statement::TellHead { queue, deadlines, channel_prefix } => {
-                let (queue, deadlines) = (self.key(queue), self.key(deadlines));
-                let prefix = self.value(channel_prefix);
-                for (kind, key) in [("list", &queue), ("zset", &deadlines)] {
-                    self.ask(format!("is_a(\"{kind}\", {key})"));
-                }
-                for question in [
-                    format!("\"LINDEX\", {queue}, 0"),
-                    format!("\"ZSCORE\", {deadlines}, \"\""),
-                    format!("\"LPOP\", {queue}"),
-                    format!("\"ZREM\", {deadlines}, \"\""),
-                    format!("\"PUBLISH\", {prefix}, \"0\""),
-                ] {
-                    self.ask(format!("may({question})"));
-                }
-                self.lines.push(format!("tell_head({queue}, {deadlines}, {prefix})"));
+                self.tell_head(queue, deadlines, channel_prefix);
             }
             Statement::DropWaiter { queue, deadlines, channel, waiter } => {
-                let (queue, deadlines) = (self.key(queue), self.key(deadlines));
-                let (channel, waiter) = (self.value(channel), self.value(waiter));
-                for (kind, key) in [("list", &queue), ("zset", &deadlines)] {
-                    self.ask(format!("is_a(\"{kind}\", {key})"));
-                }
-                self.ask(format!("may(\"LREM\", {queue}, \"0\", {waiter})"));
-                self.ask(format!("may(\"ZREM\", {deadlines}, {waiter})"));
-                self.ask(format!("may_count({channel})"));
-                self.lines.push(match comparisons::is_made("unheard") {
-                    true => format!("drop_waiter({queue}, {deadlines}, {channel}, {waiter})"),
-                    false => format!("take_out({queue}, {deadlines}, {waiter})"),
-                });
+                self.drop_waiter((queue, deadlines), channel, waiter);
             }
             Statement::LastAsReaders { key, prefix } => {
                 let (key, prefix) = (self.key(key), self.value(prefix));
                 self.ask(format!("is_a(\"hash\", {key})"));
-                for question in [
+                self.may_all([
                     format!("\"HLEN\", {key}"),
                     format!("\"HGETALL\", {key}"),
                     format!("\"PTTL\", {key}"),
                     format!("\"PEXPIRE\", {key}, \"1\""),
-                ] {
-                    self.ask(format!("may({question})"));
-                }
+                ]);
                 self.lines.push(format!("last_as_readers({key}, {prefix})"));
             }
             Statement::WhenEmptied { key, besides, then } => {
@@ -268,6 +244,46 @@ impl Form {
             }
         }
     }
+
+    /// The queue of a fair lock and the deadlines of those in it.
+    fn queue(&mut self, queue: &[u8], deadlines: &[u8]) -> (String, String) {
+        let (queue, deadlines) = (self.key(queue), self.key(deadlines));
+        for (kind, key) in [("list", &queue), ("zset", &deadlines)] {
+            self.ask(format!("is_a(\"{kind}\", {key})"));
+        }
+        (queue, deadlines)
+    }
+
+    fn tell_head(&mut self, queue: &[u8], deadlines: &[u8], channel_prefix: &[u8]) {
+        let (queue, deadlines) = self.queue(queue, deadlines);
+        let prefix = self.value(channel_prefix);
+        self.may_all([
+            format!("\"LINDEX\", {queue}, 0"),
+            format!("\"ZSCORE\", {deadlines}, \"\""),
+            format!("\"LPOP\", {queue}"),
+            format!("\"ZREM\", {deadlines}, \"\""),
+            format!("\"PUBLISH\", {prefix}, \"0\""),
+        ]);
+        self.lines.push(format!("tell_head({queue}, {deadlines}, {prefix})"));
+    }
+
+    fn drop_waiter(&mut self, (queue, deadlines): (&[u8], &[u8]), channel: &[u8], waiter: &[u8]) {
+        let (queue, deadlines) = self.queue(queue, deadlines);
+        let (channel, waiter) = (self.value(channel), self.value(waiter));
+        self.ask(format!("may(\"LREM\", {queue}, \"0\", {waiter})"));
+        self.ask(format!("may(\"ZREM\", {deadlines}, {waiter})"));
+        self.ask(format!("may_count({channel})"));
+        self.lines.push(match comparisons::is_made("unheard") {
+            true => format!("drop_waiter({queue}, {deadlines}, {channel}, {waiter})"),
+            false => format!("take_out({queue}, {deadlines}, {waiter})"),
+        });
+    }
+
+    fn may_all<const N: usize>(&mut self, calls: [String; N]) {
+        for call in calls {
+            self.ask(format!("may({call})"));
+        }
+    }
 }
 
 /// The type that a command needs its key to have, if the key is there.
@@ -279,105 +295,6 @@ fn kind_of(command: &str) -> Option<&'static str> {
         "LPUSH" | "LREM" => Some("list"),
         "INCRBY" | "DECRBY" => Some("string"),
         _ => None,
-    }
-}
-
-/// The places of keys and values. Those of lines that run once come first; those of loops come after them, repetition
-/// by repetition.
-#[derive(Default)]
-struct Layout {
-    keys: Vec<Vec<u8>>,
-    args: Vec<Vec<u8>>,
-    repeated: Vec<Repeated>,
-}
-
-struct Repeated {
-    /// The place of the number of repetitions.
-    times: usize,
-    keys: Vec<Vec<u8>>,
-    values: Vec<Vec<u8>>,
-    /// How many keys and values each repetition takes.
-    each: (usize, usize),
-}
-
-impl Layout {
-    /// The lines of forms that are alike, with their blanks filled.
-    fn place(&mut self, group: &[Form]) -> Form {
-        let filled = |form: &Form, key: &dyn Fn(usize) -> String, value: &dyn Fn(usize) -> String, nth: &str| {
-            let fill = |line: &String| {
-                let line = (0..form.keys.len()).fold(line.replace("{nth}", nth), |line, blank| {
-                    line.replace(&format!("{{key{blank}}}"), &key(blank))
-                });
-                (0..form.values.len())
-                    .fold(line, |line, blank| line.replace(&format!("{{value{blank}}}"), &value(blank)))
-            };
-            let (asks, lines) = (form.asks.iter().map(fill).collect(), form.lines.iter().map(fill).collect());
-            Form { asks, lines, ..Form::default() }
-        };
-        let [form] = group else { return self.repeat(group, filled) };
-        let keys: Vec<usize> = form.keys.iter().map(|key| self.key(key)).collect();
-        let first = self.args.len() + 1;
-        self.args.extend(form.values.iter().cloned());
-        filled(form, &|blank| format!("KEYS[{}]", keys[blank]), &|blank| format!("ARGV[{}]", first + blank), "0")
-    }
-
-    fn repeat(
-        &mut self,
-        group: &[Form],
-        filled: impl Fn(&Form, &dyn Fn(usize) -> String, &dyn Fn(usize) -> String, &str) -> Form,
-    ) -> Form {
-        let Some(form) = group.first() else { return Form::default() };
-        let (number, each) = (self.repeated.len() + 1, (form.keys.len(), form.values.len()));
-        self.args.push(group.len().to_string().into_bytes());
-        self.repeated.push(Repeated {
-            times: self.args.len(),
-            keys: group.iter().flat_map(|form| form.keys.iter().cloned()).collect(),
-            values: group.iter().flat_map(|form| form.values.iter().cloned()).collect(),
-            each,
-        });
-        let key = |blank| format!("KEYS[k{number} + i * {} + {}]", each.0, blank + 1);
-        let value = |blank| format!("ARGV[a{number} + i * {} + {}]", each.1, blank + 1);
-        let Form { asks, lines, .. } = filled(form, &key, &value, "i");
-        let looped = |lines: Vec<String>| match lines.is_empty() {
-            true => lines,
-            false => {
-                let head = format!("for i = 0, n{number} - 1 do");
-                [head].into_iter().chain(indented(lines)).chain(["end".to_string()]).collect()
-            }
-        };
-        Form { asks: looped(asks), lines: looped(lines), ..Form::default() }
-    }
-
-    fn key(&mut self, key: &[u8]) -> usize {
-        let place = self.keys.iter().position(|known| known == key).unwrap_or_else(|| {
-            self.keys.push(key.to_vec());
-            self.keys.len() - 1
-        });
-        place + 1
-    }
-
-    /// How often each loop runs, and where its keys and values begin.
-    fn loops(&self) -> Vec<String> {
-        let mut from = (self.keys.len().to_string(), self.args.len().to_string());
-        let mut lines = Vec::new();
-        for (number, repeated) in (1..).zip(&self.repeated) {
-            let (times, each) = (repeated.times, repeated.each);
-            lines.push(format!(
-                "local n{number}, k{number}, a{number} = tonumber(ARGV[{times}]), {}, {}",
-                from.0, from.1
-            ));
-            from = (format!("k{number} + n{number} * {}", each.0), format!("a{number} + n{number} * {}", each.1));
-        }
-        lines
-    }
-
-    fn operands(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let (mut keys, mut args) = (self.keys, self.args);
-        for repeated in self.repeated {
-            keys.extend(repeated.keys);
-            args.extend(repeated.values);
-        }
-        (keys, args)
     }
 }
 

@@ -1,6 +1,6 @@
-//! What freeing does to those who wait in a fair queue, and how it is told before and after: pure.
+//! What freeing does to the waiters of a fair queue, in words for the preview and for the result: pure.
 //!
-//! Waiters for whom nobody listens leave the queue, since those behind them would wait until their deadline. The script
+//! Waiters that nobody listens for leave the queue, since those behind them would wait until their deadline. The script
 //! asks once more whether anybody listens. No undo puts them back: they would hold up the others again.
 
 use serde_json::{Map, Value};
@@ -21,30 +21,30 @@ pub struct Cleared {
     pub stayed: Vec<Token>,
     /// How many were taken out since their deadline had passed.
     pub overdue: u64,
-    /// The first in the queue, if it was told that it is its turn and nobody heard.
+    /// The first in the queue, if it was notified that it is its turn and nobody heard.
     pub deaf_head: Option<Token>,
 }
 
 impl Cleared {
     /// In clauses, each after a semicolon. `named`: by their ids, else by their number.
     pub fn describe(&self, named: bool) -> String {
-        let mut told = String::new();
+        let mut text = String::new();
         if !self.dropped.is_empty() {
-            told.push_str(&format!("; dropped {} from its queue", who(&self.dropped, named)));
+            text.push_str(&format!("; dropped {} from its queue", who(&self.dropped, named)));
         }
         if self.overdue > 0 {
-            told.push_str(&format!("; dropped {} whose deadline had passed", count(self.overdue as usize)));
+            text.push_str(&format!("; dropped {} whose deadline had passed", count(self.overdue as usize)));
         }
         if !self.stayed.is_empty() {
-            told.push_str(&format!("; left {} alone, listening again", who(&self.stayed, named)));
+            text.push_str(&format!("; kept {} in its queue, listening again", who(&self.stayed, named)));
         }
         if let Some(head) = &self.deaf_head {
             let who = who(std::slice::from_ref(head), named);
-            told.push_str(&format!(
-                "; first in its queue is {who}, for whom nobody listens here: those behind wait until its deadline"
+            text.push_str(&format!(
+                "; nobody listens for {who}, the first in its queue: those behind it wait until its deadline"
             ));
         }
-        told
+        text
     }
 
     /// How far an undo goes, as the end of a clause.
@@ -79,7 +79,7 @@ pub(super) fn warning(dropped: &[Token]) -> Option<String> {
         let (named, others) = dropped.split_at(dropped.len().min(NAMED));
         let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
         let (who, them) = (who(named, true) + &more, if dropped.len() == 1 { "it" } else { "each of them" });
-        format!("Nobody listens for {who}. This drops {them} from the queue for good, unless somebody listens by then.")
+        format!("Nobody listens for {who}. This drops {them} from the queue, unless somebody listens again.")
     })
 }
 
@@ -116,7 +116,7 @@ mod tests {
         let cleared = Cleared { dropped: waiters(2), stayed: waiters(1), overdue: 1, deaf_head: None };
         assert_eq!(
             cleared.describe(true),
-            "; dropped w1, w2 from its queue; dropped 1 waiter whose deadline had passed; left w1 alone, listening again"
+            "; dropped w1, w2 from its queue; dropped 1 waiter whose deadline had passed; kept w1 in its queue, listening again"
         );
         assert!(cleared.describe(false).starts_with("; dropped 2 waiters from its queue;"));
         assert_eq!(Cleared::default().describe(true), "");
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn a_long_queue_does_not_fill_the_screen() {
-        let told = warning(&waiters(50)).unwrap();
-        assert!(told.contains("w1, w2, w3, w4, w5 and 45 more. "), "{told}");
+        let sentence = warning(&waiters(50)).unwrap();
+        assert!(sentence.contains("w1, w2, w3, w4, w5 and 45 more. "), "{sentence}");
         assert_eq!(warning(&[]), None);
         assert_eq!(not_put_back(&[], 0, true), None);
         assert!(not_put_back(&waiters(50), 0, true).unwrap().ends_with("w49, w50"), "nothing else names them");
-        let told = not_put_back(&waiters(1), 2, true).unwrap();
-        assert_eq!(told, "not put back into its queue: w1, and 2 waiters whose deadline had passed");
+        let sentence = not_put_back(&waiters(1), 2, true).unwrap();
+        assert_eq!(sentence, "not put back into its queue: w1, and 2 waiters whose deadline had passed");
     }
 }

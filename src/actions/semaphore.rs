@@ -16,7 +16,7 @@ const SEMAPHORE: &str = "redisson-semaphore";
 pub(super) fn refuse(lock: &LockView) -> Result<(), Refusal> {
     match counts(lock) {
         Some(why) => Err(Refusal::NotSo(format!(
-            "{} counts the permits of a semaphore ({why}): if its key went, they would be gone for good; 'lockscope \
+            "{} counts the permits of a semaphore ({why}): deleting its key would take all of them; 'lockscope \
              release {} --permits N' gives N permits back",
             lock.key,
             word(lock.key.as_bytes())
@@ -32,7 +32,7 @@ pub(super) fn counts(lock: &LockView) -> Option<String> {
     let listeners = lock.proof.counted_on;
     if lock.dialect == SEMAPHORE {
         let why = if counter::is_spent(&lock.value) {
-            "no lock is held by such a number"
+            "a lock never has such a value"
         } else {
             "it was seen going up or down"
         };
@@ -47,10 +47,15 @@ pub(super) fn counts(lock: &LockView) -> Option<String> {
 pub(super) fn doubt(lock: &LockView) -> Option<String> {
     counter::number(&lock.value)?;
     (lock.dialect_confidence < Claim::SURE && lock.dialect != SEMAPHORE).then(|| {
-        "Its value is a small number, which may count the permits of a semaphore: then they would be gone for good, and \
-         --permits is what gives some back."
+        "Its value is a small number: it may count the permits of a semaphore. Then freeing it takes all of \
+         them; 'lockscope release --permits N' gives some back instead."
             .to_string()
     })
+}
+
+/// `1 permit`, `3 permits`.
+pub(super) fn words(permits: u64) -> String {
+    if permits == 1 { "1 permit".into() } else { format!("{permits} permits") }
 }
 
 /// Checks that still nobody listens for permits of a number in doubt.
@@ -71,14 +76,14 @@ pub(super) fn give_back(lock: &LockView, permits: u64) -> Result<Release, Refusa
     let is_number = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|text| text.parse::<i64>().is_ok());
     if !lock.value.as_string().is_some_and(is_number) {
         return Err(Refusal::NotSo(format!(
-            "{} is no counter: its value is not a number, so that permits can't be given back to it",
+            "{} is not a counter: its value is not a number, so it can't take permits back",
             lock.key
         )));
     }
     let (counter, channel) = (lock.key.as_bytes().to_vec(), counter::channel(lock.key.as_bytes()));
     Ok(Release::default()
         .and(Step::ReturnPermits { counter, channel, permits })
-        .warn("The semaphore does not store who has its permits: returning one that is in use lets one too many in."))
+        .warn("The semaphore does not store who has its permits: if you return one that is in use, one client too many gets in."))
 }
 
 /// Checks that the counter has the value that was seen.

@@ -1,4 +1,4 @@
-//! Who keeps a lock of which one hold is freed, and how that is told: pure.
+//! Who keeps a lock when one of its holds is freed, in words: pure.
 //!
 //! A release that does not end the lock must not read as if it did: a writer would be expected to get in.
 
@@ -42,7 +42,7 @@ impl Staying {
         names.join(", ")
     }
 
-    /// What came of it for the lock. `whose`: the holder that was freed, where it may be named.
+    /// The result for the lock. `whose`: the holder that was freed, where it may be named.
     pub fn freed(&self, whose: Option<&Token>, key: &Key) -> String {
         let share = match whose {
             Some(token) => format!("{}'s share of {key}", text::visible(token.as_bytes())),

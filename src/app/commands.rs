@@ -2,11 +2,13 @@
 
 use crossterm::event::KeyEvent;
 
-use super::{App, Effect, Order, Overlay, Place, Screen, Wish};
+use super::{App, Effect, Form, Overlay, Place, Screen, Wish};
 use crate::app::prompt::Prompt;
 use crate::base::time::Time;
-use crate::model::Column;
 use crate::settings::keys::{self, Command};
+
+/// The filter for locks with any finding.
+const ANY_FINDING: &str = "finding:*";
 
 impl App {
     /// Runs the command, or says why it does nothing here.
@@ -25,20 +27,29 @@ impl App {
             Command::Bottom => self.step(isize::MAX / 2),
             Command::Open => self.open(now),
             Command::Back => return self.back(now),
-            Command::Filter => self.overlay = Overlay::Filter(Prompt::new(&self.list.filter_text)),
-            Command::CommandBar => self.overlay = Overlay::Command(Prompt::new("")),
-            Command::Sort => self.sort(now),
+            Command::Filter => self.ask_filter(),
+            Command::Findings => self.filter_findings(),
+            Command::CommandBar => self.overlay = Overlay::Command(Prompt::with_past(self.typed.clone())),
+            Command::Sort => self.overlay = Overlay::Sort,
             Command::Reverse => {
                 self.list.order.reversed = !self.list.order.reversed;
                 self.scene.outdated = true;
             }
+            Command::Group => self.overlay = Overlay::Group,
+            Command::OpenGroup => self.enter_group(now),
+            Command::Others => self.show_others(now),
             Command::Mark => self.mark(now),
             Command::MarkAll if self.list.marked.is_empty() => self.list.marks_all = true,
             Command::MarkAll => self.list.marked.clear(),
             Command::Pause => self.pause(),
             Command::Copy => return self.copy(now),
+            Command::Incident => return self.hand_over(Form::Text, now),
+            Command::Bundle => return self.hand_over(Form::Page(None), now),
+            Command::Why => (self.page.why, self.page.scroll) = (!self.page.why, 0),
+            Command::Next => self.turn(1, now),
+            Command::Previous => self.turn(-1, now),
             Command::Rescan => {
-                self.say("walking the keyspace again".into(), now);
+                self.say("scanning the keyspace again".into(), now);
                 return vec![Effect::Rescan];
             }
             Command::LookAgain => return self.look_again(now),
@@ -52,24 +63,31 @@ impl App {
             Command::Contend => return self.contend(now),
             Command::Relent => return self.relent(now),
             Command::Write => self.toggle_writing(now),
-            Command::Reveal => {
-                self.display.reveal = !self.display.reveal;
-                self.say(if self.display.reveal { "tokens are whole" } else { "tokens are shortened" }.into(), now);
-            }
-            Command::Private => {
-                self.display.private = !self.display.private;
-                let are = if self.display.private { "hidden" } else { "shown" };
-                self.say(format!("holders and values are {are}"), now);
-            }
+            Command::Reveal => self.toggle_reveal(now),
+            Command::Private => self.toggle_private(now),
             Command::Mouse => {
                 self.display.mouse = !self.display.mouse;
                 self.say(format!("mouse {}", if self.display.mouse { "on" } else { "off" }), now);
                 return vec![Effect::Mouse(self.display.mouse)];
             }
             Command::Sample => return self.turn_sampling(now),
+            Command::Since => self.turn_since(now),
+            Command::Raw => self.turn_raw(),
+            Command::Dismiss => self.dismiss_losses(now),
             Command::Locks => self.show(Screen::Locks),
             Command::Contention => self.show(Screen::Contention),
             Command::Events => self.show(Screen::Events),
+            Command::Alerts => self.show(Screen::Alerts),
+            Command::OpenAlert => self.open_alert(now),
+            Command::Tune => return self.tune(now),
+            Command::Lever
+            | Command::NextEpisode
+            | Command::PreviousEpisode
+            | Command::OpenEpisode
+            | Command::LabelReal
+            | Command::LabelNoise
+            | Command::TakeSuggestion
+            | Command::WriteRule => return self.obey_tuner(command, now),
             Command::Servers => self.show(Screen::Servers),
             Command::Lab => self.show(Screen::Lab),
             Command::Help => self.overlay = Overlay::Help { scroll: 0 },
@@ -81,11 +99,25 @@ impl App {
         Vec::new()
     }
 
+    fn toggle_reveal(&mut self, now: Time) {
+        self.display.reveal = !self.display.reveal;
+        let are = if self.display.reveal { "shown whole" } else { "shortened" };
+        self.say(format!("tokens are {are}"), now);
+    }
+
+    fn toggle_private(&mut self, now: Time) {
+        self.display.private = !self.display.private;
+        let are = if self.display.private { "hidden" } else { "shown" };
+        self.say(format!("holders and values are {are}"), now);
+    }
+
     /// The place that the keys act on.
     pub fn place(&self) -> Place {
         match self.overlay {
             Overlay::Dialog(_) | Overlay::Results { .. } => Place::Asked,
             _ if self.page.opened.is_some() => Place::Opened,
+            _ if self.groups_by().is_some() => Place::Groups,
+            _ if self.in_tuner() => Place::Tuner,
             _ => Place::On(self.page.screen),
         }
     }
@@ -100,7 +132,16 @@ impl App {
         let place = keys::binding(command).map(|binding| binding.at.first());
         let tab = Screen::TABS.into_iter().find(|(screen, ..)| Some(Place::On(*screen)) == place);
         match tab {
-            None if place == Some(Place::Asked) => format!("{name} works on a question, and on what came of it"),
+            Some((Screen::Locks, ..)) if self.place() == Place::Groups => {
+                format!("{name} works on a lock; {} lists those of the group", self.key_of(Command::OpenGroup))
+            }
+            None if place == Some(Place::Groups) => {
+                format!("{name} works in groups of locks; {} groups the list", self.key_of(Command::Group))
+            }
+            None if place == Some(Place::Tuner) => {
+                format!("{name} works in the tuner; {} on a rule of the alerts opens it", self.key_of(Command::Tune))
+            }
+            None if place == Some(Place::Asked) => format!("{name} works on a question and on its result"),
             None => format!("{name} works on an opened lock"),
             Some((Screen::Locks, shows, _)) => {
                 format!("{name} works in the list of locks; {} shows it", self.key_of(shows))
@@ -118,9 +159,10 @@ impl App {
 
     /// Whether the key acts on rows of the list.
     pub fn acts_on_rows(&self, key: KeyEvent) -> bool {
-        use Command::{Copy, Extend, Free, Mark, MarkAll, Open};
-        let acts =
-            |command: Command| command.moves() || matches!(command, Open | Mark | MarkAll | Copy | Free | Extend);
+        use Command::{Copy, Extend, Free, Mark, MarkAll, Open, OpenGroup, Others};
+        let acts = |command: Command| {
+            command.moves() || matches!(command, Open | OpenGroup | Others | Mark | MarkAll | Copy | Free | Extend)
+        };
         matches!(self.overlay, Overlay::None)
             && self.in_list()
             && self.keys.command(key, self.place()).is_some_and(acts)
@@ -134,66 +176,88 @@ impl App {
 
     /// Moves the selection in a list, and scrolls any other screen.
     pub(super) fn step(&mut self, by: isize) {
-        let (in_list, in_lab) = (self.in_list(), self.in_lab());
+        let (in_list, in_lab, in_timeline) = (self.in_list(), self.in_lab(), self.in_timeline());
+        let (in_alerts, in_tuner) = (self.in_alerts(), self.in_tuner());
         match &mut self.overlay {
             Overlay::Results { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.writing.results.len()),
+            // Bounded when it is drawn.
+            Overlay::Incident { scroll, text } => *scroll = scroll.saturating_add_signed(by).min(text.len()),
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
-            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) | Overlay::Leave => {}
+            Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) => {}
+            Overlay::Sort | Overlay::Group | Overlay::Leave => {}
             Overlay::None if in_lab => self.lab.step(by),
+            Overlay::None if in_tuner => self.step_tuner(by),
+            Overlay::None if in_alerts => self.alerting.step(by),
+            Overlay::None if in_timeline => self.timeline.step(by),
             Overlay::None if in_list => self.list.steps = self.list.steps.saturating_add(by),
             Overlay::None => self.page.scroll = self.page.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
         }
     }
 
-    fn show(&mut self, screen: Screen) {
+    pub(super) fn show(&mut self, screen: Screen) {
+        self.list.change(self.page.screen, screen);
         // The two lists have different rows.
         self.scene.outdated |= screen != self.page.screen && matches!(screen, Screen::Locks | Screen::Contention);
         self.page.screen = screen;
         self.page.opened = None;
-        self.page.scroll = 0;
+        (self.page.why, self.page.scroll) = (false, 0);
     }
 
     fn open(&mut self, now: Time) {
+        if self.page.screen == Screen::Events {
+            return self.open_told(now);
+        }
         match self.list.selected.clone() {
-            Some(id) => (self.page.opened, self.page.scroll) = (Some(id), 0),
+            Some(id) => (self.page.opened, self.page.why, self.page.scroll) = (Some(id), false, 0),
             None => self.say("there is no lock to open".into(), now),
         }
     }
 
-    /// Takes one step back: closes the opened lock, then leaves the screen, then clears the marks, then the filter.
+    /// Opens the lock after or before the one that is open; the selection goes with it.
+    fn turn(&mut self, by: isize, now: Time) {
+        let beside = &self.scene.beside;
+        match if by > 0 { &beside.next } else { &beside.previous } {
+            Some((id, steps)) => {
+                (self.page.opened, self.page.scroll) = (Some(id.clone()), 0);
+                match self.page.screen {
+                    Screen::Events => self.timeline.step(*steps),
+                    _ => self.list.steps = self.list.steps.saturating_add(*steps),
+                }
+            }
+            None => self.say(format!("this is the {} lock", if by > 0 { "last" } else { "first" }), now),
+        }
+    }
+
+    /// Takes one step back: from the derivation to the lock, closes the opened lock, leaves the screen, clears the marks,
+    /// leaves the group, clears the filter, then lists locks instead of groups.
     fn back(&mut self, now: Time) -> Vec<Effect> {
         self.page.scroll = 0;
         if self.writing.running.is_some() {
-            self.say("stopping: what is under way is finished".into(), now);
+            self.say("stopping after the write that is under way".into(), now);
             return vec![Effect::Stop];
         }
-        if self.page.opened.take().is_some() {
+        // One step only: the derivation first.
+        if std::mem::take(&mut self.page.why) || self.page.opened.take().is_some() || self.leave_tuner() {
         } else if self.page.screen != Screen::Locks {
             self.show(Screen::Locks);
         } else if !self.list.marked.is_empty() {
             self.list.marked.clear();
+        } else if self.leave_group() {
         } else if !self.list.filter_text.is_empty() {
-            self.list.filter = None;
-            self.list.filter_text.clear();
-            self.scene.outdated = true;
-        } else {
+            self.clear_filter();
+        } else if !self.ungroup() {
             let quit = self.key_of(Command::Quit);
             self.say(format!("nothing to go back to; {quit} quits"), now);
         }
         Vec::new()
     }
 
-    fn sort(&mut self, now: Time) {
-        let columns = Column::ALL;
-        let at = columns.iter().position(|column| *column == self.list.order.column).unwrap_or(0);
-        let column = columns[(at + 1) % columns.len()];
-        self.list.order = Order { column, reversed: false };
-        self.scene.outdated = true;
-        let by = match column {
-            Column::State => "state, the worst first".into(),
-            column => column.title().to_lowercase(),
-        };
-        self.say(format!("ordered by {by}"), now);
+    /// Only locks with findings, or all again.
+    fn filter_findings(&mut self) {
+        let text = if self.list.filter_text == ANY_FINDING { "" } else { ANY_FINDING };
+        if let Ok(filter) = text.parse() {
+            self.filter_by(text, filter);
+        }
     }
 
     fn mark(&mut self, now: Time) {
@@ -215,7 +279,7 @@ impl App {
 
     fn copy(&mut self, now: Time) -> Vec<Effect> {
         let Some(lock) = &self.scene.lock else {
-            self.say("there is no lock to copy the name of".into(), now);
+            self.say("there is no lock to copy".into(), now);
             return Vec::new();
         };
         let (what, text) = match (&self.page.opened, lock.holders.first()) {

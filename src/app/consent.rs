@@ -2,6 +2,7 @@
 
 use super::{App, Effect, NOTICE};
 use crate::base::time::Time;
+use crate::model::why::Monitor;
 use crate::settings::keys::Command;
 
 /// Whether attempts to take locks may be sampled.
@@ -17,6 +18,14 @@ pub enum Consent {
 }
 
 impl App {
+    /// How MONITOR is had now: a person is not told to start what runs.
+    pub fn monitor(&self) -> Monitor {
+        match self.consent {
+            Consent::Given => Monitor::Runs,
+            Consent::None | Consent::Asked { .. } => Monitor::Key(self.key_of(Command::Sample)),
+        }
+    }
+
     pub(super) fn turn_sampling(&mut self, now: Time) -> Vec<Effect> {
         let on = match self.consent {
             Consent::Given => false,
@@ -24,12 +33,12 @@ impl App {
             Consent::None | Consent::Asked { .. } => {
                 self.consent = Consent::Asked { until: now + NOTICE };
                 let key = self.key_of(Command::Sample);
-                self.say(format!("MONITOR slows a busy server; {key} again runs it for 1 s in every 10"), now);
+                self.say(format!("MONITOR slows a busy server; {key} again runs it for 1s in every 10s"), now);
                 return Vec::new();
             }
         };
         self.consent = if on { Consent::Given } else { Consent::None };
-        let text = if on { "sampling: MONITOR is asked for, for 1 s in every 10" } else { "no more MONITOR" };
+        let text = if on { "sampling with MONITOR, for 1s in every 10s" } else { "sampling is off" };
         self.say(text.into(), now);
         vec![Effect::Sample(on)]
     }

@@ -19,11 +19,13 @@ pub struct Choice {
     pub plans: Vec<Plan>,
     /// Locks that it leaves out, and why.
     pub left_out: Vec<String>,
+    /// Locks of it that the filter hides.
+    pub hidden: Vec<Key>,
 }
 
 impl Choice {
     pub fn of(label: impl Into<String>, plan: Plan) -> Choice {
-        Choice { label: label.into(), plans: vec![plan], left_out: Vec::new() }
+        Choice { label: label.into(), plans: vec![plan], left_out: Vec::new(), hidden: Vec::new() }
     }
 }
 
@@ -42,7 +44,7 @@ pub struct Dialog {
     read: usize,
     /// What of it was drawn last, since its text is what it is.
     shown: Option<Sight>,
-    /// Locks whose hold was seen to end while the question stood, though the server could not tell it from the next one.
+    /// Locks whose hold was seen to end while the question was open, though the server could not distinguish it from the next one.
     ended: Vec<Key>,
 }
 
@@ -66,6 +68,7 @@ pub enum Decision {
     Over(Key),
     Do {
         plans: Vec<Plan>,
+        left_out: Vec<String>,
         reason: Option<String>,
     },
 }
@@ -87,12 +90,17 @@ impl Dialog {
         }
     }
 
-    /// Asks for the same once more, of the locks as they are by then.
+    /// Asks for the same again, for the locks as they are then.
     pub fn again(&self) -> Effect {
         match self.wish {
             None => Effect::Recall,
             Some(wish) => Effect::See(wish, self.choice().plans.iter().map(LockId::of_plan).collect()),
         }
+    }
+
+    /// Whether it was asked to free locks; giving one a TTL may be the gentler choice.
+    pub fn is_to_free(&self) -> bool {
+        self.wish == Some(Wish::Free)
     }
 
     pub fn choice(&self) -> &Choice {
@@ -103,8 +111,8 @@ impl Dialog {
     pub fn foresee(&mut self, foreseen: &[Plan]) {
         for plan in self.choices.iter_mut().flat_map(|choice| &mut choice.plans) {
             let same = |one: &&Plan| (&one.key, one.space, &one.holders) == (&plan.key, plan.space, &plan.holders);
-            if let Some(told) = foreseen.iter().filter(|one| one.action == plan.action).find(same) {
-                plan.undo.clone_from(&told.undo);
+            if let Some(known) = foreseen.iter().filter(|one| one.action == plan.action).find(same) {
+                plan.undo.clone_from(&known.undo);
             }
         }
         self.read_anew();
@@ -204,15 +212,17 @@ impl Dialog {
         match rest.map(|rest| rest.trim().to_string()) {
             Some(_) if !self.is_read() => {
                 self.read_on();
-                self.prompt.refuse("There is more to know before: read on, then press enter again".into(), usize::MAX);
+                self.prompt
+                    .refuse("There is more to read first: scroll down, then press enter again".into(), usize::MAX);
                 Decision::Open
             }
             Some(reason) => {
-                let plans = self.choice().plans.clone();
-                Decision::Do { plans, reason: (!reason.is_empty()).then_some(reason) }
+                let Choice { plans, left_out, .. } = self.choice();
+                let reason = (!reason.is_empty()).then_some(reason);
+                Decision::Do { plans: plans.clone(), left_out: left_out.clone(), reason }
             }
             None => {
-                self.prompt.refuse(format!("type {word} to {}, or esc to leave it", self.choice().label), 1);
+                self.prompt.refuse(format!("type {word} to {}, or press esc to cancel", self.choice().label), 1);
                 Decision::Open
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{App, Screen};
+use crate::base::time::Time;
 use crate::filter::Subject;
 use crate::model::Transition;
 
@@ -17,13 +18,17 @@ pub struct Feed {
     unseen: VecDeque<Transition>,
     /// Changes that were dropped because they came too fast.
     pub dropped: u64,
+    /// When the first event of any kind came.
+    pub(super) began: Option<Time>,
+    /// Older changes were here and are not kept.
+    forgot: bool,
 }
 
 impl App {
     pub(super) fn take_changes(&mut self, changes: Vec<Transition>, left_out: u64) {
         self.feed.dropped += left_out;
         if self.display.paused {
-            keep_newest(&mut self.feed.unseen, changes);
+            self.feed.forgot |= keep_newest(&mut self.feed.unseen, changes);
         } else {
             self.feed_on(changes);
         }
@@ -40,7 +45,13 @@ impl App {
         if self.page.scroll > 0 && self.page.screen == Screen::Events && self.page.opened.is_none() {
             self.page.scroll += changes.iter().filter(|change| self.tells(change)).count();
         }
-        keep_newest(&mut self.feed.changes, changes);
+        self.feed.forgot |= keep_newest(&mut self.feed.changes, changes);
+    }
+
+    /// Since when every change that was seen is in the feed.
+    pub fn fed_since(&self) -> Option<Time> {
+        let oldest = self.feed.changes.front().filter(|_| self.feed.forgot).map(|change| change.at);
+        oldest.or(self.feed.began)
     }
 
     /// Whether the filter lets the change into the feed.
@@ -49,8 +60,10 @@ impl App {
     }
 }
 
-fn keep_newest(kept: &mut VecDeque<Transition>, changes: Vec<Transition>) {
+/// Returns whether older ones were dropped.
+fn keep_newest(kept: &mut VecDeque<Transition>, changes: Vec<Transition>) -> bool {
     kept.extend(changes);
     let over = kept.len().saturating_sub(FEED);
     kept.drain(..over);
+    over > 0
 }

@@ -100,7 +100,7 @@ impl App {
         let live = self.lab.rows.iter().filter(|row| !row.is_over()).count();
         if live >= MOST {
             let back = self.key_of(Command::GiveBack);
-            self.say(format!("{MOST} test locks are enough; {back} in the lab gives one back"), now);
+            self.say(format!("there are {MOST} test locks, the most; {back} in the lab gives one back"), now);
             return Vec::new();
         }
         self.lab.numbered += 1;
@@ -150,7 +150,7 @@ impl App {
         let all = self.lab.contenders();
         self.order_held(now, |row| {
             if all >= MOST_CONTENDERS {
-                return Err(format!("{MOST_CONTENDERS} contenders are as many as the lab sets on a server"));
+                return Err(format!("a test lock has at most {MOST_CONTENDERS} contenders"));
             }
             row.contenders += 1;
             Ok(LabOrder::Contend(row.contenders))
@@ -211,9 +211,9 @@ impl App {
     /// What happens to test locks when writing is turned off, as the end of a sentence.
     pub(super) fn kept_tests(&self) -> &'static str {
         match (self.lab.is_holding(), self.lab.contenders() > 0) {
-            (true, true) => "; test locks are kept, contenders go",
-            (true, false) => "; test locks are kept, nothing new is taken",
-            (false, true) => "; contenders go",
+            (true, true) => "; test locks are kept, contenders stop",
+            (true, false) => "; test locks are kept, no other is taken",
+            (false, true) => "; contenders stop",
             (false, false) => "",
         }
     }
@@ -232,7 +232,7 @@ impl App {
     pub(super) fn take_reports(&mut self, reports: Vec<Report>, now: Time) {
         for report in reports {
             let Some(row) = self.lab.rows.iter_mut().find(|row| row.report.id == report.id) else { continue };
-            let news = (row.report.phase != report.phase).then(|| told(&report, self.display.private));
+            let news = (row.report.phase != report.phase).then(|| news_line(&report, self.display.private));
             row.ends = report.left.map(|left| now + left);
             row.report = report;
             if let Some(news) = news.flatten() {
@@ -243,7 +243,7 @@ impl App {
 }
 
 /// What is new, in a line.
-fn told(report: &Report, private: bool) -> Option<String> {
+fn news_line(report: &Report, private: bool) -> Option<String> {
     let key = &report.key;
     // The reason may name the holder.
     let shown = |why: &String| if private { "(hidden)".to_string() } else { why.clone() };
@@ -253,7 +253,7 @@ fn told(report: &Report, private: bool) -> Option<String> {
         Phase::Refused(why) => format!("not taken: {}", shown(why)),
         Phase::Lost(why) => format!("lost {key}: {}", shown(why)),
         Phase::Released => format!("gave {key} back"),
-        Phase::Unknown(why) => format!("unknown: {key}: {why}"),
+        Phase::Unknown(why) => format!("it is not known whether {key} is held: {why}"),
     })
 }
 

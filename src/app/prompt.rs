@@ -1,4 +1,4 @@
-//! A line that is being typed: the filter or a command, and what is wrong with it.
+//! A line that is being typed: a filter or a command, what is wrong with it, how it can go on, and the lines before it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_input::{Input, InputRequest};
@@ -11,6 +11,33 @@ pub struct Prompt {
     input: Input,
     /// Why the text was refused, and at which column.
     pub refused: Option<(String, usize)>,
+    /// What may help to finish the text: said softly.
+    pub hint: Option<String>,
+    /// What was typed before, the newest first.
+    past: Vec<String>,
+    /// Which of those is shown; `None`: what is typed now.
+    recalled: Option<usize>,
+    /// What was typed before one of those was shown.
+    draft: String,
+    offered: Option<Offered>,
+}
+
+/// How the text up to the cursor can go on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// The byte from which the words stand instead.
+    pub start: usize,
+    pub words: Vec<String>,
+}
+
+/// Words that `tab` goes through.
+#[derive(Debug)]
+struct Offered {
+    /// The text before and after the word.
+    around: (String, String),
+    words: Vec<String>,
+    /// The word that is shown; `None`: only what they have in common.
+    at: Option<usize>,
 }
 
 /// The visible part of a prompt.
@@ -28,11 +55,21 @@ impl Prompt {
     const MOST: usize = 1_000;
 
     pub fn new(text: &str) -> Prompt {
-        Prompt { input: Input::new(text.to_string()), refused: None }
+        Prompt { input: Input::new(text.to_string()), ..Prompt::default() }
+    }
+
+    /// An empty line, with what was typed before on the up-arrow.
+    pub fn with_past(past: Vec<String>) -> Prompt {
+        Prompt { past, ..Prompt::default() }
     }
 
     pub fn text(&self) -> &str {
         self.input.value()
+    }
+
+    /// What the up-arrow brings back first.
+    pub fn last(&self) -> Option<&str> {
+        self.past.first().map(String::as_str)
     }
 
     /// The part around the cursor that fits into `room` cells.
@@ -71,7 +108,7 @@ impl Prompt {
     }
 
     pub fn refuse(&mut self, why: String, column: usize) {
-        self.refused = Some((why, column));
+        (self.refused, self.hint) = (Some((why, column)), None);
     }
 
     pub fn paste(&mut self, text: &str) {
@@ -89,8 +126,12 @@ impl Prompt {
             KeyCode::Char('w') if ctrl => InputRequest::DeletePrevWord,
             KeyCode::Char('u') if ctrl => InputRequest::DeleteFromStart,
             KeyCode::Char('k') if ctrl => InputRequest::DeleteTillEnd,
+            KeyCode::Char('p') if ctrl => return self.recall(1),
+            KeyCode::Char('n') if ctrl => return self.recall(-1),
             KeyCode::Char(_) if ctrl || alt => return,
             KeyCode::Char(c) => return self.insert(c),
+            KeyCode::Up => return self.recall(1),
+            KeyCode::Down => return self.recall(-1),
             KeyCode::Backspace => InputRequest::DeletePrevChar,
             KeyCode::Delete => InputRequest::DeleteNextChar,
             KeyCode::Left => InputRequest::GoToPrevChar,
@@ -99,14 +140,138 @@ impl Prompt {
             KeyCode::End => InputRequest::GoToEnd,
             _ => return,
         };
-        self.refused = None;
+        self.changed();
         self.input.handle(request);
     }
 
     fn insert(&mut self, c: char) {
         if self.input.value().len() < Self::MOST {
-            self.refused = None;
+            self.changed();
             self.input.handle(InputRequest::InsertChar(c));
         }
+    }
+
+    fn changed(&mut self) {
+        (self.refused, self.hint, self.recalled, self.offered) = (None, None, None, None);
+    }
+
+    /// Goes back by one of the lines before, or forth.
+    fn recall(&mut self, by: isize) {
+        let at = self.recalled.map_or(-1, |at| at as isize) + by;
+        let at = usize::try_from(at).ok();
+        if at.is_some_and(|at| at >= self.past.len()) {
+            return;
+        }
+        if self.recalled.is_none() {
+            self.draft = self.text().to_string();
+        }
+        let text = at.map_or(&self.draft, |at| &self.past[at]).clone();
+        self.changed();
+        self.recalled = at;
+        self.input = Input::new(text);
+    }
+
+    /// Completes the word before the cursor: first as far as all words agree, then one after the other.
+    pub fn complete(&mut self, offer: impl Fn(&str) -> Offer, back: bool) {
+        let mut offered = match self.offered.take() {
+            Some(offered) => offered,
+            None => {
+                let text = self.text();
+                let cursor = text.char_indices().nth(self.input.cursor()).map_or(text.len(), |(at, _)| at);
+                let (before, after) = text.split_at(cursor);
+                let Offer { start, words } = offer(before);
+                let Some(common) = in_common(&words) else {
+                    self.hint = Some("nothing completes this".into());
+                    return;
+                };
+                let around = (before[..start].to_string(), after.to_string());
+                let longer = common.len() > before.len() - start;
+                let offered = Offered { around, words, at: None };
+                if longer || offered.words.len() == 1 {
+                    return self.show(offered, &common);
+                }
+                offered
+            }
+        };
+        let count = offered.words.len();
+        let at = match (offered.at, back) {
+            (None, false) => 0,
+            (None, true) => count - 1,
+            (Some(at), false) => (at + 1) % count,
+            (Some(at), true) => (at + count - 1) % count,
+        };
+        offered.at = Some(at);
+        let word = offered.words[at].clone();
+        self.show(offered, &word);
+    }
+
+    fn show(&mut self, offered: Offered, word: &str) {
+        let (before, after) = &offered.around;
+        let cursor = before.chars().count() + word.chars().count();
+        self.changed();
+        self.input = Input::new(format!("{before}{word}{after}")).with_cursor(cursor);
+        if offered.words.len() > 1 {
+            self.hint = Some(offered.words.join("  "));
+            self.offered = Some(offered);
+        }
+    }
+}
+
+/// What all words begin with; `None`: there are none.
+fn in_common(words: &[String]) -> Option<String> {
+    let mut common = words.first()?.clone();
+    for word in words {
+        while !word.starts_with(&common) {
+            common.pop();
+        }
+    }
+    Some(common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(before: &str) -> Offer {
+        let start = before.rfind(' ').map_or(0, |at| at + 1);
+        let words = ["contend", "contention", "copy"].map(String::from);
+        Offer { start, words: words.into_iter().filter(|word| word.starts_with(&before[start..])).collect() }
+    }
+
+    #[test]
+    fn tab_goes_as_far_as_all_agree_and_then_from_word_to_word() {
+        let mut prompt = Prompt::new("a con");
+        let texts: Vec<String> = (0..4)
+            .map(|_| {
+                prompt.complete(offer, false);
+                prompt.text().to_string()
+            })
+            .collect();
+        assert_eq!(texts, ["a conten", "a contend", "a contention", "a contend"]);
+        prompt.complete(offer, true);
+        assert_eq!(prompt.text(), "a contention");
+        assert_eq!(prompt.hint.as_deref(), Some("contend  contention"));
+        let mut prompt = Prompt::new("cop");
+        prompt.complete(offer, false);
+        assert_eq!((prompt.text(), &prompt.hint), ("copy", &None));
+        let mut prompt = Prompt::new("x");
+        prompt.complete(offer, false);
+        assert_eq!((prompt.text(), prompt.hint.as_deref()), ("x", Some("nothing completes this")));
+    }
+
+    #[test]
+    fn the_up_arrow_brings_back_what_was_typed_and_down_what_was_begun() {
+        let mut prompt = Prompt::with_past(vec!["second".into(), "first".into()]);
+        prompt.insert('x');
+        let mut press = |code| {
+            prompt.press(KeyEvent::from(code));
+            prompt.text().to_string()
+        };
+        assert_eq!(press(KeyCode::Up), "second");
+        assert_eq!(press(KeyCode::Up), "first");
+        assert_eq!(press(KeyCode::Up), "first");
+        assert_eq!(press(KeyCode::Down), "second");
+        assert_eq!(press(KeyCode::Down), "x");
+        assert_eq!(press(KeyCode::Down), "x");
     }
 }

@@ -7,6 +7,15 @@ use crate::base::time::Time;
 use crate::lock::KeyspaceId;
 use crate::model::{Hold, Table};
 
+/// What was freed together, and may be put back together.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Batch {
+    /// Newest first.
+    pub kept: Vec<Kept>,
+    /// What can't be put back, each with the reason.
+    pub left_out: Vec<String>,
+}
+
 /// What is known about the time since the release.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Since {
@@ -33,7 +42,7 @@ impl Since {
         match watched_since {
             Some(since) if since <= freed && lock.is_some() => Since::Nobody,
             _ => Since::Unwatched(format!(
-                "{}; it was not watched all the while since, so that others may have held it in between.",
+                "{}; it was not watched all the time since then, so others may have held it.",
                 kept.freed_when(now)
             )),
         }

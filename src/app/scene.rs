@@ -4,29 +4,37 @@
 //! frame; for a large one ([`App::is_ordering`]) the loop sorts a slice at a time between frames. Only the rows in
 //! sight are decoded. So a frame costs the same for a hundred locks and for a hundred thousand.
 
+mod behind;
+mod changes;
 mod contended;
+mod groups;
+mod narrowing;
 mod node;
+mod ordering;
 mod rank;
 mod sorting;
+mod trends;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
+use crate::app::timeline::TimelineScene;
 use crate::app::{App, LockId, Overlay, Screen};
 use crate::base::time::Time;
 use crate::engine::NodeStatus;
 use crate::filter::{Filter, Subject};
 use crate::model::{Lock, LockRef, LockView, State, Table};
 
+pub use behind::NamedBehind;
+use changes::Changes;
+pub use changes::Was;
 pub use contended::Contended;
+pub use groups::Groups;
+use narrowing::{Asked, NextOrder};
 pub use node::NodeScene;
 use rank::Rank;
-use sorting::{Portion, Sorted, Sorting};
+use sorting::{Portion, Sorted};
+pub use trends::{CELLS, Trends};
 
-/// Time between two sorts (longer with very many locks), and how long rows stay in place after a key.
-const REORDER: Duration = Duration::from_millis(1_000);
-const REORDER_PER_LOCK: Duration = Duration::from_micros(5);
-const STAND_STILL: Duration = Duration::from_millis(1_500);
 /// At most this many locks are marked at once.
 const MARKED: usize = 10_000;
 /// A paused screen keeps at most this many locks.
@@ -55,11 +63,28 @@ pub struct Scene {
     /// How far the other screens and the help can be scrolled; set by the code that lays them out.
     pub scroll_most: usize,
     pub help_most: usize,
-    /// Sort at once: the order or the filter changed.
+    /// Sort at once: the order changed.
     pub outdated: bool,
+    /// Filter the sorted list at once: the filter changed.
+    pub(super) refilter: bool,
+    pub timeline: TimelineScene,
+    /// The locks beside the one that is open.
+    pub(super) beside: Beside,
+    /// The groups, while they are listed.
+    pub groups: Groups,
+    /// The first locks behind the selected alert.
+    pub behind: Option<NamedBehind>,
     /// The locks that are wanted, while the contention screen shows them.
     pub contended: Contended,
+    /// What changed in the last seconds.
+    changes: Changes,
+    /// `order` has free locks like the others.
+    lists_free: bool,
     order: Vec<LockRef>,
+    /// All locks in order, if `order` is a part of them; `None` while neither is known.
+    all: Option<Vec<LockRef>>,
+    /// `order` has all locks.
+    is_whole: bool,
     ordered_at: Time,
     /// The next order, while it is being sorted.
     next: Option<NextOrder>,
@@ -67,10 +92,11 @@ pub struct Scene {
     frozen: Option<Frozen>,
 }
 
-struct NextOrder {
-    sorting: Sorting,
-    /// The user asked for it, so key presses do not cancel it.
-    by_hand: bool,
+/// The locks before and after the one that is open, each with how far the selection has to move for it.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    pub previous: Option<(LockId, isize)>,
+    pub next: Option<(LockId, isize)>,
 }
 
 /// What a paused screen keeps showing.
@@ -96,17 +122,39 @@ impl App {
             self.scene.frozen = None;
             self.scene.at = now;
             self.scene.see_nodes(nodes.clone(), now);
-            let short = |node: &NodeStatus| node.shortfall().is_some() || node.facts.part().is_some();
+            let short = |node: &NodeStatus| node.shortfall().is_some() || node.part().is_some();
             self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
+            self.scene.changes.read(table.timeline(), now);
             self.reorder(table, now);
         }
         self.select();
         // Rows that move up into sight may be forgotten too.
-        while self.scene.leave_forgotten(table) {
+        while self.groups_by().is_none() && self.scene.leave_forgotten(table) {
             self.select();
         }
         self.mark_all(table);
         self.see_rows(table);
+        self.see_beside(table);
+        self.see_timeline(table, now);
+        self.see_behind(table);
+    }
+
+    /// Finds the locks beside the open one. If that has left the list, the selected one stands where it was.
+    fn see_beside(&mut self, table: &Table) {
+        let (scene, selected) = (&self.scene, &self.list.selected);
+        let id = |at: usize| match &scene.frozen {
+            Some(frozen) => frozen.order.get(at).map(|index| LockId::of(&frozen.locks[*index])),
+            None => {
+                let lock = table.lock_at(*scene.order.get(at)?)?;
+                Some(LockId { space: lock.space, key: lock.key.clone() })
+            }
+        };
+        let is_listed = selected.is_some() && *selected == self.page.opened;
+        let beside = scene.cursor.filter(|_| self.page.opened.is_some()).map(|cursor| Beside {
+            previous: cursor.checked_sub(1).and_then(id).map(|id| (id, -1)),
+            next: id(cursor + usize::from(is_listed)).map(|id| (id, isize::from(is_listed))),
+        });
+        self.scene.beside = beside.unwrap_or_default();
     }
 
     /// Marks all listed locks, if the user asked for it.
@@ -137,7 +185,7 @@ impl App {
     fn freeze(&mut self, table: &Table, now: Time) {
         let scene = &mut self.scene;
         // An order that the user asked for before the pause is still made.
-        scene.outdated |= scene.next.take().is_some_and(|next| next.by_hand);
+        scene.outdated |= scene.next.take().is_some_and(|next| next.by_hand) || std::mem::take(&mut scene.refilter);
         let frozen = scene.frozen.get_or_insert_with(|| {
             let view = |place: &LockRef| table.view(table.lock_at(*place)?, now);
             let mut locks: Vec<LockView> = scene.order.iter().filter_map(view).take(FROZEN).collect();
@@ -151,127 +199,79 @@ impl App {
         if !std::mem::take(&mut scene.outdated) {
             return;
         }
-        let (filter, nodes, at, order) = (self.list.filter.as_ref(), &scene.nodes, scene.at, self.list.order);
-        let locks = &frozen.locks;
-        let wanted = |lock: &LockView| self.page.screen != Screen::Contention || lock.demand.is_any();
-        let shown = locks.iter().enumerate().filter(|(_, lock)| wanted(lock) && passes(filter, lock, nodes));
-        let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order, at)).collect();
+        let asked = Asked::of(&self.list, self.page.screen);
+        let (nodes, order, locks) = (&scene.nodes, self.list.order, &frozen.locks);
+        let free = shows_free(asked.filter);
+        let wanted = |lock: &LockView| match self.page.screen {
+            Screen::Contention => lock.demand.is_any(),
+            _ => free || lock.verdict.state != State::Free,
+        };
+        let shown = locks.iter().enumerate().filter(|(_, lock)| wanted(lock) && asked.passes(lock, nodes));
+        let mut ranked: Vec<_> = shown.map(|(index, lock)| Rank::frozen(index, lock, order)).collect();
         ranked.sort_unstable_by(|a, b| a.compare(b, order, |index| Some((&locks[*index].key, locks[*index].space))));
         frozen.order = ranked.into_iter().map(|rank| rank.place).collect();
-        let is_selected = |lock: &LockView| self.list.selected.as_ref().is_some_and(|id| id.is(lock));
+        if let Some(by) = asked.by {
+            let listed = frozen.order.iter().map(|index| &locks[*index]);
+            scene.groups.show(groups::of_views(listed, by), order);
+            let selected = self.list.grouped.selected.as_ref();
+            scene.cursor = selected.and_then(|name| scene.groups.position(name)).or(scene.cursor);
+            return;
+        }
+        let wanted = self.list.wanted.take().or_else(|| self.list.selected.clone());
+        let is_selected = |lock: &LockView| wanted.as_ref().is_some_and(|id| id.is(lock));
         let found = frozen.order.iter().position(|index| is_selected(&frozen.locks[*index]));
         scene.cursor = found.or(scene.cursor);
     }
 
-    /// Starts sorting again when it is due.
-    fn reorder(&mut self, table: &Table, now: Time) {
-        let still = self.stands_still(now);
-        let scene = &mut self.scene;
-        let pause = REORDER.max(REORDER_PER_LOCK * scene.total as u32);
-        let due = now.since(scene.ordered_at) >= pause && !still;
-        let first_locks = scene.total == 0 && table.held() > 0;
-        let by_hand = std::mem::take(&mut scene.outdated);
-        if !by_hand && (scene.next.is_some() || !due && !first_locks) {
-            return;
-        }
-        scene.ordered_at = now;
-        let sorting = Sorting::new(self.list.order, self.list.filter.is_some(), scene.portion, now);
-        let at_once = sorting.is_small(table);
-        scene.next = Some(NextOrder { sorting, by_hand });
-        while at_once && self.is_ordering() {
-            self.order_on(table, now);
-        }
-    }
-
-    /// Whether rows must stay in place, because the user may be about to press a key.
-    fn stands_still(&self, now: Time) -> bool {
-        now.since(self.touched) < STAND_STILL
-    }
-
-    /// Whether sorting is under way: the loop must call [`App::order_on`] until it is done.
-    pub fn is_ordering(&self) -> bool {
-        self.scene.next.is_some()
-    }
-
-    /// Whether the user asked for an order that is not ready. Their next key on a row is meant for the new order.
-    pub fn awaits_order(&self) -> bool {
-        self.scene.next.as_ref().is_some_and(|next| next.by_hand)
-    }
-
-    /// Continues sorting for one slice. Returns whether a new order is ready to be shown.
-    pub fn order_on(&mut self, table: &Table, now: Time) -> bool {
-        let still = self.stands_still(now);
-        let scene = &mut self.scene;
-        // A periodic sort must not move a row that the user is about to act on; another sort follows.
-        let Some(mut next) = scene.next.take().filter(|next| next.by_hand || !still || scene.total == 0) else {
-            return false;
-        };
+    /// Whether the list shows such a lock, wherever it is scrolled to.
+    pub(super) fn shows(&self, lock: &LockView) -> bool {
         let filter = self.list.filter.as_ref();
-        let passes = |view: &LockView| passes(filter, view, &scene.nodes);
-        match next.sorting.step(table, filter.map(|_| &passes as &dyn Fn(&LockView) -> bool)) {
-            None => scene.next = Some(next),
-            Some(sorted) => {
-                self.put_in_place(sorted, next.by_hand, table, now);
-                return true;
-            }
-        }
-        false
+        let wanted = match self.page.screen {
+            Screen::Contention => lock.demand.is_any(),
+            _ => lock.verdict.state != State::Free || shows_free(filter),
+        };
+        wanted && self.asked().passes(lock, &self.scene.nodes)
     }
 
-    fn put_in_place(&mut self, sorted: Sorted, by_hand: bool, table: &Table, now: Time) {
-        let scene = &mut self.scene;
-        scene.total = sorted.total;
-        scene.counts = State::ALL.into_iter().map(|state| (state, sorted.counts[state as usize])).collect();
-        scene.order = match self.page.screen {
-            Screen::Contention => {
-                scene.contended = Contended::of(table, now);
-                let filter = self.list.filter.as_ref();
-                let wanted = scene.contended.places().filter(|(_, lock)| passes(filter, lock, &scene.nodes));
-                wanted.map(|(place, _)| place).collect()
-            }
-            _ => sorted.places,
-        };
-        let stays = |view: &LockView| {
-            let wanted = self.page.screen != Screen::Contention || view.demand.is_any();
-            wanted && passes(self.list.filter.as_ref(), view, &scene.nodes)
-        };
-        // The selected lock stays in the list after it was freed, until the user moves on or filters it out. It also
-        // stays if it was free only during the sorting.
-        if let Some(id) = self.list.selected.as_ref().filter(|_| self.touched > Time(0))
-            && let Some(place) = table.place_named(id.space, id.key.as_bytes())
-            && let Some(lock) = table.lock_at(place)
-            && let Some(view) = table.view(lock, now)
-            && (!by_hand && !lock.is_held() || stays(&view))
-            && !scene.order.contains(&place)
-        {
-            let at = scene.cursor.unwrap_or(0).min(scene.order.len());
-            scene.order.insert(at, place);
-        }
-        self.list.marked.retain(|id| table.lock_named(id.space, id.key.as_bytes()).is_some_and(Lock::is_held));
-        self.place_cursor(table);
+    /// What the list is made of.
+    fn asked(&self) -> Asked<'_> {
+        Asked::of(&self.list, self.page.screen)
     }
 
     /// Finds the selected lock in the new order; if it is gone, selects its neighbour.
     fn place_cursor(&mut self, table: &Table) {
+        if self.groups_by().is_some() {
+            return self.place_cursor_on_group();
+        }
         let scene = &mut self.scene;
         // Until the first key press the cursor stays on the worst lock.
         if self.touched == Time(0) {
             scene.cursor = scene.order.len().checked_sub(1).map(|_| 0);
             return;
         }
-        let place = self.list.selected.as_ref().and_then(|id| table.place_named(id.space, id.key.as_bytes()));
+        let typed = match &self.overlay {
+            Overlay::Filter(filtering) => Some(&filtering.before),
+            _ => None,
+        };
+        let wanted = self.list.wanted.take().or_else(|| self.list.selected.clone());
+        let selected = typed.map_or(&wanted, |before| &before.selected);
+        let place = selected.as_ref().and_then(|id| table.place_named(id.space, id.key.as_bytes()));
         let found = place.and_then(|place| scene.order.iter().position(|other| *other == place));
         scene.cursor = match (found, scene.order.len()) {
             (_, 0) => None,
             (Some(at), _) => Some(at),
+            // A filter is typed to find the worst that it matches.
+            (None, _) if typed.is_some() => Some(0),
             (None, len) => Some(scene.cursor.unwrap_or(0).min(len - 1)),
         };
     }
 
     /// Moves the cursor as the keys asked, and keeps it in sight.
     fn select(&mut self) {
+        let groups = self.groups_by().map(|_| self.scene.groups.all.len());
         let scene = &mut self.scene;
-        scene.listed = scene.frozen.as_ref().map_or(scene.order.len(), |frozen| frozen.order.len());
+        let locks = || scene.frozen.as_ref().map_or(scene.order.len(), |frozen| frozen.order.len());
+        scene.listed = groups.unwrap_or_else(locks);
         let Some(last) = scene.listed.checked_sub(1) else {
             (scene.cursor, scene.first, self.list.steps) = (None, 0, 0);
             return;
@@ -287,6 +287,10 @@ impl App {
     }
 
     fn see_rows(&mut self, table: &Table) {
+        if self.groups_by().is_some() {
+            return self.see_groups(table);
+        }
+        self.scene.groups.worst = None;
         let scene = &mut self.scene;
         let (first, page, now) = (scene.first, scene.page, scene.at);
         let view = |lock| table.view(lock, now);
@@ -306,13 +310,20 @@ impl App {
                 Some(frozen) => frozen.locks.iter().find(|lock| id.is(lock)).cloned(),
                 None => table.lock_named(id.space, id.key.as_bytes()).and_then(view),
             }
-            .or(scene.lock.take()),
+            .or(scene.lock.take().filter(|lock| id.is(lock))),
             None => row.cloned(),
         };
     }
 }
 
 impl Scene {
+    /// Takes over the counts of a sort; returns the sorted locks.
+    fn count(&mut self, sorted: Sorted) -> Vec<LockRef> {
+        self.total = sorted.total;
+        self.counts = State::ALL.into_iter().map(|state| (state, sorted.counts[state as usize])).collect();
+        sorted.places
+    }
+
     fn see_nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeStatus>, now: Time) {
         let before = std::mem::take(&mut self.nodes);
         let known = |node: &NodeStatus| before.iter().find(|known| known.id == node.id);
@@ -336,10 +347,22 @@ impl Scene {
         true
     }
 
-    /// Whether anything that is shown counts down by itself.
-    pub fn moves(&self) -> bool {
-        self.rows.iter().chain(&self.lock).any(|lock| lock.ttl.remaining().is_some() || lock.held_ms.is_some())
+    /// What the lock was, if it changed in the last seconds.
+    pub fn was(&self, lock: &LockView) -> Option<Was> {
+        self.changes.of(lock, self.at)
     }
+
+    /// Whether anything that is shown counts down, or leaves, by itself.
+    pub fn moves(&self) -> bool {
+        let leaves = !self.changes.is_empty() || self.rows.iter().any(|lock| lock.verdict.state == State::Free);
+        leaves
+            || self.rows.iter().chain(&self.lock).any(|lock| lock.ttl.remaining().is_some() || lock.held_ms.is_some())
+    }
+}
+
+/// Whether free locks are listed: only if somebody asks for them.
+pub fn shows_free(filter: Option<&Filter>) -> bool {
+    filter.is_some_and(|filter| filter.names_state(State::Free))
 }
 
 fn passes(filter: Option<&Filter>, lock: &LockView, nodes: &[NodeScene]) -> bool {

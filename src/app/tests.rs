@@ -45,6 +45,23 @@ fn keys_move_the_selection_and_stop_at_the_ends() {
 }
 
 #[test]
+fn the_derivation_is_one_step_behind_the_opened_lock() {
+    let mut stage = twelve();
+    stage.press("i");
+    assert!(!stage.app.page.why, "it needs an opened lock");
+    stage.press("enter i");
+    assert!(stage.screen().contains("Is it held? Yes (certain)."), "{}", stage.screen());
+    stage.press("esc");
+    assert!(!stage.app.page.why && stage.app.page.opened.is_some());
+    stage.press("i i");
+    assert!(!stage.app.page.why && stage.app.page.opened.is_some(), "the same key leads back");
+    stage.press("i esc esc");
+    assert!(stage.app.page.opened.is_none());
+    stage.press("enter");
+    assert!(!stage.app.page.why, "a lock opens as itself");
+}
+
+#[test]
 fn a_lock_is_opened_and_left_again() {
     let mut stage = twelve();
     stage.press("j enter");
@@ -85,17 +102,22 @@ fn a_wrong_filter_keeps_the_old_one_and_says_where_it_is_wrong() {
     let mut stage = twelve();
     stage.filter("lock:1");
     stage.filter("state:held and ttl<soon");
-    let Overlay::Filter(prompt) = &stage.app.overlay else { panic!("the prompt stays open") };
+    let Overlay::Filter(filtering) = &stage.app.overlay else { panic!("the prompt stays open") };
+    let prompt = &filtering.prompt;
     assert_eq!(prompt.text(), "state:held and ttl<soon");
     let (why, column) = prompt.refused.as_ref().unwrap();
     assert_eq!(*column, 20);
     assert!(why.contains("column 20"), "{why}");
-    assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("lock:1", 2));
+    assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("state:held", 12), "the last good list");
     // The refused text can be corrected in place.
     stage.press("backspace backspace backspace backspace");
     stage.write("90s");
     stage.press("enter");
     assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("state:held and ttl<90s", 12));
+    stage.filter("lock:1");
+    stage.filter("state:nothing");
+    stage.press("esc");
+    assert_eq!((stage.app.list.filter_text.as_str(), stage.rows().len()), ("lock:1", 2), "esc brings it back");
 }
 
 #[test]
@@ -114,8 +136,8 @@ fn letters_in_a_prompt_are_letters() {
     stage.press("/");
     stage.write("qps?");
     stage.app.update(Event::Paste("a\u{1b}\nb".into()), stage.now);
-    let Overlay::Filter(prompt) = &stage.app.overlay else { panic!("still typing") };
-    assert_eq!(prompt.text(), "qps?ab");
+    let Overlay::Filter(filtering) = &stage.app.overlay else { panic!("still typing") };
+    assert_eq!(filtering.prompt.text(), "qps?ab");
     assert!(!stage.app.display.paused);
 }
 
@@ -149,19 +171,43 @@ fn the_command_bar_knows_every_name_of_the_key_table() {
 }
 
 #[test]
-fn s_goes_through_the_columns_and_comes_back() {
+fn any_column_is_two_keys_away_and_the_same_again_turns_it_round() {
     let mut stage = twelve();
-    let mut seen = Vec::new();
-    for _ in Column::ALL {
+    let mut letters = std::collections::BTreeSet::new();
+    for column in Column::ALL {
+        assert!(letters.insert(column.letter()), "{column:?} shares its letter");
         stage.press("s");
-        seen.push(stage.app.list.order.column);
+        let choice = format!("{} {}", column.letter(), column.name());
+        assert!(stage.screen().contains(&choice), "{choice}: {}", stage.screen());
+        let was_here = stage.app.list.order.column == column;
+        stage.press(&column.letter().to_string());
+        assert_eq!((stage.app.list.order.column, stage.app.list.order.reversed), (column, was_here));
     }
-    assert_eq!(seen, [&Column::ALL[1..], &Column::ALL[..1]].concat());
-    assert_eq!(stage.notice(), "ordered by state, the worst first");
-    stage.press("s S");
-    assert_eq!(stage.rows()[0], "lock:11");
+    stage.press("s s");
+    assert_eq!(stage.notice(), "sorted by state: worst first, then held longest");
+    stage.press("s k");
+    assert_eq!(stage.rows()[0], "lock:00");
+    stage.press("s k");
+    assert_eq!((stage.rows()[0].as_str(), stage.notice()), ("lock:11", "sorted by key, turned round"));
     stage.press("S");
     assert_eq!(stage.rows()[0], "lock:00");
+    stage.press("s x");
+    assert_eq!(stage.notice(), "no column has the letter x; the order stays");
+    stage.press("s esc");
+    assert_eq!(stage.app.list.order.column, Column::Key);
+}
+
+#[test]
+fn a_column_can_be_typed_by_its_name_or_its_title() {
+    for column in Column::ALL {
+        for name in [column.name(), column.title()] {
+            let mut stage = twelve();
+            stage.press(":");
+            stage.write(&format!("sort {name}"));
+            stage.press("enter");
+            assert_eq!(stage.app.list.order.column, column, "{name}");
+        }
+    }
 }
 
 #[test]
@@ -184,7 +230,7 @@ fn a_paused_screen_stands_still_and_catches_up() {
     stage.acquire("lock:new", "t", 5_000);
     stage.pass(3_000);
     assert_eq!(stage.screen(), before);
-    stage.press("3");
+    stage.press("3 v");
     assert!(!stage.screen().contains("lock:new"), "the feed stands still too");
     stage.press("1 p");
     let after = stage.screen();
@@ -201,7 +247,7 @@ fn a_paused_screen_can_be_searched() {
     stage.pass(2_000);
     stage.filter("lock:1");
     assert_eq!(stage.rows(), ["lock:10", "lock:11"]);
-    stage.press("esc s S");
+    stage.press("esc s k S");
     assert_eq!((stage.rows().len(), stage.rows()[0].as_str()), (12, "lock:11"));
     stage.press("g enter");
     assert_eq!(stage.app.scene.lock.as_ref().unwrap().verdict.state, crate::model::State::Held);
@@ -214,7 +260,7 @@ fn a_key_that_does_nothing_says_why() {
     assert_eq!(stage.notice(), "Z does nothing here; ? lists the keys");
     stage.press("insert");
     assert!(stage.notice().contains("does nothing here"));
-    stage.press("3");
+    stage.press("5");
     for (key, name) in [("enter", "open"), ("space", "mark"), ("s", "sort"), ("S", "reverse"), ("y", "copy")] {
         assert_eq!(stage.press(key), []);
         assert_eq!(stage.notice(), format!("{name} works in the list of locks; 1 shows it"));
@@ -268,15 +314,35 @@ fn y_copies_what_is_looked_at() {
 }
 
 #[test]
-fn tokens_are_short_until_revealed_and_hidden_when_private() {
+fn one_key_shows_only_locks_with_findings() {
     let mut stage = Stage::new();
-    stage.acquire("lock:a", "0123456789abcdefghij", 60_000);
-    stage.resize(140, 40);
-    let holder = "0123456789abcdefghij";
-    assert!(!stage.screen().contains(holder));
-    stage.press("t");
-    assert!(stage.screen().contains(holder));
-    for screen in ["1", "3"] {
+    stage.acquire("lock:calm", "worker-1", 60_000);
+    stage.acquire("lock:endless", "worker-2", None);
+    stage.pass(2_000);
+    assert!(stage.screen().contains("NO-TTL !1"), "{}", stage.screen());
+    stage.press("!");
+    let shown = stage.screen();
+    assert!(shown.contains("lock:endless") && !shown.contains("lock:calm"), "{shown}");
+    stage.press("!");
+    assert!(stage.screen().contains("lock:calm"));
+}
+
+#[test]
+fn tokens_are_short_until_there_is_room_or_they_are_revealed_and_hidden_when_private() {
+    let mut stage = Stage::new();
+    let holder = "0123456789abcdefghijklmnopqrstuvwxyghij";
+    stage.acquire("lock:a", holder, 60_000);
+    stage.resize(170, 40);
+    assert!(stage.screen().contains(holder), "{}", stage.screen());
+    stage.press("P");
+    assert!(stage.screen().contains("(hidden)") && !stage.screen().contains("ghij"), "{}", stage.screen());
+    stage.press("P");
+    stage.resize(80, 24);
+    assert!(!stage.screen().contains(holder) && stage.screen().contains("01234567…ghij"));
+    stage.press("3 v t");
+    assert!(stage.screen().contains("0123456789abc"), "{}", stage.screen());
+    stage.press("v");
+    for screen in ["1", "3 v"] {
         stage.press(screen);
         stage.press("P");
         let private = stage.screen();
@@ -308,16 +374,16 @@ fn the_feed_scrolls_and_stays_where_it_was_scrolled_to() {
         stage.pass(10);
         stage.acquire(format!("lock:{n:02}"), "t", 60_000);
     }
-    stage.press("3 j j");
+    stage.press("3 v j j");
     let row = |screen: &str, n: usize| screen.lines().nth(n).unwrap_or_default().to_string();
-    let top = row(&stage.screen(), 3);
+    let top = row(&stage.screen(), 4);
     assert!(top.contains("lock:37"), "{top}");
     stage.acquire("lock:new", "t", 60_000);
-    assert_eq!(row(&stage.screen(), 3), top);
+    assert_eq!(row(&stage.screen(), 4), top);
     stage.press("G k");
     assert!(stage.app.page.scroll < 40, "the end is the end");
     stage.press("g");
-    assert!(row(&stage.screen(), 3).contains("lock:new"));
+    assert!(row(&stage.screen(), 4).contains("lock:new"));
 }
 
 #[test]
@@ -338,9 +404,9 @@ fn a_feed_keeps_the_newest_and_counts_the_rest() {
     assert_eq!((stage.app.feed.changes.len(), stage.app.feed.changes[0].key.to_string().as_str()), (FEED, "lock:5"));
     stage.press("p");
     stage.app.update(Event::Changes(changes, 0), stage.now);
-    stage.press("p 3");
+    stage.press("p 3 v");
     assert_eq!(stage.app.feed.changes.len(), FEED);
-    assert!(stage.screen().contains("7 changes came too fast to be kept"));
+    assert!(stage.screen().contains("7 changes were not kept: they came too fast"));
 }
 
 #[test]

@@ -72,9 +72,41 @@ impl Theme {
         }
     }
 
+    /// The arrow beside the title of the column that is sorted by.
+    pub fn order(self, reversed: bool) -> &'static str {
+        if reversed { self.sign("▴", "^") } else { self.sign("▾", "v") }
+    }
+
     /// A sign, or its ASCII stand-in.
     pub fn sign<'a>(self, sign: &'a str, ascii: &'a str) -> &'a str {
         if self.ascii { ascii } else { sign }
+    }
+
+    /// The colour of a bar by the share of the lease that is left; its length says the same.
+    pub fn lease(self, share: f64) -> Style {
+        match share {
+            ..0.10 => self.bad(),
+            ..0.25 => self.warning(),
+            _ => self.good(),
+        }
+    }
+
+    /// Counts over time as a line, a character each, the highest as high as the line is; a space: it was not counted.
+    pub fn trend(self, counts: &[Option<u32>]) -> String {
+        let steps: &[char] = if self.ascii {
+            &['.', ':', '-', '=', '+', '*', '#']
+        } else {
+            &['▁', '▂', '▃', '▄', '▅', '▆', '▇']
+        };
+        let zero = if self.ascii { '_' } else { '·' };
+        let most = counts.iter().flatten().copied().max().unwrap_or(0).max(1) as usize;
+        let step = |count: usize| steps[(count * steps.len()).div_ceil(most).clamp(1, steps.len()) - 1];
+        let sign = |count: &Option<u32>| match count {
+            None => ' ',
+            Some(0) => zero,
+            Some(count) => step(*count as usize),
+        };
+        counts.iter().map(sign).collect()
     }
 
     /// What is left of a lease, as a bar of `width` cells.

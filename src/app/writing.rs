@@ -1,27 +1,23 @@
 //! Whether the console may write, and what the writing keys do. It is read-only until `:write`, and again after some
 //! time without a key.
 
+mod choices;
+
 use std::time::Duration;
 
+use self::choices::{back_choice, extend_choices, free_choices, free_marked, waiting};
 use super::dialog::{Choice, Dialog, Sight};
-use super::{App, Effect, LockId, Overlay, Since};
-use crate::actions::{Action, Cleared, Freeing, Kept, Outcome, Performed, Plan, Refusal, plan};
-use crate::base::text::{self, short_duration};
-use crate::base::time::{Time, Ttl};
-use crate::lock::Token;
+use super::{App, Batch, Effect, LockId, Overlay, Since};
+use crate::actions::{Action, Cleared, Kept, Outcome, Performed, Plan, Refusal};
+use crate::base::text::short_duration;
+use crate::base::time::Time;
 use crate::model::LockView;
 use crate::settings::cli::Environment;
+use crate::settings::keys::Command;
 use crate::sources::inspect::Inspection;
 
 /// Writing turns off after this long without a key.
 pub const IDLE: Duration = Duration::from_secs(300);
-/// The TTLs to choose from.
-const TTLS: [Duration; 4] =
-    [Duration::from_secs(60), Duration::from_secs(300), Duration::from_secs(1_800), Duration::from_secs(7_200)];
-/// The first TTL offered for a lock without one.
-const FIRST_TTL: Duration = Duration::from_secs(300);
-/// At most this many holders are offered one by one.
-const HOLDERS: usize = 8;
 /// For at most this many plans the dialog asks ahead whether they could be undone.
 const FORESEEN: usize = 500;
 /// At most this many locks are freed at once.
@@ -40,8 +36,10 @@ pub enum Wish {
 pub struct Came {
     pub line: String,
     pub ended: Ended,
-    /// More came of it than a line at the bottom tells.
+    /// The result is longer than the line at the bottom.
     pub to_be_read: bool,
+    /// An undo puts it back.
+    pub undoes: bool,
 }
 
 /// How a write ended.
@@ -67,8 +65,10 @@ pub struct Writing {
     moved: Vec<(Action, LockId)>,
     /// How many are being performed.
     pub running: Option<usize>,
-    /// The record that the undo question is about.
-    pub recalled: Option<Box<Kept>>,
+    /// The records that the undo question is about.
+    pub recalled: Vec<Kept>,
+    /// What was left out of what is being done, each with the reason.
+    left_out: Vec<String>,
 }
 
 impl Writing {
@@ -126,7 +126,7 @@ impl App {
         }
         self.writing.until = if self.writes() { None } else { Some(now + IDLE) };
         let text = match self.writes() {
-            true => format!("writing is on until {} pass without a key", short_duration(IDLE.as_millis() as u64)),
+            true => format!("writing is on; it ends after {} without a key", short_duration(IDLE.as_millis() as u64)),
             false => format!("read-only again{}", self.kept_tests()),
         };
         self.say(text, now);
@@ -145,7 +145,7 @@ impl App {
             one.into_iter().collect()
         };
         if ids.is_empty() {
-            self.say("there is no lock to do that to".into(), now);
+            self.say("no lock is selected".into(), now);
             return Vec::new();
         }
         vec![Effect::See(wish, ids)]
@@ -171,7 +171,7 @@ impl App {
 
     pub(super) fn may_write(&mut self, now: Time) -> bool {
         if self.writing.running.is_some() {
-            self.say("something is being done still".into(), now);
+            self.say("a write is still under way".into(), now);
             return false;
         }
         if self.writes() {
@@ -192,7 +192,12 @@ impl App {
                 self.writing.pending = Some((wish, Box::new(lock)));
                 return vec![Effect::Inspect(id)];
             }
-            _ => return self.open_dialog(Some(wish), free_many(&locks, now), None, now),
+            _ => {
+                let waiting = waiting(&locks);
+                let (seen, hidden): (Vec<_>, Vec<_>) =
+                    locks.into_iter().partition(|lock| self.page.opened.is_some() || self.shows(lock));
+                return self.open_dialog(Some(wish), free_marked(&seen, &hidden, now), Some(waiting), now);
+            }
         }
         Vec::new()
     }
@@ -203,35 +208,35 @@ impl App {
         if !self.writes() {
             return Vec::new();
         }
-        let choices = match wish {
+        let mut lock = lock;
+        let waiters = found.waiters.beside(&lock);
+        lock.proof.waiting = Some(waiters.in_short());
+        let mut choices = match wish {
             Wish::Free => free_choices(&lock, found, now),
             Wish::Extend(ttl) => extend_choices(&lock, ttl, now),
         };
-        self.open_dialog(Some(wish), choices, Some(found.waiters.describe()), now)
+        if self.page.opened.is_none() && self.list.marked.contains(id) && !self.shows(&lock) {
+            choices.iter_mut().flatten().for_each(|choice| choice.hidden.push(lock.key.clone()));
+        }
+        self.open_dialog(Some(wish), choices, Some(waiters.describe()), now)
     }
 
-    pub(super) fn take_recalled(&mut self, kept: Result<Option<Box<Kept>>, String>, now: Time) -> Vec<Effect> {
-        match kept {
+    pub(super) fn take_recalled(&mut self, batch: Result<Batch, String>, now: Time) -> Vec<Effect> {
+        match batch {
             Err(why) => self.say(why, now),
-            Ok(None) => self.say("nothing was freed here that could be put back".into(), now),
-            Ok(Some(kept)) => return vec![Effect::Retrace(kept)],
+            Ok(batch) if batch == Batch::default() => {
+                self.say("nothing that was freed here can be put back".into(), now);
+            }
+            Ok(batch) => return vec![Effect::Retrace(batch)],
         }
         Vec::new()
     }
 
     /// A lock that others have held since is not put back. If it was not watched, the question says so.
-    pub(super) fn take_retraced(&mut self, kept: Box<Kept>, since: Since, now: Time) {
-        let doubt = match since {
-            Since::Held(why) => return self.say(format!("not put back: {why}"), now),
-            Since::Unwatched(why) => Some(why),
-            Since::Nobody => None,
-        };
-        let plan = kept.plan(now).map(|mut plan| {
-            plan.hazards.extend(doubt);
-            vec![Choice::of("put it back", plan)]
-        });
-        self.writing.recalled = Some(kept);
-        self.open_dialog(None, plan, None, now);
+    pub(super) fn take_retraced(&mut self, batch: Batch, since: &[Since], now: Time) -> Vec<Effect> {
+        let choice = back_choice(&batch, since, now);
+        self.writing.recalled = batch.kept;
+        self.open_dialog(None, choice.map(|choice| vec![choice]), None, now)
     }
 
     /// What was drawn of the question.
@@ -272,10 +277,11 @@ impl App {
     }
 
     /// Performs the confirmed plans.
-    pub(super) fn confirmed(&mut self, plans: Vec<Plan>, reason: Option<String>) -> Vec<Effect> {
+    pub(super) fn confirmed(&mut self, plans: Vec<Plan>, left_out: Vec<String>, reason: Option<String>) -> Vec<Effect> {
         self.overlay = Overlay::None;
         self.writing.results.clear();
         self.writing.moved.clear();
+        self.writing.left_out = left_out;
         self.writing.running = Some(plans.len());
         vec![Effect::Perform(plans, reason)]
     }
@@ -289,11 +295,12 @@ impl App {
         if let Outcome::Refused(Refusal::Moved(_) | Refusal::AnotherLease(_)) = performed.outcome {
             self.writing.moved.push((plan.action.clone(), LockId::of_plan(plan)));
         }
-        let line = told(plan, performed, !self.display.private);
+        let line = result_line(plan, performed, !self.display.private, &self.key_of(Command::Undo));
         self.say(line.clone(), now);
         let to_be_read =
             ended != Ended::Done || performed.queue != Cleared::default() || plan.not_put_back(false).is_some();
-        self.writing.results.push(Came { line, ended, to_be_read });
+        let undoes = plan.action == Action::Free && performed.undo.is_ok();
+        self.writing.results.push(Came { line, ended, to_be_read, undoes });
         // What was freed needs no mark any more.
         if ended == Ended::Done {
             self.list.marked.retain(|id| id.key != plan.key || id.space != plan.space);
@@ -315,8 +322,16 @@ impl App {
         let results = &mut self.writing.results;
         let untouched = asked.saturating_sub(results.len());
         if untouched > 0 {
-            let line = format!("stopped: {untouched} of {asked} were not touched");
-            results.push(Came { line, ended: Ended::NotDone, to_be_read: true });
+            let line = format!("stopped: {untouched} of {asked} not touched");
+            results.push(Came { line, ended: Ended::NotDone, to_be_read: true, undoes: false });
+        }
+        for why in self.writing.left_out.drain(..) {
+            results.push(Came {
+                line: format!("left out: {why}"),
+                ended: Ended::NotDone,
+                to_be_read: true,
+                undoes: false,
+            });
         }
         let to_be_read = results.len() > 1 || results.iter().any(|came| came.to_be_read);
         if to_be_read && matches!(self.overlay, Overlay::None) {
@@ -326,98 +341,16 @@ impl App {
     }
 }
 
-/// What came of it, in a line.
-fn told(plan: &Plan, performed: &Performed, named: bool) -> String {
-    let key = &plan.key;
+/// The result in a line. `undo`: the key that puts back what was freed.
+fn result_line(plan: &Plan, performed: &Performed, named: bool, undo: &str) -> String {
     match &performed.outcome {
-        Outcome::Refused(why) => format!("refused: {key}: {why}"),
-        Outcome::Unknown(why) => format!("unknown: {key}: {why}"),
-        Outcome::Done { woken, silent } => {
-            let what = performed.freed_share(plan, named).unwrap_or_else(|| format!("{} {key}", plan.action.name()));
-            let mut line = format!("done: {what}");
-            match (woken, silent) {
-                (_, Some(why)) => line.push_str(&format!("; waiters were not told: {why}")),
-                (0, None) => {}
-                (1, None) => line.push_str("; told 1 waiter"),
-                (woken, None) => line.push_str(&format!("; told {woken} waiters")),
-            }
-            line.push_str(&performed.queue.describe(named));
-            line.extend(plan.not_put_back(named).map(|what| format!("; {what}")));
-            match (&plan.action, &performed.undo) {
-                (Action::Free, Ok(())) => line.push_str(&format!("; undo puts it back{}", performed.queue.undone())),
-                (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
-                _ => {}
-            }
-            line.extend(performed.renewed.iter().flat_map(|renewed| ["; ", renewed]));
-            line
-        }
+        Outcome::Refused(why) => plan.not_done(&why.to_string()),
+        Outcome::Unknown(why) => plan.perhaps_done(why),
+        Outcome::Done { .. } => format!("{}{}", performed.done(plan, named), performed.aftermath(plan, named, undo)),
     }
 }
 
-/// Offers the gentler choice first: a TTL for a lock that never expires.
-fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Choice>, Refusal> {
-    let mut choices = Vec::new();
-    if lock.ttl == Ttl::Never {
-        choices.extend(extend_choices(lock, Some(FIRST_TTL), now).unwrap_or_default());
-    }
-    let dead = found.waiters.deaf();
-    let free = |holder: Option<&Token>| {
-        let asked = Freeing { holder: holder.map(Token::as_bytes), dead_waiters: &dead, force: false };
-        let plan = plan::free(lock, asked, now)?;
-        match plan.only_by_force {
-            Some(why) => Err(Refusal::OnlyByForce(why)),
-            None => Ok(plan),
-        }
-    };
-    if let Some(permit) = plan::returned(lock, now) {
-        return Ok(vec![Choice::of("give one permit back", permit)]);
-    }
-    match lock.holders.as_slice() {
-        [] => choices.push(Choice::of("free it", free(None)?)),
-        [one] => choices.push(Choice::of("free it", free(Some(&one.token))?)),
-        many => {
-            for holder in many.iter().take(HOLDERS) {
-                let label = format!("free the hold of {}", text::short_token(&holder.token.to_string()));
-                choices.push(Choice::of(label, free(Some(&holder.token))?));
-            }
-            choices.push(Choice::of(format!("free all {} holds", many.len()), free(None)?));
-        }
-    }
-    Ok(choices)
-}
-
-fn extend_choices(lock: &LockView, typed: Option<Duration>, now: Time) -> Result<Vec<Choice>, Refusal> {
-    let ttls = typed.map_or(TTLS.to_vec(), |ttl| vec![ttl]);
-    let mut refused = None;
-    let mut choices = Vec::new();
-    for ttl in ttls {
-        let label = format!("give it {}", short_duration(ttl.as_millis() as u64));
-        match plan::extend(lock, None, ttl, now) {
-            Ok(plan) => choices.push(Choice::of(label, plan)),
-            Err(why) => refused = Some(why),
-        }
-    }
-    match refused {
-        Some(why) if choices.is_empty() => Err(why),
-        _ => Ok(choices),
-    }
-}
-
-/// Frees all at once. Locks that can't be freed are left out and named.
-fn free_many(locks: &[LockView], now: Time) -> Result<Vec<Choice>, Refusal> {
-    let (mut plans, mut left_out) = (Vec::new(), Vec::new());
-    for lock in locks.iter().take(MOST) {
-        match plan::free(lock, Freeing::default(), now) {
-            Ok(Plan { only_by_force: Some(why), key, .. }) => left_out.push(format!("{key}: {why}")),
-            Ok(plan) => plans.push(plan),
-            Err(why) => left_out.push(why.to_string()),
-        }
-    }
-    if plans.is_empty() {
-        return Err(Refusal::NotSo(left_out.into_iter().next().unwrap_or_default()));
-    }
-    Ok(vec![Choice { label: format!("free {} locks", plans.len()), plans, left_out }])
-}
-
+#[cfg(test)]
+mod many;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,24 @@
-//! Other processes: signals sent to them, and children that end when we do.
+//! This process by its name at the servers, and other processes: signals sent to them, and children that end when we do.
 
 use std::io;
 use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process, test_kill_process_group};
+
+/// What the names of all lockscope connections begin with.
+pub const NAME: &str = "lockscope";
+
+/// The name of every connection of this process, `lockscope-4242-5f3a`: another process has another one.
+pub fn connection_name() -> &'static str {
+    static OURS: OnceLock<String> = OnceLock::new();
+    OURS.get_or_init(|| {
+        // The number of a process is used again, and is not unique among hosts.
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
+        format!("{NAME}-{}-{:04x}", std::process::id(), began & 0xffff)
+    })
+}
 
 /// Who gets a signal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

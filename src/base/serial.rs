@@ -1,7 +1,7 @@
 //! Forms for serde of what it can't keep by itself: exact floats, names out of a table, shared values.
 //!
 //! A float is kept as the shortest text that reads back the same, because JSON has no infinity and its readers may be off
-//! by the last bit. A name that stands in a table of ours is read back through that table.
+//! by the last bit. A name from a table of ours is read back through that table.
 
 use std::sync::Arc;
 

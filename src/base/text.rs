@@ -10,6 +10,13 @@ use std::fmt::Write;
 /// that have no shape of their own or change the direction of the text, `\x20` for a space at either end.
 pub fn visible(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
+    // Nearly all names and tokens are that plain.
+    if bytes.iter().all(|byte| matches!(byte, b'!'..=b'~') && *byte != b'\\')
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        out.push_str(text);
+        return out;
+    }
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             push_visible(&mut out, c);
@@ -26,6 +33,11 @@ pub fn visible(bytes: &[u8]) -> String {
         out.replace_range(..1, SPACE);
     }
     out
+}
+
+/// How many cells of a terminal a text takes. It has no control characters.
+pub fn cells(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { unicode_width::UnicodeWidthStr::width(text) }
 }
 
 const SPACE: &str = "\\x20";
@@ -85,8 +97,9 @@ fn unescape_one<'a>(tail: &'a str, out: &mut Vec<u8>) -> Option<&'a str> {
 /// Whether [`visible`] would change nothing but backslashes: the text can be shown and typed as it is.
 pub fn is_plain(bytes: &[u8]) -> bool {
     // The fast path: nearly all text is ASCII, and a document of a million locks checks every string.
-    let ascii = |byte: &u8| matches!(byte, b' '..=b'~');
-    bytes.iter().all(ascii) || std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
+    // It reads all of them, which is many at a time; stopping at the first would be one at a time.
+    let odd = bytes.iter().fold(false, |odd, byte| odd | !matches!(byte, b' '..=b'~'));
+    !odd || std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
 }
 
 /// A sentence on one line, with every character escaped that a terminal would obey, hide or reorder text by. Backslashes
@@ -136,8 +149,8 @@ pub fn fit(text: &str, width: usize) -> String {
 
 /// The same, with another mark of one column for what is missing.
 pub fn fit_marked(text: &str, width: usize, mark: char) -> String {
-    use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-    if text.width() <= width {
+    use unicode_width::UnicodeWidthChar;
+    if cells(text) <= width {
         return text.to_string();
     }
     if width == 0 {
@@ -194,7 +207,7 @@ pub fn ascii_only(text: &str) -> String {
     out
 }
 
-/// A token shortened for a table: its first and last characters, enough to tell two apart.
+/// A token shortened for a table: its first and last characters, enough to distinguish two.
 pub fn short_token(text: &str) -> String {
     let count = text.chars().count();
     if count <= 16 {
@@ -215,6 +228,19 @@ pub fn short_duration(millis: u64) -> String {
         3_600_000..86_400_000 => format!("{}h{:02}m", s / 3600, s / 60 % 60),
         _ => format!("{}d{:02}h", s / 86_400, s / 3600 % 24),
     }
+}
+
+/// `1,204 locks`
+pub fn counted(count: u64, thing: &str) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    format!("{out} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

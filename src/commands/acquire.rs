@@ -49,7 +49,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
     let key = Key::from(bytes("key", &options.key)?);
     let token = options.token.as_deref().map(|token| bytes("token", token)).transpose()?;
     if token.as_ref().is_some_and(Vec::is_empty) {
-        return Err(Fault::usage("an empty --token tells nobody who holds the lock"));
+        return Err(Fault::usage("--token is empty: nobody could see who holds the lock"));
     }
     let admission = match session.settings.gate().admit(&key) {
         Ok(admission) => admission,
@@ -68,7 +68,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
     let mut caught = None;
     let until = options.wait.map(|wait| Instant::now() + wait);
     let stop = async { caught = Some(signals.next().await) };
-    let taken = take(session.topology.node_of(&key), request, until, stop).await;
+    let taken = take(&session.topology.node_of(&key), request, until, stop).await;
     match taken {
         Taken::Held(held) => keep(session, options, *held, record, signals).await,
         Taken::Refused(other) => {
@@ -122,8 +122,8 @@ async fn keep(
     mut signals: Signals,
 ) -> Result<u8, Fault> {
     let leaves = options.command.is_empty() && options.hold.is_none() && !options.watchdog;
-    let told = record.taken(&held).and_then(|()| if leaves { record.left(&held) } else { record.announce(&held) });
-    if let Err(fault) = told {
+    let recorded = record.taken(&held).and_then(|()| if leaves { record.left(&held) } else { record.announce(&held) });
+    if let Err(fault) = recorded {
         // A lock that can't be recorded or reported is not kept.
         held.release().await;
         return Err(fault);

@@ -1,30 +1,34 @@
 //! What the writing commands share: the gate, the records, the question before, and the result after.
 
 mod eval;
+mod wording;
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use self::wording::{outcome_line, preview, why_not};
 use super::session::Session;
 use crate::actions::{
     Action, Cleared, Context, DryRuns, Gate, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, dry_run,
-    perform,
+    perform, safe_to_free,
 };
 use crate::base::clock::Clock;
 use crate::base::fault::{Exit, Fault};
 use crate::base::json::{put, put_all};
 use crate::base::signals::{self, Signals};
 use crate::base::talk;
-use crate::base::text::{self, short_duration};
-use crate::base::time::Ttl;
+use crate::base::text;
 use crate::lock::Token;
 use crate::model::LockView;
 use crate::output;
 use crate::settings::cli::Environment;
 use crate::test_lock::joined;
+
+pub use self::wording::in_doubt;
 
 /// Pause between two of many writes.
 const BREATHER: Duration = Duration::from_millis(20);
@@ -53,11 +57,8 @@ impl<'a> Actor<'a> {
     pub fn who_looks(session: &'a Session, reason: Option<&str>, json: bool) -> Result<Actor<'a>, Fault> {
         let gate = session.settings.gate();
         let journal = Journal::open().map_err(|why| Fault::finding(Refusal::Audit(why.to_string()).to_string()))?;
-        let node = session.topology.main();
         let context = Context {
             target: session.shown.clone(),
-            node: node.name.clone(),
-            db: node.db,
             environment: session.settings.environment.map(Environment::name),
             reason: reason.map(|reason| text::visible(reason.as_bytes())),
         };
@@ -67,38 +68,47 @@ impl<'a> Actor<'a> {
     /// Stores the admitted plans of a dry run; returns the id with which they can be performed.
     pub async fn keep_plans(&self, plans: &[&Plan]) -> Result<String, Fault> {
         // The plans hold for this data only; the address may lead to another server later.
-        let keyspace = self.keyspace().await?;
         let mut plans: Vec<Plan> = plans.iter().filter(|plan| self.refusal(plan).is_none()).copied().cloned().collect();
-        plans.iter_mut().for_each(|plan| plan.keyspace = keyspace.clone());
+        let here = self.keyspaces(&plans).await?;
+        plans.iter_mut().zip(here).for_each(|(plan, here)| plan.keyspace = here);
         if plans.is_empty() {
-            return Err(Fault::finding("nothing of it may be done"));
+            return Err(Fault::finding("none of this may be done"));
         }
         if plans.len() > dry_run::MOST {
             let most = dry_run::MOST;
-            return Err(Fault::finding(format!("a plan holds {most} locks at most; narrow the filter or add --limit")));
+            return Err(Fault::finding(format!("a plan holds at most {most} locks; narrow the filter or add --limit")));
         }
         let kept = DryRuns::open()
-            .and_then(|runs| runs.keep(plans, &self.context.target, self.context.db, Clock::start().now()));
+            .and_then(|runs| runs.keep(plans, &self.context.target, self.session.topology.db(), Clock::start().now()));
         kept.map_err(|why| Fault::finding(format!("the plan can't be kept: {why}")))
     }
 
     /// Refuses plans that were made for other data, before the stored dry run is used up.
     pub async fn is_in_data_of(&self, plans: &[Plan]) -> Result<(), Fault> {
-        let here = self.keyspace().await?;
-        let moved = plans.iter().filter_map(|plan| plan.keyspace.as_ref()).find_map(|then| match &here {
-            Some(here) => here.continues(then).err(),
-            None => Some("the server does not tell which one it is".into()),
+        let here = self.keyspaces(plans).await?;
+        let moved = plans.iter().zip(&here).find_map(|(plan, here)| match (&plan.keyspace, here) {
+            (Some(then), Some(here)) => here.continues(then).err(),
+            (Some(_), None) => Some("the server does not identify itself".into()),
+            (None, _) => None,
         });
         moved.map_or(Ok(()), |why| Err(Fault::finding(format!("{why}; nothing was changed, and the plan is kept"))))
     }
 
-    /// The identity of the server's data; `None` if the server does not report it.
-    async fn keyspace(&self) -> Result<Option<Keyspace>, Fault> {
-        let asking = async {
-            let mut conn = self.session.topology.main().connect().await?;
-            Keyspace::read(&mut conn).await
-        };
-        asking.await.map(Result::ok).map_err(|error| self.session.fault(&error))
+    /// For each plan, the identity of the data that it would change; `None` if its server does not report it.
+    async fn keyspaces(&self, plans: &[Plan]) -> Result<Vec<Option<Keyspace>>, Fault> {
+        let (mut asked, mut found) = (HashMap::new(), Vec::new());
+        for plan in plans {
+            let node = self.session.topology.place(plan.space, &plan.key);
+            let here = match asked.entry(node.id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(vacant) => {
+                    let asking = async { Keyspace::read(&mut node.connect().await?).await };
+                    vacant.insert(asking.await.map_err(|error| self.session.fault(&error))?.ok())
+                }
+            };
+            found.push(here.clone());
+        }
+        Ok(found)
     }
 
     pub fn journal(&self) -> &Journal {
@@ -123,7 +133,7 @@ impl<'a> Actor<'a> {
                     code = code.max(fault.exit_code());
                     Some(format!("a failure ({fault})"))
                 }
-                (Ok(()), Outcome::Unknown(_)) => Some("an answer that did not come".into()),
+                (Ok(()), Outcome::Unknown(_)) => Some("a missing answer".into()),
                 (Ok(()), _) => None,
             };
         }
@@ -132,7 +142,8 @@ impl<'a> Actor<'a> {
             // The terminal may be gone; the record below must still be written.
             let _ = writeln!(io::stderr(), "stopped by {why}: {tally}");
             let now = Clock::start().now();
-            let noted = self.journal.write_stopped(now, &self.context, &tally, &format!("stopped by {why}"));
+            let node = self.session.topology.place(first.space, &first.key);
+            let noted = self.journal.write_stopped(now, &node, &self.context, &tally, &format!("stopped by {why}"));
             noted.map_err(|why| Fault::finding(format!("the audit file can't be written: {why}")))?;
             code = code.max(1);
         }
@@ -161,7 +172,7 @@ impl<'a> Actor<'a> {
             self.signals = Some(Signals::listen()?);
         }
         let node = self.session.topology.place(plan.space, &plan.key);
-        Ok(perform(plan, &self.gate, node, &mut self.journal, &self.context).await)
+        Ok(perform(plan, &self.gate, &node, &mut self.journal, &self.context).await)
     }
 
     /// Says what would be done.
@@ -175,12 +186,15 @@ impl<'a> Actor<'a> {
             shown["dry_run"] = json!(true);
             shown["plan"] = json!(kept.filter(|_| refusal.is_none()));
             shown["refused"] = json!(refusal.map(|why| why.to_string()));
+            if plan.action == Action::Free {
+                shown["safe_to_free"] = json!(plan.safe.as_ref().map(output::Safety::of));
+            }
             shown["hazards"] = json!(plan.hazards);
             shown["conditions"] = json!(plan.conditions());
             shown["undo"] = json!(plan.undo.as_ref().map(undo_json));
             return print_json(&shown);
         }
-        super::print(|out| preview(plan, refusal.as_ref(), out)).map(drop)
+        super::print(|out| preview(plan, refusal.as_ref(), &self.session.style(), out)).map(drop)
     }
 
     /// Says what would be done to many: a table, and each hazard once.
@@ -194,12 +208,15 @@ impl<'a> Actor<'a> {
         let for_good = plans.iter().filter_map(|(_, plan)| Some((plan, plan.undo.as_ref()?.as_ref().err()?)));
         super::print(|out| {
             output::table::write(out, &locks, &self.session.style())?;
+            for line in safe_to_free(plans.iter().map(|(_, plan)| plan)) {
+                writeln!(out, "{} {line}", output::FREE_IT)?;
+            }
             hazards.iter().try_for_each(|hazard| writeln!(out, "beware: {hazard}"))?;
             for (plan, why) in refusals {
-                writeln!(out, "refused: {}: {why}", plan.key)?;
+                writeln!(out, "{} can't be freed: {why}", plan.key)?;
             }
             for (plan, why) in for_good {
-                writeln!(out, "can't be undone: {}: {why}", plan.key)?;
+                writeln!(out, "freeing {} can't be undone: {why}", plan.key)?;
             }
             Ok(())
         })
@@ -230,7 +247,7 @@ impl<'a> Actor<'a> {
             )));
         }
         let mut shown = Vec::new();
-        preview(plan, None, &mut shown)?;
+        preview(plan, None, &self.session.style(), &mut shown)?;
         talk::say_all(&String::from_utf8_lossy(&shown));
         if self.session.settings.environment == Some(Environment::Prod) {
             talk::ask(&format!("This is production. Type the lock's name to {} it: ", plan.action.name()));
@@ -242,7 +259,8 @@ impl<'a> Actor<'a> {
 
     /// Reports the result. If stdout can't be written it goes to stderr, because the write has already happened.
     fn tell(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        self.print_outcome(plan, performed).inspect_err(|_| talk::say(&outcome_line(plan, performed)))
+        self.print_outcome(plan, performed)
+            .inspect_err(|_| talk::say(&outcome_line(plan, performed, &self.session.settings.again)))
     }
 
     fn print_outcome(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
@@ -254,7 +272,7 @@ impl<'a> Actor<'a> {
             };
             let mut result = self.result(plan, Some(id), Some(outcome.name()), why_not(outcome).as_deref(), woke);
             if let Value::Object(result) = &mut result {
-                // An undo drops nobody: it tells whom it does not put back.
+                // An undo drops nobody: it names those that it does not put back.
                 let undone = Cleared { dropped: plan.dropped.clone(), overdue: plan.overdue, ..Cleared::default() };
                 let undoes = matches!((&plan.action, outcome), (Action::Undo(_), Outcome::Done { .. }));
                 if undoes { &undone } else { queue }.put_into(result);
@@ -265,7 +283,7 @@ impl<'a> Actor<'a> {
             }
             return print_json(&result);
         }
-        super::print(|out| writeln!(out, "{}", outcome_line(plan, performed))).map(drop)
+        super::print(|out| writeln!(out, "{}", outcome_line(plan, performed, &self.session.settings.again))).map(drop)
     }
 
     fn result(
@@ -318,13 +336,6 @@ pub fn ended(result: Result<u8, Fault>, action: &str, key: Option<&str>, json: b
     }
 }
 
-/// Why only a person can confirm it, and which option a script needs.
-pub fn in_doubt(plan: &Plan) -> Option<String> {
-    let doubt = plan.doubt.as_ref()?;
-    let known = if plan.permits().is_some() { "counts permits" } else { "is a lock" };
-    Some(format!("{}: {doubt} Add --force if you know that it {known}", plan.key))
-}
-
 fn undo_json(undo: &Result<(), String>) -> Value {
     json!({ "possible": undo.is_ok(), "why": undo.as_ref().err() })
 }
@@ -336,85 +347,6 @@ pub fn exit_code(outcome: &Outcome) -> u8 {
         Outcome::Refused(why) if !why.is_the_server_s() => 1,
         Outcome::Refused(_) | Outcome::Unknown(_) => 3,
     }
-}
-
-/// Why it was not done, and what whoever typed the command can do about it.
-fn why_not(outcome: &Outcome) -> Option<String> {
-    let why = outcome.why()?;
-    Some(match outcome {
-        Outcome::Refused(Refusal::AnotherLease(_)) => format!("{why}; look again and confirm, or pass --if-renewed"),
-        _ => why,
-    })
-}
-
-/// What came of it, for a person.
-fn outcome_line(plan: &Plan, performed: &Performed) -> String {
-    let Performed { outcome, renewed, .. } = performed;
-    let mut line = match outcome {
-        Outcome::Done { woken, silent } => done(plan, performed, *woken, silent.as_deref()),
-        Outcome::Refused(_) | Outcome::Unknown(_) => {
-            format!("{}: {}: {}", outcome.name(), plan.key, why_not(outcome).unwrap_or_default())
-        }
-    };
-    line.extend(renewed.iter().flat_map(|renewed| ["; ", renewed]));
-    line
-}
-
-fn done(plan: &Plan, performed: &Performed, woken: u64, silent: Option<&str>) -> String {
-    let Performed { id, undo, queue, .. } = performed;
-    let mut line = match &plan.action {
-        Action::Free => match plan.permits() {
-            Some(1) => format!("gave 1 permit back to {}", plan.key),
-            Some(permits) => format!("gave {permits} permits back to {}", plan.key),
-            None => performed.freed_share(plan, true).unwrap_or_else(|| format!("freed {}", plan.key)),
-        },
-        Action::Extend(ttl) => format!("{} lives for {} from now on", plan.key, short_duration(ttl.as_millis() as u64)),
-        Action::Undo(_) => format!("{} is held again", plan.key),
-    };
-    if woken > 0 {
-        line.push_str(&format!("; told {woken} {}", if woken == 1 { "waiter" } else { "waiters" }));
-    }
-    if let Some(why) = silent {
-        line.push_str(&format!("; waiters were not told: {why}"));
-    }
-    line.push_str(&queue.describe(true));
-    line.extend(plan.not_put_back(true).map(|what| format!("; {what}")));
-    match (&plan.action, undo) {
-        (Action::Free, Ok(())) => line.push_str(&format!("; 'lockscope undo {id}' puts it back{}", queue.undone())),
-        (Action::Free, Err(why)) => line.push_str(&format!("; it can't be undone: {why}")),
-        _ => {}
-    }
-    line
-}
-
-/// What will be done, for a person.
-fn preview(plan: &Plan, refusal: Option<&Refusal>, out: &mut impl Write) -> io::Result<()> {
-    let holders: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
-    let ttl = match plan.ttl {
-        Ttl::Never => "never expires".to_string(),
-        Ttl::In(left) => format!("{} left", short_duration(left.as_millis() as u64)),
-    };
-    let holders = if holders.is_empty() { "nobody that is known".to_string() } else { holders.join(", ") };
-    writeln!(out, "{} {} ({}, {ttl})", plan.action.name(), plan.key, plan.dialect)?;
-    if plan.staying.is_nobody() {
-        writeln!(out, "  held by   {holders}")?;
-    } else {
-        writeln!(out, "  loses it  {holders}")?;
-        writeln!(out, "  keeps it  {}", plan.staying.names())?;
-    }
-    writeln!(out, "  only if   {}", plan.conditions())?;
-    for (index, command) in plan.commands().iter().enumerate() {
-        writeln!(out, "  {:<9} {command}", if index == 0 { "runs" } else { "" })?;
-    }
-    for hazard in &plan.hazards {
-        writeln!(out, "  beware    {hazard}")?;
-    }
-    match plan.undoing() {
-        Some(Ok(may)) => writeln!(out, "  undo      {may}")?,
-        Some(Err(why)) => writeln!(out, "  undo      not possible: {why}")?,
-        None => {}
-    }
-    refusal.map_or(Ok(()), |why| writeln!(out, "  refused   {why}"))
 }
 
 fn answer() -> Result<String, Fault> {

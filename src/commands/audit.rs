@@ -12,7 +12,7 @@ use crate::base::text;
 use crate::settings::cli::Audit;
 
 pub fn run(options: &Audit) -> Result<u8, Fault> {
-    let place = state_directory().map_err(|why| Fault::finding(format!("{why}, and so no audit file")))?;
+    let place = state_directory().map_err(|why| Fault::finding(format!("{why}, so there is no audit file")))?;
     let file = place.join("audit.jsonl");
     let unreadable = |why| Fault::finding(format!("could not read {}: {why}", file.display()));
     let (entries, broken) = read(&place).map_err(unreadable)?;
@@ -31,7 +31,7 @@ pub fn run(options: &Audit) -> Result<u8, Fault> {
         Ok(())
     })?;
     if entries.is_empty() && !options.json {
-        talk::say(&format!("nothing was done yet; it would be in {}", file.display()));
+        talk::say(&format!("nothing was done yet; it would be recorded in {}", file.display()));
     }
     if broken > 0 {
         let lines = if broken == 1 { "1 line".into() } else { format!("{broken} lines") };

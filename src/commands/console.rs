@@ -1,6 +1,7 @@
 //! `lockscope` without a command: the console, on a real terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,11 +21,14 @@ use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::session::Session;
+use crate::alerts::Rules;
 use crate::app::theme::Theme;
-use crate::app::{App, Consent, Title, Writing};
+use crate::app::{App, Consent, RuleFile, Title, Writing};
 use crate::base::fault::Fault;
+use crate::base::shell::quoted;
+use crate::console::chronicle;
 use crate::console::operator::Operator;
-use crate::console::run::{Tty, run as run_loop};
+use crate::console::run::{MEASURED, Tty, run as run_loop};
 use crate::engine::Duty;
 use crate::settings::keys::Keys;
 use crate::sources::pace::Pace;
@@ -37,22 +41,49 @@ pub fn needs_a_terminal() -> Result<(), Fault> {
     Err(Fault::usage("the console needs a terminal; 'lockscope ls' prints the locks to a file or a pipe"))
 }
 
+/// What the console is started with.
+pub struct Options {
+    pub rules: Rules,
+    /// The file that they come from, which the tuner writes.
+    pub file: Option<PathBuf>,
+    /// A history to read.
+    pub store: Option<PathBuf>,
+    /// `None`: until the user quits.
+    pub how_long: Option<Duration>,
+    /// Attempts are sampled from the beginning.
+    pub sampled: Option<Duty>,
+}
+
 /// Runs the console until the user quits, or for the requested time.
-pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<Duty>) -> Result<u8, Fault> {
+pub async fn run(session: &Session, options: Options) -> Result<u8, Fault> {
+    let Options { rules, file, store, how_long, sampled } = options;
     needs_a_terminal()?;
+    let history = store.map(|path| chronicle::open(&path, &session.target_label())).transpose()?;
+    rules.check_windows(MEASURED)?;
     let settings = &session.settings;
     let keys = Keys::bound(&settings.keys)?;
     let theme = Theme { color: settings.color, ascii: settings.ascii };
     let target = settings.target.clone().unwrap_or_else(|| session.shown.clone());
-    let title = Title { target, environment: settings.environment, protected_by: settings.protected_by.clone() };
+    let again = match settings.again.as_str() {
+        // The command may be run in another environment.
+        "" => format!(" -u {}", quoted(&session.shown)),
+        again => again.into(),
+    };
+    let protected_by = settings.protected_by.clone();
+    let title = Title { target, environment: settings.environment, protected_by, again };
     let mut app = App::new(title, keys, theme);
-    let mut engine = session.engine(session.pace(Pace::POLITE), true).await?;
+    let mut engine = session.engine_for(&rules, session.pace(Pace::POLITE)).await?;
+    app.watch_rules(rules);
+    app.alerting.file = file.map(|path| RuleFile { path });
     if sampled.is_some() {
         app.consent = Consent::Given;
         engine.sample_by(sampled);
     }
     app.writing = Writing::new(settings.gate().closed().map(ToString::to_string), settings.write, engine.clock.now());
     let mut operator = Operator::new(settings, &session.topology, engine.observer(), &session.shown, None);
+    if let Some(history) = history {
+        operator.chronicle.read(history)?;
+    }
     let mut tty = RealTty::open()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
     let looping = run_loop(&mut app, &mut engine, &mut operator, &mut terminal, &mut tty, EventStream::new());
@@ -69,7 +100,9 @@ pub async fn run(session: &Session, how_long: Option<Duration>, sampled: Option<
         // The terminal may be gone; that is not a failure.
         let _ = writeln!(io::stderr(), "lockscope: {left}");
     }
+    let recorded = operator.chronicle.finish().await;
     ended?;
+    recorded?;
     Ok(u8::from(unfinished.is_some()))
 }
 
@@ -175,7 +208,7 @@ mod tests {
         let mut tty = RealTty::open().unwrap();
         tty.mouse(true).unwrap();
         tty.begin_frame().unwrap();
-        panic!("the incident is told");
+        panic!("the panic is shown");
     }
 
     #[test]
@@ -199,11 +232,11 @@ mod tests {
         let mut emulator = vt100::Parser::default();
         emulator.process(&raw);
         let (screen, raw) = (emulator.screen(), String::from_utf8_lossy(&raw));
-        assert!(screen.contents().contains("the incident is told"), "{raw:?}");
+        assert!(screen.contents().contains("the panic is shown"), "{raw:?}");
         assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(), "{raw:?}");
         assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
         assert_eq!(raw.matches("\x1b[?1049l").count(), 1, "given back once, or the message would be overwritten");
-        assert!(raw.find("\x1b[?1049l") < raw.find("the incident is told"), "{raw:?}");
+        assert!(raw.find("\x1b[?1049l") < raw.find("the panic is shown"), "{raw:?}");
         assert_eq!(raw.matches("\x1b[?2026h").count(), 1);
     }
 }

@@ -17,7 +17,7 @@ use crate::engine::{Duty, Engine, Sampled, Sampling};
 use crate::filter::Filter;
 use crate::lock::Kind;
 use crate::model::order;
-use crate::model::{LockView, Snapshot};
+use crate::model::{LockView, Snapshot, State};
 use crate::output::{self, wanted};
 use crate::settings::cli::Contention;
 use crate::sources::pace::Pace;
@@ -41,8 +41,8 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         engine.sample_by(Some(Duty { burst: Bounds::default(), pause: PAUSE, most: Some(MOST) }));
     } else {
         session.say(
-            "attempts and failures take --monitor, which looks at every command in bursts and slows a busy server down \
-             meanwhile; without it only those who wait are counted",
+            "only waiters are counted; --monitor also samples attempts and failures, and slows a busy server down while \
+             it runs",
         );
     }
     follow(&mut engine, options.duration).await?;
@@ -57,13 +57,11 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         super::print(|out| output::json::write_list(out, &snapshot, &locks, &place, &server))?;
     } else {
         // The table for people has only locks in demand; JSON has all.
-        let all = locks.len();
+        let calm = locks.iter().filter(|lock| !lock.demand.is_any() && lock.verdict.state != State::Free).count();
         locks.retain(|lock| lock.demand.is_any());
         super::print(|out| wanted::write(out, &locks, &session.style()))?;
-        if let others @ 1.. = all - locks.len() {
-            let how = if options.monitor { "nobody was seen to want" } else { "nobody is counted to wait for" };
-            let locks = if others == 1 { "lock" } else { "locks" };
-            session.say(&format!("{others} other {locks} that {how}"));
+        if calm > 0 {
+            session.say(&others(calm, coverage(&engine)));
         }
     }
     tell_unknown(session, &locks);
@@ -72,6 +70,25 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
     }
     tell_sampling(session, &engine);
     session.still_there(&engine)
+}
+
+/// The least share of the time that was sampled at a node; `None` without samples.
+fn coverage(engine: &Engine) -> Option<f64> {
+    let sampled = engine.nodes().filter_map(|node| match &node.sampling {
+        Some(Sampling::On(sampled)) => Some(sampled.coverage),
+        _ => None,
+    });
+    sampled.reduce(f64::min)
+}
+
+/// What is known of the locks that are not in the table.
+fn others(count: usize, sampled: Option<f64>) -> String {
+    let locks = if count == 1 { "lock" } else { "locks" };
+    let nobody = format!("{count} other {locks}: nobody waits on a channel or in a queue");
+    match sampled {
+        Some(share) => format!("{nobody}, and nobody was refused in the sampled {:.0} % of the time", share * 100.0),
+        None => format!("{nobody}; whether somebody polls is not known without --monitor"),
+    }
 }
 
 /// Runs the engine for that long, or until a signal. Waits for the first burst.
@@ -113,20 +130,20 @@ fn locks(engine: &Engine, snapshot: &mut Snapshot) -> Vec<LockView> {
 
 /// Why rates of sampled locks are not known, with the first lock for each reason.
 fn tell_unknown(session: &Session, locks: &[LockView]) {
-    let mut told: Vec<&str> = Vec::new();
+    let mut reasons: Vec<&str> = Vec::new();
     for lock in locks {
-        let Some(why) = lock.tries.and_then(|tries| tries.unknown_why()).filter(|why| !told.contains(why)) else {
+        let Some(why) = lock.tries.and_then(|tries| tries.unknown_why()).filter(|why| !reasons.contains(why)) else {
             continue;
         };
-        told.push(why);
+        reasons.push(why);
         let others =
             locks.iter().filter(|lock| lock.tries.and_then(|tries| tries.unknown_why()) == Some(why)).count() - 1;
         let others = match others {
             0 => String::new(),
-            1 => ", and so of 1 other lock".into(),
-            many => format!(", and so of {many} other locks"),
+            1 => "; the same for 1 other lock".into(),
+            many => format!("; the same for {many} other locks"),
         };
-        session.say(&format!("how often attempts at {} fail is not known: {why}{others}", lock.key));
+        session.say(&format!("the failure rate of {} is not known: {why}{others}", lock.key));
     }
 }
 
@@ -153,7 +170,7 @@ fn sentence(name: &str, sampled: &Sampled) -> String {
     }
     if !sampled.judged {
         text.push_str(
-            "; how attempts by SET NX ended is not known, since notify-keyspace-events is off or can't be asked for",
+            "; whether a SET NX succeeded is not known, because notify-keyspace-events is off or can't be read",
         );
     }
     text

@@ -1,13 +1,13 @@
 //! `lockscope discover`: finds keyspaces that look like locks, and the patterns to list them with.
 //!
 //! Names are sampled by SCAN, whose order is nearly random, and grouped by shape; a few keys of each shape are read and
-//! judged. This file asks the server; `groups`, `evidence` and `judge` are pure.
+//! weighed. This file asks the server; `groups`, `evidence` and `weigh` are pure.
 
 mod evidence;
 mod groups;
-mod judge;
 mod render;
 mod shape;
+mod weigh;
 mod words;
 
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 
 use super::print;
 use super::session::Session;
-use super::shell::quoted;
 use crate::base::clock::Clock;
 use crate::base::fault::Fault;
 use crate::base::glob::Glob;
+use crate::base::shell::quoted;
 use crate::dialects::{LeftOut, Recogniser};
 use crate::lock::{Key, NodeId, RawValue};
 use crate::model::{Observation, Seen};
@@ -44,7 +44,7 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     session.holds_locks()?;
     let mut survey = Survey::new(session)?;
     for node in session.topology.nodes() {
-        survey.sample(node, options.sample).await.map_err(|error| session.fault(&error))?;
+        survey.sample(&node, options.sample).await.map_err(|error| session.fault(&error))?;
     }
     let left_out = survey.groups.left_out();
     let groups = std::mem::take(&mut survey.groups).finish();
@@ -52,10 +52,10 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
     for node in session.topology.nodes() {
         let wanted = groups.iter().flat_map(|(_, group)| group.samples.iter().take(each.share_of(group)));
         let keys: Vec<Key> = wanted.filter(|(id, _)| *id == node.id).map(|(_, key)| key.clone()).collect();
-        survey.look(node, &keys).await.map_err(|error| session.fault(&error))?;
+        survey.look(&node, &keys).await.map_err(|error| session.fault(&error))?;
     }
     survey.refuse_if_blind(session)?;
-    let found = survey.judge(groups);
+    let found = survey.weigh(groups);
     print(|out| match options.json {
         true => render::document(out, &found),
         false => render::text(out, &found, &server_options(session), &session.style()),
@@ -65,10 +65,12 @@ pub async fn run(session: &Session, options: &Discover) -> Result<u8, Fault> {
         found.left_out.sentence().into_iter().for_each(|sentence| session.say(&sentence));
     }
     if left_out > 0 {
-        session.say(&format!("{left_out} keys have names of too many shapes to be judged; narrow them with --pattern"));
+        session.say(&format!(
+            "{left_out} keys were left out: their names have too many shapes; narrow them with --pattern"
+        ));
     }
     if let Some(why) = &survey.shortfall {
-        session.say(&format!("the keyspace was not seen as a whole: {why}"));
+        session.say(&format!("only a part of the keyspace was read: {why}"));
     }
     if let Some(why) = &survey.refused {
         session.say(&format!("{} of the keys looked at could not be read: {why}", survey.unread));
@@ -226,7 +228,7 @@ impl Survey {
         }
     }
 
-    fn judge(&self, groups: Vec<(Shape, Group)>) -> Found {
+    fn weigh(&self, groups: Vec<(Shape, Group)>) -> Found {
         let now = self.clock.now();
         let (mut locks, mut others) = (Vec::new(), Vec::new());
         let mut left_out = LeftOut::helpers(self.helpers);
@@ -236,8 +238,8 @@ impl Survey {
             let evidence = Evidence::of(&keys, &self.known, &self.asked, now);
             // A pattern of only stars would match everything.
             let named = shape.texts().any(|text| text.chars().any(char::is_alphanumeric));
-            match judge::judge(&shape.pattern(), &evidence).filter(|_| named) {
-                Some(verdict) => locks.push((shape, group, evidence, verdict)),
+            match weigh::weigh(&shape.pattern(), &evidence).filter(|_| named) {
+                Some(proposal) => locks.push((shape, group, evidence, proposal)),
                 None => {
                     if let Some(key) = keys.first().filter(|key| self.known.patterns().matches(key.key.as_bytes())) {
                         left_out.add(key.key.as_bytes(), &key.value, group.keys);
@@ -246,11 +248,11 @@ impl Survey {
                 }
             }
         }
-        let keyspaces = locks.into_iter().map(|(shape, group, evidence, verdict)| {
+        let keyspaces = locks.into_iter().map(|(shape, group, evidence, proposal)| {
             let (pattern, also_matches) = apart(&shape, &others);
             Keyspace {
                 pattern,
-                verdict,
+                proposal,
                 sampled: group.keys,
                 keys_estimated: self.estimate(group.keys),
                 ttl_share: evidence.with_ttl as f64 / evidence.looked as f64,
@@ -268,8 +270,8 @@ impl Survey {
         };
         // New keyspaces first, then the surest, then the largest.
         found.keyspaces.sort_by(|a, b| {
-            let sure = |keyspace: &Keyspace| (keyspace.verdict.confidence * 10.0) as u32;
-            let order = a.verdict.covered.cmp(&b.verdict.covered).then(sure(b).cmp(&sure(a)));
+            let sure = |keyspace: &Keyspace| (keyspace.proposal.confidence * 10.0) as u32;
+            let order = a.proposal.covered.cmp(&b.proposal.covered).then(sure(b).cmp(&sure(a)));
             order.then(b.sampled.cmp(&a.sampled)).then_with(|| a.pattern.cmp(&b.pattern))
         });
         found
@@ -309,7 +311,7 @@ fn merged(mut keyspaces: Vec<Keyspace>) -> Vec<Keyspace> {
     keyspaces.sort_by_key(|keyspace| keyspace.pattern.len());
     let mut kept: Vec<(Option<Glob>, Keyspace)> = Vec::new();
     for part in keyspaces {
-        let reads = |keyspace: &Keyspace| (keyspace.verdict.dialect, keyspace.verdict.covered);
+        let reads = |keyspace: &Keyspace| (keyspace.proposal.dialect, keyspace.proposal.covered);
         let whole = kept.iter_mut().find(|(glob, whole)| {
             let matches = |glob: &Glob| part.examples.iter().all(|key| glob.matches(key.as_bytes()));
             reads(whole) == reads(&part) && glob.as_ref().is_some_and(matches)
@@ -338,7 +340,7 @@ fn server_options(session: &Session) -> Vec<String> {
 }
 
 fn footer(session: &Session, found: &Found) -> String {
-    let nodes: Vec<&str> = session.topology.nodes().iter().map(|node| node.name.as_str()).collect();
+    let nodes: Vec<String> = session.topology.nodes().into_iter().map(|node| node.name).collect();
     let place = format!("database {} of {}", session.settings.db, nodes.join(", "));
     let seen = match found.of {
         Some(of) if !found.complete => format!("{} of {of} keys", found.sampled),

@@ -5,24 +5,40 @@
 mod render;
 
 pub use crate::output::TextStyle;
-pub use render::{json, text};
+pub use render::{json, json_of_nodes, text, text_of_nodes};
 
 use super::print;
 use super::session::Session;
 use crate::base::fault::Fault;
+use crate::base::text::visible;
 use crate::server::health::examine;
 use crate::server::permissions::Scope;
 use crate::settings::cli;
 
-/// Examines the target and prints the report.
+/// Examines each server of the target and prints its report.
 pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> {
-    let node = session.topology.main();
-    let scope = Scope::new(session.recogniser().patterns().clone(), node.db);
-    let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
-    let report = examine(&mut conn, &scope).await.map_err(|error| session.fault(&error))?;
-    let style = session.style();
-    print(|out| if options.json { json(&report, out) } else { text(&report, &style, out) })?;
-    Ok(report.exit_code())
+    let (style, nodes) = (session.style(), session.topology.nodes());
+    let scope = Scope::new(session.recogniser().patterns().clone(), session.topology.db());
+    let (mut reports, mut failed) = (Vec::new(), None);
+    for node in &nodes {
+        let examined = async { examine(&mut node.connect().await?, &scope).await };
+        match examined.await {
+            Ok(report) => reports.push((visible(node.name.as_bytes()), report)),
+            Err(error) if nodes.len() == 1 => return Err(session.fault(&error)),
+            // The others are told first.
+            Err(error) => failed = failed.or(Some(Fault::from_redis(&error, &node.name))),
+        }
+    }
+    print(|out| match &reports[..] {
+        [(_, report)] if nodes.len() == 1 && options.json => json(report, out),
+        [(_, report)] if nodes.len() == 1 => text(report, &style, out),
+        several if options.json => json_of_nodes(several, out),
+        several => text_of_nodes(several, &style, out),
+    })?;
+    match failed {
+        Some(failed) => Err(failed),
+        None => Ok(reports.iter().map(|(_, report)| report.exit_code()).max().unwrap_or(0)),
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::act::{Actor, ended, exit_code};
 use super::one_lock;
-use super::release::{say_which, token_of};
+use super::release::{only_shown, say_which, token_of};
 use super::session::Session;
 use crate::actions::plan;
 use crate::base::fault::Fault;
@@ -19,10 +19,11 @@ async fn extend(session: &Session, options: &Extend) -> Result<u8, Fault> {
     let mut actor = who(session, options.reason.as_deref(), options.json)?;
     let key = one_lock::key(&options.key)?;
     let (mut lock, engine) = one_lock::find(session, &key, None).await?;
-    let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
+    let holder = options.holder.as_deref().map(|token| token_of(&lock, token, &session.settings.again)).transpose()?;
     if holder.is_none() && !lock.holders.is_empty() {
-        let more = format!(" --ttl {}", short_duration(options.ttl.as_millis() as u64));
-        return Err(say_which(&lock, "extend", &more));
+        let ttl = short_duration(options.ttl.as_millis() as u64);
+        let more = format!(" --ttl {ttl}{}", only_shown(options.dry_run, options.eval));
+        return Err(say_which(&lock, "extend", &more, &session.settings.again));
     }
     one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let looks = options.dry_run || !options.yes;

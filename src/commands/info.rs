@@ -21,7 +21,7 @@ pub fn run(settings: &Settings) -> Result<u8, Fault> {
     };
     let patterns = Globs::new(patterns).minimal();
     let mut lines = vec![
-        ("version", env!("CARGO_PKG_VERSION").to_string()),
+        ("version", env!("LOCKSCOPE_VERSION").to_string()),
         ("config", path(settings.config_file.clone())),
         ("config path", path(config::default_path())),
         ("server", servers.join(" ")),

@@ -1,4 +1,6 @@
-//! `lockscope ls`: all locks, once.
+//! `lockscope ls`: all locks, once, or as groups.
+
+mod groups;
 
 use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
@@ -11,26 +13,38 @@ use crate::base::talk;
 use crate::dialects::LeftOut;
 use crate::engine::{Engine, Stream};
 use crate::filter::{Filter, Subject};
-use crate::model::order;
-use crate::model::{LockView, Snapshot, findings};
+use crate::lock::Kind;
+use crate::model::{Life, LockView, findings, order};
 use crate::output::{self, Place};
 use crate::settings::Talk;
 use crate::settings::cli::Ls;
 use crate::sources::pace::Pace;
 
+/// How to learn whether holders live.
+const WATCH: &str = "'--observe 15s' shows who renews";
+
 pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
+    if options.limit == Some(0) {
+        return Err(Fault::usage("--limit is at least 1"));
+    }
     let filter: Option<Filter> = options.filter.as_deref().map(str::parse).transpose()?;
+    groups::may_sort(options)?;
     let mut engine = session.engine(session.pace(Pace::Fast), options.observe.is_some()).await?;
     take_inventory(session, &mut engine, options.observe).await?;
     waiters::count(session, &mut engine).await?;
     if options.observe.is_none() {
         roster::read(session, &mut engine).await;
     }
+    if let Some(by) = options.group {
+        return groups::run(session, &engine, by, filter.as_ref(), options);
+    }
     let mut snapshot = engine.snapshot();
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
     let found = locks.len();
+    let markers = locks.iter().filter(|lock| lock.kind == Kind::Marker).count();
     keep_matching(&mut locks, filter.as_ref(), &place);
+    tell_unwatched(session, filter.as_ref(), (found, locks.len()), options.observe);
     order::sort(&mut locks, options.sort);
     let matched = locks.len();
     locks.truncate(options.limit.unwrap_or(usize::MAX));
@@ -42,12 +56,19 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
         _ => output::table::write(out, &locks, &session.style()),
     })?;
     if !options.json && !options.csv {
-        session.say(&footer(&engine, found, matched, locks.len()));
+        session.say(&footer(session, &engine, (found, markers), matched, locks.len()));
+        let unknown = |lock: &&LockView| lock.liveness.as_ref().is_some_and(|liveness| liveness.is == Life::Unknown);
+        match locks.iter().filter(unknown).count() {
+            0 => {}
+            1 => session.say(&format!("1 lock is held, and whether its holder lives is not known yet; {WATCH}")),
+            count => session
+                .say(&format!("{count} locks are held, and whether their holders live is not known yet; {WATCH}")),
+        }
         for (name, sentence) in findings::summaries(&locks) {
             session.say(&format!("{sentence} (finding:{name})"));
         }
     }
-    tell_gaps(session, &engine, &snapshot);
+    tell_gaps(session, &engine, snapshot.incomplete.as_deref());
     let code = session.still_there(&engine);
     // The process ends here, so freeing the memory of a million locks would only take time.
     std::mem::forget((engine, locks));
@@ -68,9 +89,26 @@ pub async fn matching(
     }
     waiters::count(session, engine).await?;
     let mut locks = engine.snapshot().locks;
+    let found = locks.len();
     keep_matching(&mut locks, Some(&filter), &session.place());
+    tell_unwatched(session, Some(&filter), (found, locks.len()), observe);
     order::sort(&mut locks, None);
     Ok(locks)
+}
+
+/// Says why a filter by age matches nothing: one look does not show for how long a lock is held, or who renews it.
+fn tell_unwatched(
+    session: &Session,
+    filter: Option<&Filter>,
+    (found, matched): (usize, usize),
+    observe: Option<Duration>,
+) {
+    if found > 0 && matched == 0 && observe.is_none() && filter.is_some_and(Filter::needs_watching) {
+        session.say(
+            "one look does not show for how long locks are held or whether they are renewed, so that held, renewals and \
+             missed match little; '--observe 20s' watches first",
+        );
+    }
 }
 
 pub fn keep_matching(locks: &mut Vec<LockView>, filter: Option<&Filter>, place: &Place) {
@@ -96,14 +134,19 @@ pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Opt
         progress.show(engine);
     }
     progress.clear();
-    let failed = engine.nodes().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref()));
-    match failed {
+    match engine.unwalkable() {
         Some(error) => Err(session.fault(error)),
         None => Ok(()),
     }
 }
 
-fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String {
+fn footer(
+    session: &Session,
+    engine: &Engine,
+    (found, markers): (usize, usize),
+    matched: usize,
+    shown: usize,
+) -> String {
     let mut text = match (found, matched, shown) {
         (0, ..) => "no locks found".to_string(),
         (found, matched, shown) if matched < found => format!("{shown} of {found} locks, {matched} match the filter"),
@@ -111,7 +154,15 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
         (1, ..) => "1 lock".to_string(),
         (found, ..) => format!("{found} locks"),
     };
-    for node in engine.nodes() {
+    match markers {
+        0 => {}
+        1 => text.push_str(" (1 is a marker of work that is done)"),
+        many => text.push_str(&format!(" ({many} are markers of work that is done)")),
+    }
+    if engine.nodes().len() > 1 {
+        text.push_str(&among(engine));
+    }
+    for node in engine.nodes().filter(|_| engine.nodes().len() == 1) {
         let scan = node.scan.as_ref();
         let keys = node.facts.keys.known().copied().unwrap_or_else(|| scan.map_or(0, |scan| scan.walked));
         let took = scan.map_or(0, |scan| scan.finished.since(scan.started).as_millis() as u64);
@@ -121,14 +172,31 @@ fn footer(engine: &Engine, found: usize, matched: usize, shown: usize) -> String
         }
     }
     if found == 0 {
-        text.push_str("; 'lockscope discover' looks for keyspaces that could be locks");
+        let again = &session.settings.again;
+        text.push_str(&format!("; 'lockscope discover{again}' finds keyspaces that look like locks"));
+    }
+    text
+}
+
+/// Where several nodes were read: all their keys, the longest walk, and how they are watched if all are watched alike.
+fn among(engine: &Engine) -> String {
+    let scans = || engine.nodes().filter_map(|node| node.scan.as_ref());
+    let keys: u64 = engine.nodes().filter_map(|node| node.facts.keys.known()).sum();
+    let took = scans().map(|scan| scan.finished.since(scan.started).as_millis() as u64).max().unwrap_or(0);
+    let took = crate::base::text::short_duration(took);
+    let mut text = format!(" among {keys} keys of {} nodes in {took}", engine.nodes().len());
+    let mut streams = engine.nodes().map(|node| &node.stream);
+    if let Some(first @ Stream::Live(_)) = streams.next()
+        && streams.all(|stream| stream == first)
+    {
+        text.push_str(&format!(", watched by {}", first.name()));
     }
     text
 }
 
 /// Reports what was left out, and why.
-fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
-    if let Some(why) = &snapshot.incomplete {
+fn tell_gaps(session: &Session, engine: &Engine, incomplete: Option<&str>) {
+    if let Some(why) = incomplete {
         session.say_incomplete(why);
     }
     if session.settings.talk > Talk::Normal {
@@ -139,7 +207,7 @@ fn tell_gaps(session: &Session, engine: &Engine, snapshot: &Snapshot) {
     for node in engine.nodes() {
         let too_large = node.scan.as_ref().map_or(0, |scan| scan.unread - scan.denied);
         if too_large > 0 {
-            session.say(&format!("{too_large} keys were not read: no lock is so large"));
+            session.say(&format!("{too_large} keys were not read: too large for a lock"));
         }
         if let Some(note) = &node.note
             && session.settings.talk > Talk::Normal

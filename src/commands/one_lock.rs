@@ -6,6 +6,7 @@ use redis::RedisResult;
 
 use super::session::Session;
 use crate::base::fault::Fault;
+use crate::base::shell::quoted;
 use crate::base::text;
 use crate::engine::Engine;
 use crate::lock::{Key, KeyspaceId};
@@ -15,6 +16,9 @@ use crate::sources::inspect::{self, Inspection, Subject, inspect, prove as prove
 
 /// A key as it was typed.
 pub fn key(typed: &str) -> Result<Key, Fault> {
+    if typed.is_empty() {
+        return Err(Fault::usage("the key is empty; give the name of a lock, as 'lockscope ls' prints it"));
+    }
     let bytes = text::unescape(typed).map_err(|bad| Fault::usage(format!("the key {typed:?}: {bad}")))?;
     Ok(Key::from(bytes))
 }
@@ -22,9 +26,15 @@ pub fn key(typed: &str) -> Result<Key, Fault> {
 /// The lock, after watching it for the time given.
 pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Result<(LockView, Engine), Fault> {
     let mut engine = session.engine_key(key, observe.is_some()).await?;
-    engine.run_until_inventory().await;
-    if let Some(error) = engine.nodes().find_map(|node| node.scan.as_ref().and_then(|scan| scan.failed.as_ref())) {
-        return Err(session.fault(error));
+    while !engine.has_inventory() {
+        // If the server is lost, the inventory will never complete.
+        session.still_there(&engine)?;
+        engine.next().await;
+    }
+    let node = session.topology.node_of(key);
+    let failed = engine.node(node.id).and_then(|owner| owner.scan.as_ref()?.failed.as_ref());
+    if let Some(error) = failed.or(engine.unwalkable()) {
+        return Err(session.fault_at(&node, error));
     }
     engine.run_for(observe.unwrap_or(Duration::ZERO)).await;
     let table = engine.table();
@@ -36,7 +46,7 @@ pub async fn find(session: &Session, key: &Key, observe: Option<Duration>) -> Re
     }
 }
 
-/// Takes the view anew, with what was learnt since.
+/// Takes the view again, with what was learnt since.
 pub fn look_again(engine: &Engine, lock: &mut LockView) {
     let known = engine.table().lock_named(lock.space, lock.key.as_bytes());
     if let Some(view) = known.and_then(|known| engine.table().view(known, lock.at)) {
@@ -48,7 +58,7 @@ pub fn look_again(engine: &Engine, lock: &mut LockView) {
 pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) -> Inspection {
     let now = engine.clock.now();
     let node = session.topology.place(lock.space, &lock.key);
-    let unknown = || ServerFacts::unknown("the server left");
+    let unknown = || ServerFacts::unknown("lost the server");
     let facts = engine.node(lock.node).map_or_else(unknown, |status| status.facts.clone());
     let subject = Subject::new(lock, node.db, &facts, now);
     let found = match node.connect().await {
@@ -63,14 +73,14 @@ pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Faul
     prove_locks(&session.topology, locks).await.map_err(|error| session.fault(&error))
 }
 
-/// Reads the part of it that tells who would have to be woken.
+/// Reads the part of it that shows who would have to be woken.
 pub async fn prove_waits(session: &Session, lock: &mut LockView) -> RedisResult<()> {
     let mut conn = session.topology.place(lock.space, &lock.key).connect().await?;
     inspect::prove_waits(&mut conn, std::slice::from_mut(lock)).await
 }
 
-/// Of a value that is longer than what is shown, the whole of it names the holder. What is shown of it is enough only for
-/// whoever looks at a preview: others may begin alike.
+/// The whole value names the holder, even if only its beginning is shown. The beginning is enough for a preview, not for
+/// a write: others may begin the same.
 pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<Vec<u8>>, Fault> {
     let Whole::Sha1(sha1) = &lock.proof.value else { return Ok(None) };
     let head = lock.holders.first().map(|holder| holder.token.as_bytes().to_vec()).unwrap_or_default();
@@ -81,8 +91,8 @@ pub fn whole_token(lock: &LockView, typed: &str, looks: bool) -> Result<Option<V
     }
     if unescaped == head && !looks {
         return Err(Fault::finding(format!(
-            "only the first {} bytes of the holder of {} are shown, and others may begin alike; give the whole token, or \
-             make a dry run and perform its plan",
+            "only the first {} bytes of the holder of {} are shown, and others may begin the same; give the whole token, or \
+             use the plan of a dry run",
             head.len(),
             lock.key
         )));
@@ -104,16 +114,22 @@ async fn missing(session: &Session, key: &Key) -> Fault {
     };
     // A module may give its types any name, so it is escaped.
     match kind.map(|kind| text::visible(kind.as_bytes())) {
-        Err(error) => session.fault(&error),
+        Err(error) => session.fault_at(&node, &error),
         Ok(kind) if kind == "none" => Fault::finding(format!(
-            "there is no key {key} in database {} of {}; 'lockscope ls' lists what is there",
-            node.db, node.name
+            "there is no key {key} in database {} of {}; 'lockscope ls --filter {}{}' lists the locks with such a name",
+            node.db,
+            node.name,
+            quoted(&key.to_string()),
+            session.settings.again
         )),
         Ok(kind) if session.recogniser().is_helper(key.as_bytes()) => {
-            Fault::finding(format!("{key} ({kind}) belongs to a lock but is not one; 'lockscope ls' lists the locks"))
+            let again = &session.settings.again;
+            Fault::finding(format!(
+                "{key} ({kind}) belongs to a lock but is not one; 'lockscope ls{again}' lists the locks"
+            ))
         }
         Ok(kind) => Fault::finding(format!(
-            "{key} is a {kind} that reads as no lock; if it is one, say of which library with --dialect NAME=GLOB"
+            "{key} is a {kind} that does not read as a lock; if it is one, name its library with --dialect NAME=GLOB"
         )),
     }
 }

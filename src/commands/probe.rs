@@ -34,7 +34,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
         return Err(Fault::usage("--for is between 100ms and 366 days"));
     }
     let key = match options.key.as_deref() {
-        Some("") => return Err(Fault::usage("an empty --key is no name for a lock")),
+        Some("") => return Err(Fault::usage("--key is empty; a lock needs a name")),
         Some(key) => text::unescape(key).map_err(|bad| Fault::usage(format!("the key {key:?}: {bad}")))?,
         None => format!("lockscope:probe:{}:{}", audit::host(), std::process::id()).into_bytes(),
     };
@@ -57,7 +57,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
         humantime::format_duration(options.duration)
     ));
     let stop = signals.next().map(|_| ());
-    let report = canary::run(session.topology.node_of(&key), &request, options.duration, stop).await;
+    let report = canary::run(&session.topology.node_of(&key), &request, options.duration, stop).await;
     if let End::Failed(error) = &report.end {
         let fault = session.fault(error);
         let refused = json!({ "outcome": "refused", "why": fault.to_string() });

@@ -4,11 +4,11 @@ use std::io;
 
 use super::act::{Actor, ended, exit_code, in_doubt};
 use super::session::Session;
-use super::shell::quoted;
-use super::{ls, one_lock};
+use super::{ls, one_lock, roster};
 use crate::actions::{DryRuns, Freeing, Plan, dry_run, foresee, plan};
 use crate::base::clock::Clock;
 use crate::base::fault::Fault;
+use crate::base::shell::quoted;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::model::LockView;
@@ -32,16 +32,19 @@ fn actor<'a>(session: &'a Session, options: &Release, looks: bool) -> Result<Act
 async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fault> {
     let mut actor = actor(session, options, options.dry_run)?;
     let key = one_lock::key(typed)?;
-    let (mut lock, engine) = one_lock::find(session, &key, None).await?;
-    let holder = options.holder.as_deref().map(|token| token_of(&lock, token)).transpose()?;
+    let (mut lock, mut engine) = one_lock::find(session, &key, None).await?;
+    roster::read(session, &mut engine).await;
+    one_lock::look_again(&engine, &mut lock);
+    let holder = options.holder.as_deref().map(|token| token_of(&lock, token, &session.settings.again)).transpose()?;
     if holder.is_none() && !lock.holders.is_empty() && options.permits.is_none() {
-        return Err(say_which(&lock, "release", ""));
+        return Err(say_which(&lock, "release", only_shown(options.dry_run, options.eval), &session.settings.again));
     }
     one_lock::prove(session, std::slice::from_mut(&mut lock)).await?;
     let looks = options.dry_run || !options.yes;
     let whole = options.holder.as_deref().map(|typed| one_lock::whole_token(&lock, typed, looks)).transpose()?;
     let holder = whole.flatten().or(holder);
     let found = one_lock::look_closer(session, &lock, &engine).await;
+    lock.proof.waiting = Some(found.waiters.beside(&lock).in_short());
     let (dead, now) = (found.waiters.deaf(), engine.clock.now());
     let asked = Freeing { holder: holder.as_deref(), dead_waiters: &dead, force: options.force };
     let plan = match options.permits {
@@ -51,7 +54,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
-    foresee(session.topology.node_of(&plan.key), [&mut plan]).await;
+    foresee(&session.topology.node_of(&plan.key), [&mut plan]).await;
     if options.eval {
         return actor.print_evals([&plan]).map(|()| 0);
     }
@@ -68,13 +71,13 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
 }
 
 /// The token that was typed: unescaped if a holder has that token, else literally. One of no holder is refused later.
-pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
+pub fn token_of(lock: &LockView, typed: &str, again: &str) -> Result<Vec<u8>, Fault> {
     let is_one = |token: &[u8]| lock.holders.iter().any(|holder| holder.token.as_bytes() == token);
     match text::unescape(typed) {
         Ok(token) if is_one(&token) => Ok(token),
         _ if is_one(typed.as_bytes()) => Ok(typed.as_bytes().to_vec()),
         _ if one_lock::is_shortened(typed) => Err(Fault::usage(format!(
-            "the token {typed:?} is shortened, as a terminal shows it; 'lockscope show {}' prints the whole of it",
+            "the token {typed:?} is shortened, as a terminal shows it; 'lockscope show {}{again}' prints it whole",
             quoted(&lock.key.to_string())
         ))),
         Ok(token) => Ok(token),
@@ -82,16 +85,25 @@ pub fn token_of(lock: &LockView, typed: &str) -> Result<Vec<u8>, Fault> {
     }
 }
 
+/// The options without which a command that is pasted would write.
+pub fn only_shown(dry_run: bool, eval: bool) -> &'static str {
+    match (dry_run, eval) {
+        (_, true) => " --dry-run --eval",
+        (true, false) => " --dry-run",
+        (false, false) => "",
+    }
+}
+
 /// Asks the user to name a holder: nothing is freed for a holder that was not named.
-pub fn say_which(lock: &LockView, command: &str, more: &str) -> Fault {
+pub fn say_which(lock: &LockView, command: &str, more: &str, again: &str) -> Fault {
     let each = lock.holders.iter().take(20).map(|holder| {
         let (key, holder) = (quoted(&lock.key.to_string()), quoted(&holder.token.to_string()));
         match key.starts_with('-') {
-            true => format!("  lockscope {command} --holder {holder}{more} -- {key}"),
-            false => format!("  lockscope {command} {key} --holder {holder}{more}"),
+            true => format!("  lockscope {command} --holder {holder}{more}{again} -- {key}"),
+            false => format!("  lockscope {command} {key} --holder {holder}{more}{again}"),
         }
     });
-    Fault::usage(format!("say whose hold of {} you mean with --holder", lock.key))
+    Fault::usage(format!("name the holder of {} with --holder", lock.key))
         .with_detail(each.collect::<Vec<_>>().join("\n"))
 }
 
@@ -106,14 +118,14 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
     let plan_of = |lock| Some((lock, plan_of(session, lock, options, now)?));
     let mut plans: Vec<(&LockView, Plan)> = locks.iter().filter_map(plan_of).collect();
     if plans.is_empty() {
-        return Err(Fault::finding(format!("no lock matches {filter:?} that could be freed; nothing was changed")));
+        return Err(Fault::finding(format!("no lock that matches {filter:?} can be freed; nothing was changed")));
     }
     if options.eval {
         return actor.print_evals(plans.iter().map(|(_, plan)| plan)).map(|()| 0);
     }
     if !options.yes {
         for node in session.topology.nodes() {
-            foresee(node, plans.iter_mut().filter(|(lock, _)| lock.node == node.id).map(|(_, plan)| plan)).await;
+            foresee(&node, plans.iter_mut().filter(|(lock, _)| lock.node == node.id).map(|(_, plan)| plan)).await;
         }
         let kept = actor.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
         actor.show_all(&plans, kept.as_deref().ok())?;
@@ -124,7 +136,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         session.say(&format!("{freed} would be freed{refusals}; {}", how_to_perform(session, &kept, doubted)));
         return Ok(0);
     }
-    session.say("freeing the locks that match as they are now; 'release --plan ID --yes' frees what a dry run showed");
+    session.say("freeing the locks that match now; 'release --plan ID --yes' frees what a dry run showed");
     let plans: Vec<Plan> = plans.into_iter().map(|(_, plan)| plan).collect();
     perform_certain(session, &mut actor, plans, options).await
 }
@@ -137,13 +149,12 @@ async fn planned(session: &Session, options: &Release, id: &str) -> Result<u8, F
     let Some(dry_run) = runs.find(id, Clock::start().now()).map_err(unreadable)? else {
         let minutes = dry_run::LIFE.as_secs() / 60;
         return Err(Fault::finding(format!(
-            "there is no plan {id:?}: it was used already (once only, even if it was refused), is older than {minutes} minutes, or never was; make a new \
-             dry run"
+            "there is no plan {id:?}: a plan can be used only once (even if it was refused) and within {minutes} minutes; make \
+             a new dry run"
         )));
     };
-    let here = session.topology.main();
     let bound = dry_run.plans.iter().all(|plan| plan.keyspace.is_some());
-    if dry_run.db != here.db || !bound && dry_run.target != session.shown {
+    if dry_run.db != session.topology.db() || !bound && dry_run.target != session.shown {
         return Err(Fault::usage(format!(
             "the plan {id} is for {} (database {}), not for {}; give that server with --url",
             dry_run.target, dry_run.db, session.shown
@@ -179,13 +190,9 @@ async fn perform_certain(
 fn how_to_perform(session: &Session, kept: &Result<String, Fault>, doubted: usize) -> String {
     let force = match doubted {
         0 => String::new(),
-        _ => format!("; {} of it only with --force, since a number may count permits", count(doubted)),
+        _ => format!("; add --force for {}, because a number may count permits", count(doubted)),
     };
-    // The password is not repeated; the environment provides it again.
-    let at = match &session.settings.target {
-        Some(target) => format!(" -t {}", quoted(target)),
-        None => format!(" -u {}", quoted(&session.shown)),
-    };
+    let at = &session.settings.again;
     let minutes = dry_run::LIFE.as_secs() / 60;
     match kept {
         Ok(id) => {

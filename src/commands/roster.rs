@@ -1,4 +1,4 @@
-//! The server's list of clients, asked for once: it tells where holders are.
+//! The server's list of clients, asked for once: it shows where holders are.
 
 use super::session::Session;
 use crate::engine::Engine;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::base::fault::Fault;
 use crate::base::json::write_value;
-use crate::base::nearest::nearest;
+use crate::base::nearest;
 use crate::dialects::scripts::{ALL, Script};
 use crate::output::json::SCHEMA;
 use crate::settings::cli::Scripts;
@@ -43,8 +43,8 @@ fn named(name: &str) -> Result<&'static Script, Fault> {
     // A file name is accepted too.
     let bare = name.strip_suffix(".lua").unwrap_or(name);
     ALL.into_iter().find(|script| script.name == bare).ok_or_else(|| {
-        let near = nearest(bare, ALL.iter().map(|script| script.name));
-        Fault::usage(format!("there is no script {name:?}; did you mean {near:?}? 'lockscope scripts' lists them"))
+        let hint = nearest::hint(bare, ALL.iter().map(|script| script.name));
+        Fault::usage(format!("there is no script {name:?}{hint}; 'lockscope scripts' lists them"))
     })
 }
 

@@ -1,23 +1,26 @@
 //! The start of every command that speaks to a server: settings, nodes, and the engine on them.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::alerts::Rules;
 use crate::base::fault::Fault;
 use crate::base::glob;
 use crate::base::glob::Glob;
 use crate::base::talk;
+use crate::base::text::counted;
 use crate::dialects::Recogniser;
-use crate::engine::{Engine, Inventory, Options, Sampling, Stream};
+use crate::engine::{Engine, Inventory, NodeStatus, Options, Stream};
 use crate::lock::Key;
-use crate::output::{Place, TextStyle};
-use crate::server::{self, Part};
+use crate::output::{Place, TextStyle, node_json};
+use crate::server::Part;
 use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
 use crate::settings::{Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
-use crate::topology::Topology;
+use crate::topology::{Node, Topology};
 
 /// A connected target.
 pub struct Session {
@@ -32,12 +35,12 @@ pub struct Session {
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
         let mut session = Session::with(Settings::load(global)?).await?;
-        session.recognise().await;
+        session.recognise().await?;
         if let Some(part) = session.part.as_ref().filter(|part| !matches!(part, Part::Sentinel { .. })) {
             session.say(&part.sentence());
         }
-        if let Some(told) = &session.settings.protected_by {
-            session.say(told);
+        if let Some(why) = &session.settings.protected_by {
+            session.say(why);
         }
         Ok(session)
     }
@@ -65,18 +68,68 @@ impl Session {
     async fn with(settings: Settings) -> Result<Session, Fault> {
         let endpoint = settings.endpoint()?;
         let shown = endpoint.shown.clone();
-        let topology = Topology::open(&endpoint).await.map_err(|error| Fault::from_redis(&error, &shown))?;
+        let topology = match settings.servers.iter().any(|server| server.cluster) {
+            true => Topology::of_cluster(&settings.endpoints()?, settings.hosts.clone()).await,
+            false => Topology::open(&endpoint).await,
+        };
+        let topology = topology.map_err(|error| match error.detail() {
+            Some(said) if said.contains("cluster support disabled") => Fault::usage(format!(
+                "{shown} is no cluster: the server there is on its own; write redis:// instead of redis+cluster://"
+            )),
+            _ => Fault::from_redis(&error, &shown),
+        })?;
         Ok(Session { settings, topology, shown, part: None })
     }
 
-    /// Asks whether the server is a part of something larger. Whoever can't be reached, or does not say, is taken for
+    /// Asks whether the server is a part of something larger. A server that can't be reached, or does not say, is taken for
     /// a server on its own: the command itself finds out.
-    async fn recognise(&mut self) {
-        let Ok(mut conn) = self.topology.main().connect().await else { return };
-        self.part = Part::ask(&mut conn).await;
+    async fn recognise(&mut self) -> Result<(), Fault> {
+        if self.topology.cluster().is_none() {
+            for node in self.topology.nodes() {
+                let Ok(mut conn) = node.connect().await else { continue };
+                self.part = Part::ask(&mut conn).await;
+                if self.part.is_some() {
+                    break;
+                }
+            }
+            if self.part.as_ref().is_some_and(Part::is_of_cluster) && !self.settings.single_node {
+                self.widen().await?;
+            }
+        }
+        if self.topology.cluster().is_some() {
+            let why = "a cluster is only read so far; to write to the locks of one node, name it with -u redis:// and \
+                       --single-node";
+            self.settings.read_only.get_or_insert(ReadOnly::Server(why.into()));
+        }
         if let Some(why) = self.part.as_ref().and_then(Part::refuses_writes) {
             self.settings.read_only.get_or_insert(ReadOnly::Server(why));
         }
+        Ok(())
+    }
+
+    /// The server is a node of a cluster: reads all of it. A server that does not name the others is read alone.
+    async fn widen(&mut self) -> Result<(), Fault> {
+        if self.settings.db != 0 {
+            return Err(Fault::usage(format!(
+                "{} is a node of a cluster, which has only database 0; leave the database out",
+                self.shown
+            )));
+        }
+        match Topology::of_cluster(&self.settings.endpoints()?, self.settings.hosts.clone()).await {
+            Ok(topology) => {
+                let masters = counted(topology.nodes().len() as u64, "master");
+                (self.topology, self.part) = (topology, None);
+                let shown = &self.shown;
+                self.say(&format!(
+                    "{shown} is a node of a cluster: {masters} are read (--single-node: only this node)"
+                ));
+            }
+            Err(error) => self.say(&format!(
+                "the other nodes of the cluster can't be asked for, so only this one is read: {}",
+                self.fault(&error)
+            )),
+        }
+        Ok(())
     }
 
     pub fn recogniser(&self) -> Recogniser {
@@ -87,6 +140,13 @@ impl Session {
     /// The engine on all locks of the target.
     pub async fn engine(&self, pace: Pace, follow: bool) -> Result<Engine, Fault> {
         self.start(Options { follow, ..Options::following(self.recogniser(), pace) }).await
+    }
+
+    /// The same for a reader of these rules: the patterns that they name have series of their own first.
+    pub async fn engine_for(&self, rules: &Rules, pace: Pace) -> Result<Engine, Fault> {
+        let mut engine = self.engine(pace, true).await?;
+        engine.fold(self.settings.folding(rules));
+        Ok(engine)
     }
 
     /// The engine on one key. The user named it, so it is read as a lock if it can be one.
@@ -105,6 +165,7 @@ impl Session {
         self.holds_locks()?;
         let mut engine = Engine::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
         engine.tune(self.settings.tuning.clone());
+        engine.fold(self.settings.folding(&self.settings.rules));
         Ok(engine)
     }
 
@@ -130,16 +191,27 @@ impl Session {
         Fault::from_redis(error, &self.shown)
     }
 
-    /// Exit code 0, or a fault if the server is lost by now.
+    /// The same of a node, by its own name in a cluster.
+    pub fn fault_at(&self, node: &Node, error: &redis::RedisError) -> Fault {
+        Fault::from_redis(error, if node.is_in_cluster() { &node.name } else { &self.shown })
+    }
+
+    /// Exit code 0, or a fault if the server is lost by now. Of a cluster, all nodes: what is lost of it is told as missing.
     pub fn still_there(&self, engine: &Engine) -> Result<u8, Fault> {
-        let lost = engine.nodes().find_map(|node| match &node.stream {
-            Stream::Reconnecting { why, .. } => Some(why),
+        let lost = |node: &NodeStatus| match &node.stream {
+            Stream::Reconnecting { why, .. } => Some(why.clone()),
             _ => None,
-        });
-        match lost {
+        };
+        let all = engine.nodes().all(|node| lost(node).is_some());
+        match engine.nodes().filter(|_| all).find_map(lost) {
             Some(why) => Err(Fault::server(format!("lost the server {}: {why}", self.shown))),
             None => Ok(0),
         }
+    }
+
+    /// The value of the label `target`: the target's name, else its address without the password.
+    pub fn target_label(&self) -> Arc<str> {
+        self.settings.target_label().unwrap_or_else(|_| self.shown.clone()).into()
     }
 
     pub fn style(&self) -> TextStyle {
@@ -147,8 +219,7 @@ impl Session {
     }
 
     pub fn place(&self) -> Place {
-        let nodes = self.topology.nodes().iter().map(|node| (node.id, node.name.clone())).collect();
-        Place { nodes, db: self.settings.db }
+        Place { nodes: self.topology.names(), db: self.settings.db }
     }
 
     /// Says something on stderr, unless asked to be quiet.
@@ -174,52 +245,5 @@ impl Session {
             "environment": self.settings.environment.map(|environment| environment.name()),
             "nodes": nodes,
         })
-    }
-}
-
-fn node_json(node: &crate::engine::NodeStatus) -> Value {
-    let facts = &node.facts;
-    let product = facts.product.known();
-    json!({
-        "name": node.name,
-        "db": node.db,
-        "flavor": product.map(|product| product.flavor.name()),
-        "version": product.map(|product| product.version.to_string()),
-        "mode": facts.mode.known().copied().map(server::Mode::name),
-        "role": facts.role.known().map(server::Role::name),
-        "keys": facts.keys.known(),
-        "stream": node.stream.name(),
-        "note": node.note,
-        "events": node.events,
-        "events_lost": node.lost,
-        "reconnects": node.reconnects,
-        "scan": node.scan.as_ref().map(|scan| json!({
-            "at": scan.finished.rfc3339(),
-            "ms": scan.finished.since(scan.started).as_millis() as u64,
-            "walked": scan.walked,
-            "matched": scan.matched,
-            "unread": scan.unread,
-            "incomplete": node.shortfall(),
-            "calls": scan.calls,
-            "count": scan.count,
-        })),
-        "sampling": node.sampling.as_ref().map(sampling_json),
-    })
-}
-
-fn sampling_json(sampling: &Sampling) -> Value {
-    match sampling {
-        Sampling::Starting => json!({ "state": "starting" }),
-        Sampling::Refused(why) => json!({ "state": "refused", "why": why }),
-        Sampling::Failed(why) => json!({ "state": "failed", "why": why }),
-        Sampling::On(sampled) => json!({
-            "state": "on",
-            "why": sampled.cut.map(|cut| cut.why()),
-            "at": sampled.at.rfc3339(),
-            "commands": sampled.lines,
-            "looked_ms": sampled.looked.as_millis() as u64,
-            "coverage": (sampled.coverage * 1000.0).round() / 1000.0,
-            "judged": sampled.judged,
-        }),
     }
 }

@@ -6,7 +6,7 @@ use crate::actions::plan::{self, Preview};
 use crate::base::fault::Fault;
 use crate::dialects;
 use crate::engine::Engine;
-use crate::model::LockView;
+use crate::model::{LockView, Why};
 use crate::output::{self, Notes};
 use crate::settings::cli::Show;
 use crate::sources::inspect::Inspection;
@@ -24,9 +24,12 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
     let mut proved = lock.clone();
     let _ = one_lock::prove_waits(session, &mut proved).await;
     let (place, notes, server) = (session.place(), notes(&proved, &found, &engine), session.describe(&engine));
+    let why = options.why.then(|| Why::of(&lock));
     super::print(|out| {
         if options.json {
-            output::json::write_lock(out, &lock, &found, &place, &server, &notes)
+            output::json::write_lock(out, &lock, &found, &place, &server, &notes, why.as_ref())
+        } else if let Some(why) = &why {
+            output::page::write_why(out, &lock, &found, why, &session.style())
         } else {
             output::page::write(out, &lock, &found, &place, &notes, &session.style())
         }
@@ -41,7 +44,7 @@ fn notes(lock: &LockView, found: &Inspection, engine: &Engine) -> Notes {
     let sight = lock.sight(now);
     let freeing = match plan::preview(lock, &found.waiters.deaf(), now) {
         Ok(Preview { commands, hazards }) => {
-            let first = "What freeing it takes, in one step, after comparing the holder:".to_string();
+            let first = "To free it, after comparing the holder, in one step:".to_string();
             let commands = commands.into_iter().map(|command| format!("  {command}"));
             let hazards = hazards.into_iter().map(|hazard| format!("Beware: {hazard}"));
             [first].into_iter().chain(commands).chain(hazards).collect()

@@ -30,12 +30,13 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     let mut actor = Actor::new(session, options.reason.as_deref(), options.json)?;
     let named = options.id.as_deref().map(|id| named(actor.journal(), id)).transpose()?;
     let now = Clock::start().now();
-    let mut conn = session.topology.main().connect().await.map_err(|error| session.fault(&error))?;
-    let here = Keyspace::read(&mut conn).await.map_err(|error| session.fault(&error))?;
     let kept = match named {
         Some(kept) => kept,
-        None => last(session, actor.journal(), here.as_ref().ok(), now)?,
+        None => last(session, actor.journal(), now).await?,
     };
+    let node = session.topology.node_of(&kept.lock());
+    let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
+    let here = Keyspace::read(&mut conn).await.map_err(|error| session.fault(&error))?;
     *key = Some(text::visible(&kept.key.0));
     let asks = !options.yes && std::io::stdin().is_terminal();
     let mut doubts = Vec::new();
@@ -45,18 +46,19 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     if let Some(doubt) = freed(session, &mut conn, &kept).await? {
         doubts.push((doubt, options.force, "--force"));
     }
-    let told = kept.freed_when(now);
+    let when = kept.freed_when(now);
     if let Some(later) = actor.journal().freed_since(&kept).map_err(unreadable)?.filter(|_| kept.is_whole()) {
         let holders: Vec<String> = later.holders.iter().map(|token| text::visible(&token.0)).collect();
         let since = short_duration(now.since(Time(later.about.at)).as_millis() as u64);
+        is_free(session, &mut conn, &kept, now).await?;
         return Err(Fault::finding(format!(
-            "{told}; {} held it since, and was freed {since} ago ({}): the one before is not put back",
+            "{when}; {} held it since, and was freed {since} ago ({}): the earlier holder is not put back",
             holders.join(", "),
             later.id()
         )));
     }
     doubts.push((
-        format!("{told}; nobody watched it since, so that others may have held it in between"),
+        format!("{when}; nobody watched it since, so others may have held it"),
         options.unwatched,
         "--unwatched",
     ));
@@ -65,12 +67,14 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     for (doubt, settled, option) in doubts {
         // A user who is asked sees the doubt before answering.
         if !settled && !asks && (options.yes || option == "--force") {
-            return Err(Fault::finding(format!("{doubt}; {option} puts it back all the same")));
+            // No option puts it back where somebody holds it.
+            is_free(session, &mut conn, &kept, now).await?;
+            return Err(Fault::finding(format!("{doubt}; {option} puts it back anyway")));
         }
         plan.hazards.push(format!("{doubt}."));
     }
     if options.id.is_none() {
-        session.say(&format!("undo {}: {told}", kept.id()));
+        session.say(&format!("undo {}: {when}", kept.id()));
     }
     if !actor.asks(&plan, options.yes)? {
         return Err(Fault::finding("nothing was changed"));
@@ -78,22 +82,30 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
     Ok(exit_code(&actor.perform(&plan).await?))
 }
 
+/// Fails where somebody has the place of what was freed.
+async fn is_free(session: &Session, conn: &mut ServerConnection, kept: &Kept, now: Time) -> Result<(), Fault> {
+    let taken = kept.taken(conn, now).await.map_err(|error| session.fault(&error))?;
+    let why = |taken: String| Fault::finding(format!("{}; not put back: {taken}", kept.freed_when(now)));
+    taken.map_or(Ok(()), |taken| Err(why(taken)))
+}
+
 fn unreadable(why: std::io::Error) -> Fault {
-    Fault::finding(format!("what was freed can't be read: {why}"))
+    Fault::finding(format!("the record of freed locks can't be read: {why}"))
 }
 
 fn named(journal: &Journal, id: &str) -> Result<Kept, Fault> {
     journal.kept(id).map_err(unreadable)?.ok_or_else(|| {
         Fault::finding(format!(
-            "nothing is kept under {id:?}: it was put back already, or is no id; 'lockscope undo --list' lists them"
+            "nothing is kept under {id:?}: it was put back already, or is not an id; 'lockscope undo --list' lists them"
         ))
     })
 }
 
-/// The user's last release in this server's data.
-fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time) -> Result<Kept, Fault> {
-    let db = session.topology.main().db;
-    let done = journal.done_here(here, &session.shown, db).map_err(unreadable)?;
+/// The user's last release in the target's data.
+async fn last(session: &Session, journal: &Journal, now: Time) -> Result<Kept, Fault> {
+    let here = Keyspace::read_all(&session.topology).await.map_err(|error| session.fault(&error))?;
+    let db = session.topology.db();
+    let done = journal.done_here(&here, &session.shown, db).map_err(unreadable)?;
     match last_done(done, now) {
         Ok(Some(kept)) => Ok(kept),
         Ok(None) => Err(Fault::finding(format!(
@@ -101,18 +113,21 @@ fn last(session: &Session, journal: &Journal, here: Option<&Keyspace>, now: Time
              elsewhere",
             session.shown
         ))),
-        Err(why) => Err(Fault::finding(why)),
+        Err(why) => {
+            let told = why.told(&session.topology, now, &session.settings.again).await;
+            Err(told.map_or_else(|error| session.fault(&error), Fault::finding))
+        }
     }
 }
 
 /// Checks that this is the data that it was freed in; returns the doubt, if any.
 fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>) -> Result<Option<String>, Fault> {
     let about = &kept.about;
-    let (same_db, same_address) = (about.db == session.topology.main().db, about.target == session.shown);
+    let (same_db, same_address) = (about.db == session.topology.db(), about.target == session.shown);
     let doubt = match (here, &about.keyspace) {
         (Ok(here), Some(then)) => here.continues(then).err(),
         (Err(why), _) => Some(why.clone()),
-        (_, None) => Some("the server did not tell then which one it is".into()),
+        (_, None) => Some("the server did not identify itself then".into()),
     };
     match doubt {
         None if same_db => Ok(None),

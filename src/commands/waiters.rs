@@ -22,11 +22,13 @@ pub async fn count(session: &Session, engine: &mut Engine) -> Result<(), Fault> 
         }
         let mut conn = node.connect().await.map_err(fault)?;
         let facts = server::ask(&mut conn, node.db).await.map_err(fault)?;
-        let mut counted = waiters::count_blocked(&mut conn, &questions, node.db, now).await.map_err(fault)?;
+        let (mut counted, clients) =
+            waiters::count_blocked(&mut conn, &questions, node.db, now).await.map_err(fault)?;
         for batch in questions.chunks(BATCH) {
             let now = engine.clock.now();
             counted.extend(waiters::count(&mut conn, batch, is_scattered(&facts), now).await.map_err(fault)?);
         }
+        engine.observe(Observation::Blocked { node: node.id, clients });
         for (key, waits) in counted {
             engine.observe(Observation::Counted { node: node.id, key, waits });
         }

@@ -1,6 +1,5 @@
-//! `lockscope watch`: one line for each change, as it happens.
+//! `lockscope watch`: one line for each change, as it happens, or for each entry of the timeline (`--notable`).
 
-use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -8,10 +7,10 @@ use tokio::time::Instant;
 
 use super::session::Session;
 use crate::base::fault::{Fault, quiet_pipe};
-use crate::engine::{Engine, Stream};
+use crate::engine::{Engine, News};
 use crate::filter::{Filter, Subject};
-use crate::lock::NodeId;
-use crate::model::Transition;
+use crate::lock::{Key, KeyspaceId};
+use crate::model::{LockView, Notable, Transition};
 use crate::output::{self, Place, TextStyle};
 use crate::settings::cli::Watch;
 use crate::sources::pace::Pace;
@@ -29,7 +28,8 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let ends = options.duration.map(|duration| Instant::now() + duration);
-    let mut talker = Talker::default();
+    let mut news = News::default();
+    let mut next = 0;
     loop {
         let end = async {
             match ends {
@@ -44,14 +44,23 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
             _ = end => true,
             _ = engine.next() => false,
         };
-        talker.tell(session, &engine);
-        let (changes, left_out) = reader.take();
+        news.tell(&engine, |sentence| session.say(sentence));
+        if session.topology.cluster().is_some() {
+            // Nodes may have come.
+            printer.place = session.place();
+        }
+        let (changes, missed) = reader.take();
+        let timeline = engine.table().timeline();
+        let left_out = if options.notable { timeline.first().saturating_sub(next) } else { missed };
         if left_out > 0 {
             session.say(&format!("{left_out} changes were left out: they came faster than they could be written"));
         }
-        let place = printer.place.clone();
-        let wanted = changes.iter().filter(|change| matches(filter.as_ref(), change, &engine, &place));
-        match printer.print(wanted) {
+        let printed = match options.notable {
+            true => printer.print_notable(timeline.from(next).map(|(_, entry)| entry), filter.as_ref(), &engine),
+            false => printer.print(&changes, filter.as_ref(), &engine),
+        };
+        next = timeline.end();
+        match printed {
             Ok(()) => {}
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
             gone => quiet_pipe(gone)?,
@@ -63,12 +72,9 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
     session.still_there(&engine)
 }
 
-fn matches(filter: Option<&Filter>, change: &Transition, engine: &Engine, place: &Place) -> bool {
-    let Some(filter) = filter else { return true };
+fn view(engine: &Engine, space: KeyspaceId, key: &Key) -> Option<LockView> {
     let table = engine.table();
-    let lock = table.lock_named(change.space, change.key.as_bytes());
-    let view = lock.and_then(|lock| table.view(lock, engine.clock.now()));
-    filter.matches(&Subject::of_change(change, view.as_ref()).on_node(&place.node(change.node)))
+    table.view(table.lock_named(space, key.as_bytes())?, engine.clock.now())
 }
 
 struct Printer {
@@ -79,8 +85,15 @@ struct Printer {
 }
 
 impl Printer {
-    fn print<'a>(&mut self, changes: impl Iterator<Item = &'a Transition>) -> io::Result<()> {
+    fn print(&mut self, changes: &[Transition], filter: Option<&Filter>, engine: &Engine) -> io::Result<()> {
         for change in changes {
+            let passes = |filter: &Filter| {
+                let lock = view(engine, change.space, &change.key);
+                filter.matches(&Subject::of_change(change, lock.as_ref()).on_node(&self.place.node(change.node)))
+            };
+            if !filter.is_none_or(passes) {
+                continue;
+            }
             if self.json {
                 output::json::write_change(&mut self.out, change, &self.place)?;
             } else {
@@ -89,34 +102,27 @@ impl Printer {
         }
         self.out.flush()
     }
-}
 
-/// Reports on stderr how changes are observed, each time that changes.
-#[derive(Default)]
-struct Talker {
-    said: BTreeMap<NodeId, String>,
-    lost: u64,
-}
-
-impl Talker {
-    fn tell(&mut self, session: &Session, engine: &Engine) {
-        for node in engine.nodes() {
-            let sentence = match (&node.stream, &node.note) {
-                (Stream::Reconnecting { why, .. }, _) => format!("lost {}, trying again: {why}", node.name),
-                (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
-                (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
-                (Stream::Off | Stream::Starting, _) => continue,
+    fn print_notable<'a>(
+        &mut self,
+        entries: impl Iterator<Item = &'a Notable>,
+        filter: Option<&Filter>,
+        engine: &Engine,
+    ) -> io::Result<()> {
+        for entry in entries {
+            let passes = |filter: &Filter| {
+                let subject = Subject::of_notable(entry, engine.table(), engine.clock.now());
+                subject.is_none_or(|subject| filter.matches(&subject.on_node(&self.place.node(entry.node))))
             };
-            if self.said.get(&node.id) != Some(&sentence) {
-                session.say(&sentence);
-                self.said.insert(node.id, sentence);
+            if !filter.is_none_or(passes) {
+                continue;
+            }
+            if self.json {
+                output::notable::write_json(&mut self.out, entry, &self.place)?;
+            } else {
+                output::notable::write(&mut self.out, entry, &self.place, &self.style)?;
             }
         }
-        let lost: u64 = engine.nodes().map(|node| node.lost).sum();
-        if lost > self.lost {
-            session
-                .say(&format!("{} events came too fast and were lost; looking at everything again", lost - self.lost));
-            self.lost = lost;
-        }
+        self.out.flush()
     }
 }

@@ -1,19 +1,24 @@
 //! Connects the app and the world: events go in, effects come out.
 //!
-//! The loop, the README's pictures and the stage of the unit tests all drive the app through here, so that tests get
+//! The loop, the pictures of the docs and the stage of the unit tests all drive the app through here, so that tests get
 //! the same answers as the console. Effects that the table can answer are answered at once; the world does the rest
 //! ([`World::carry_out`]).
 
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::actions::{Action, Kept, Performed, Plan, Refusal};
-use crate::app::{App, Effect, Event, LockId, Since, Wish};
+use crate::app::{App, Effect, Event, Gathered, LockId, Since, Wish};
+use crate::base::text::visible;
 use crate::base::time::Time;
+use crate::console::chronicle::Chronicle;
+use crate::daemon::Own;
 use crate::engine::{Engine, NodeStatus, Reader};
 use crate::lock::KeyspaceId;
-use crate::model::{LockView, State, Table};
+use crate::model::{LockView, Notable, State, Table};
+use crate::output::node_json;
 use crate::views;
 
 /// What is known about the locks now.
@@ -33,21 +38,31 @@ impl Known<'_> {
         self.table.view(self.table.lock_named(id.space, id.key.as_bytes())?, self.now)
     }
 
+    /// What is known about a lock, to be handed over.
+    fn gather(&self, id: &LockId) -> Option<Gathered> {
+        let lock = self.lock(id)?;
+        let timeline = self.table.timeline();
+        let own = |entry: &&Notable| entry.space == id.space && entry.key.as_ref() == Some(&id.key);
+        let story = timeline.from(timeline.first()).map(|(_, entry)| entry).filter(own).cloned().collect();
+        let nodes = self.nodes.iter().map(|node| (node.id, node.name.clone())).collect();
+        let db = self.nodes.iter().find(|node| node.id == lock.node).map_or(0, |node| node.db);
+        let servers = self.nodes.iter().map(|node| node_json(node)).collect();
+        Some(Gathered { lock, story, nodes, db: u32::try_from(db).unwrap_or(0), servers })
+    }
+
     fn since(&self, kept: &Kept) -> Since {
         let lock = self.table.lock_named(KeyspaceId::FIRST, &kept.key.0);
         let node = lock.and_then(|lock| self.nodes.iter().find(|node| node.id == lock.node));
         Since::of(kept, self.table, node.and_then(|node| node.watched_since), self.now)
     }
 
-    /// The first undo whose lock was held by others since its release, perhaps while the question was open.
-    fn spoiled(&self, plans: &[Plan], recalled: Option<&Kept>) -> Option<(Plan, String)> {
-        plans.iter().find_map(|plan| {
-            let kept = recalled.filter(|kept| plan.action == Action::Undo(kept.id().to_string()))?;
-            match self.since(kept) {
-                Since::Held(why) => Some((plan.clone(), why)),
-                Since::Nobody | Since::Unwatched(_) => None,
-            }
-        })
+    /// Why this undo must not be: others have held its lock since it was freed, perhaps while the question was open.
+    fn spoiled(&self, plan: &Plan, recalled: &[Kept]) -> Option<String> {
+        let kept = recalled.iter().find(|kept| plan.action == Action::Undo(kept.id().to_string()))?;
+        match self.since(kept) {
+            Since::Held(why) => Some(why),
+            Since::Nobody | Since::Unwatched(_) => None,
+        }
     }
 }
 
@@ -74,20 +89,32 @@ pub fn drive(app: &mut App, effects: Vec<Effect>, world: &mut impl World) -> io:
                 let held = locks.filter(|lock| lock.verdict.state != State::Free).collect();
                 events.extend(world.prove(wish, held));
             }
-            Effect::Retrace(kept) => {
-                let since = known.since(&kept);
-                events.push(Event::Retraced(kept, since));
+            Effect::Gather(id, form) => {
+                let found = known.gather(&id).map(Box::new);
+                events.push(Event::Gathered(id, found, form));
             }
-            Effect::Perform(plans, reason) => match known.spoiled(&plans, app.writing.recalled.as_deref()) {
-                Some((plan, why)) => {
-                    let refused = Performed::refused(String::new(), Refusal::Moved(why));
-                    events.extend([Event::Performed(Box::new(plan), Box::new(refused)), Event::AllPerformed]);
+            Effect::Retrace(batch) => {
+                let since = batch.kept.iter().map(|kept| known.since(kept)).collect();
+                events.push(Event::Retraced(batch, since));
+            }
+            Effect::Perform(mut plans, reason) => {
+                plans.retain(|plan| match known.spoiled(plan, &app.writing.recalled) {
+                    Some(why) => {
+                        let refused = Performed::refused(String::new(), Refusal::Moved(why));
+                        events.push(Event::Performed(Box::new(plan.clone()), Box::new(refused)));
+                        false
+                    }
+                    None => true,
+                });
+                if plans.is_empty() {
+                    events.push(Event::AllPerformed);
+                } else {
+                    match world.carry_out(Effect::Perform(plans, reason), app)? {
+                        ControlFlow::Break(()) => return Ok(ControlFlow::Break(())),
+                        ControlFlow::Continue(event) => events.extend(event),
+                    }
                 }
-                None => match world.carry_out(Effect::Perform(plans, reason), app)? {
-                    ControlFlow::Break(()) => return Ok(ControlFlow::Break(())),
-                    ControlFlow::Continue(event) => events.extend(event),
-                },
-            },
+            }
             other => match world.carry_out(other, app)? {
                 ControlFlow::Break(()) => return Ok(ControlFlow::Break(())),
                 ControlFlow::Continue(event) => events.extend(event),
@@ -107,6 +134,40 @@ pub fn take_news(app: &mut App, engine: &mut Engine, reader: &mut Reader) -> Vec
         effects.extend(app.update(Event::Inspected(LockId { space, key }, found), engine.clock.now()));
     }
     effects
+}
+
+/// The value of the label `target`, which is the name of the target in a store too.
+pub fn target_label(app: &App) -> Arc<str> {
+    visible(app.title.target.as_bytes()).into()
+}
+
+/// Measures for the alert rules, and for the store.
+pub struct Meter {
+    target: Arc<str>,
+    own: Own,
+}
+
+impl Meter {
+    pub fn of(app: &App) -> Meter {
+        Meter { target: target_label(app), own: Own::new() }
+    }
+
+    /// Measures everything once, and records it if that was asked for.
+    pub fn measure(&self, app: &mut App, engine: &Engine, chronicle: &mut Chronicle) -> Vec<Effect> {
+        let mut moment = engine.moment(&self.target);
+        if !chronicle.is_recording() {
+            self.own.add_build(&mut moment);
+            return app.update(Event::Moment(Box::new(moment)), engine.clock.now());
+        }
+        self.own.add(&mut moment);
+        app.alerting.add(&mut moment);
+        chronicle.add(&mut moment);
+        let mut effects = app.update(Event::Moment(Box::new(moment.clone())), engine.clock.now());
+        if let Some(event) = chronicle.write(engine, moment, app.alerting.changes()) {
+            effects.extend(app.update(event, engine.clock.now()));
+        }
+        effects
+    }
 }
 
 /// Composes the scene before it is drawn.

@@ -1,5 +1,7 @@
 //! Does what the app asks for in tasks beside the loop, and sends the results back as events.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,21 +11,25 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::actions::{
-    Context, Happened, Journal, Kept, Keyspace, Outcome, Performed, Plan, Refusal, Tally, audit, foresee, last_done,
-    perform,
+    Context, Happened, Journal, Keyspace, Outcome, Performed, Plan, Refusal, Tally, audit, foresee, last_batch, perform,
 };
-use crate::app::{Event, Wish};
+use crate::app::{Batch, Event, TuneOrder, Wish};
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::Time;
-use crate::engine::Observer;
+use crate::console::chronicle::Chronicle;
+use crate::console::tuning;
+use crate::engine::{Engine, Observer};
 use crate::lab::Lab;
-use crate::lock::NodeId;
+use crate::lock::{Key, NodeId};
 use crate::model::{LockView, Observation, OwnWrite};
+use crate::output::Place;
+use crate::output::incident::{Bundle, Recorded, folder_name, write_files};
 use crate::settings::Settings;
 use crate::settings::cli::Environment;
 use crate::sources::inspect::prove;
-use crate::topology::{Node, Topology};
+use crate::store::History;
+use crate::topology::Topology;
 
 /// Pause between two of many releases.
 const BREATHER: Duration = Duration::from_millis(20);
@@ -45,6 +51,7 @@ pub struct Operator {
     /// The running task that performs plans.
     running: Option<JoinHandle<Tally>>,
     pub lab: Lab,
+    pub chronicle: Chronicle,
 }
 
 impl Operator {
@@ -55,17 +62,27 @@ impl Operator {
         shown: &str,
         place: Option<PathBuf>,
     ) -> Operator {
+        let chronicle = Chronicle::default();
         let (news, lab) = (mpsc::channel(WAITING), Lab::new(settings.gate(), topology, shown, place.clone()));
         let (settings, topology, stopped) = (settings.clone(), topology.clone(), Arc::default());
-        Operator { settings, topology, observer, shown: shown.into(), place, news, stopped, running: None, lab }
+        Operator {
+            settings,
+            topology,
+            observer,
+            shown: shown.into(),
+            place,
+            news,
+            stopped,
+            running: None,
+            lab,
+            chronicle,
+        }
     }
 
     /// Performs these plans, one after the other. `write`: the operator has turned writing on.
     pub fn perform(&mut self, plans: Vec<Plan>, reason: Option<String>, write: bool) {
         let context = Context {
             target: self.shown.clone(),
-            node: self.topology.main().name.clone(),
-            db: self.topology.main().db,
             environment: self.settings.environment.map(Environment::name),
             reason,
         };
@@ -76,6 +93,7 @@ impl Operator {
         let (journal, news, stopped) = (self.journal(), self.news.0.clone(), Arc::clone(&self.stopped));
         let Some(first) = plans.first() else { return };
         let mut tally = Tally::of(plans.len(), &first.action);
+        let first = topology.place(first.space, &first.key).clone();
         self.running = Some(tokio::spawn(async move {
             let mut journal = journal;
             for (number, plan) in plans.into_iter().enumerate() {
@@ -90,7 +108,7 @@ impl Operator {
                     Ok(journal) => {
                         let sent = observer.now();
                         observer.tell(Observation::Acting { node: node.id, key: plan.key.clone(), at: sent }).await;
-                        let performed = perform(&plan, &gate, node, journal, &context).await;
+                        let performed = perform(&plan, &gate, &node, journal, &context).await;
                         let write = written(&plan, &performed.outcome, &context);
                         observer.tell(acted(node.id, &plan, write, sent, observer.now())).await;
                         performed
@@ -103,7 +121,7 @@ impl Operator {
             }
             if let (true, Ok(journal)) = (tally.untouched() > 0, &mut journal) {
                 // What was done is already on record, so a failure to write this line is ignored.
-                let _ = journal.write_stopped(Clock::start().now(), &context, &tally, "stopped");
+                let _ = journal.write_stopped(Clock::start().now(), &first, &context, &tally, "stopped");
             }
             let _ = news.send(Event::AllPerformed).await;
             tally
@@ -119,6 +137,41 @@ impl Operator {
             let _ = tokio::time::timeout(PROVING, proving).await;
             let _ = news.send(Event::Seen(wish, locks)).await;
         });
+    }
+
+    /// Writes the page of an incident, with what the audit file and the store have of the lock.
+    pub fn bundle(&self, mut bundle: Bundle, key: Key, folder: Option<PathBuf>, reveal: bool) {
+        let (store, news, now) = (self.chronicle.store().map(PathBuf::from), self.news.0.clone(), self.observer.now());
+        let place = self.place.clone();
+        tokio::task::spawn_blocking(move || {
+            let write = || -> Result<PathBuf, String> {
+                let state = place.map_or_else(audit::state_directory, Ok).map_err(|why| why.to_string())?;
+                let (entries, _) = audit::read(&state).unwrap_or_default();
+                bundle.add_actions_of(&entries, &key);
+                if let Some(store) = store {
+                    let recorded = History::open(&store).and_then(|history| Recorded::of_lock(&history, &key, now));
+                    let recorded = recorded.map_err(|why| why.to_string())?;
+                    bundle.add_recorded(&recorded, &Place::default(), bundle.begins());
+                }
+                let own = || state.join("incidents").join(folder_name(&key, now));
+                let document = bundle.clone().document(reveal);
+                write_files(&folder.clone().unwrap_or_else(own), &document).map_err(|why| why.to_string())
+            };
+            let _ = news.blocking_send(Event::Bundled(write()));
+        });
+    }
+
+    /// Records into this file from now on; `None` ends it.
+    pub fn record(&mut self, path: Option<PathBuf>, target: &str, engine: &Engine) {
+        match path {
+            Some(path) => self.chronicle.begin(path, target, &self.shown, engine),
+            None => self.chronicle.end(),
+        }
+    }
+
+    /// Carries out an order of the tuner.
+    pub fn tune(&self, order: TuneOrder) {
+        tuning::carry_out(order, self.news.0.clone());
     }
 
     /// Starts no further plan; the one under way is finished.
@@ -138,14 +191,15 @@ impl Operator {
 
     /// Looks up the last release here, to be undone.
     pub fn recall(&self) {
-        let (journal, node, shown, news) =
-            (self.journal(), self.topology.main().clone(), self.shown.clone(), self.news.0.clone());
+        let (journal, topology, shown, news) =
+            (self.journal(), self.topology.clone(), self.shown.clone(), self.news.0.clone());
+        let again = self.settings.again.clone();
         tokio::spawn(async move {
-            let kept = match journal {
-                Ok(journal) => recalled(&journal, &node, &shown).await,
-                Err(why) => Err(format!("what was freed can't be read: {why}")),
+            let batch = match journal {
+                Ok(journal) => recalled(&journal, &topology, &shown, &again).await,
+                Err(why) => Err(format!("the record of freed locks can't be read: {why}")),
             };
-            let _ = news.send(Event::Recalled(kept.map(|kept| kept.map(Box::new)))).await;
+            let _ = news.send(Event::Recalled(batch)).await;
         });
     }
 
@@ -155,7 +209,7 @@ impl Operator {
         tokio::spawn(async move {
             let place = |plan: &Plan| topology.place(plan.space, &plan.key);
             for here in plans.chunk_by_mut(|one, next| place(one).id == place(next).id) {
-                foresee(place(&here[0]), here).await;
+                foresee(&place(&here[0]), here).await;
             }
             let _ = news.send(Event::Foreseen(plans)).await;
         });
@@ -169,11 +223,12 @@ impl Operator {
         journal.map_err(|why| why.to_string())
     }
 
-    /// The next result, or a change of the test locks.
+    /// The next result, a change of the test locks, or what a store has.
     pub async fn next(&mut self) -> Event {
         tokio::select! {
             Some(event) = self.news.1.recv() => event,
             tests = self.lab.next() => Event::Lab(tests),
+            event = self.chronicle.next() => event,
         }
     }
 
@@ -183,22 +238,47 @@ impl Operator {
     }
 }
 
-/// The last release in this server's data, if it can be undone; else why not.
-async fn recalled(journal: &Journal, node: &Node, shown: &str) -> Result<Option<Kept>, String> {
+/// What was freed last in the target's data, as far as it can be undone; else why not.
+async fn recalled(journal: &Journal, topology: &Topology, shown: &str, again: &str) -> Result<Batch, String> {
     let asked = |error: redis::RedisError| format!("the server could not be asked: {}", text::said(&error));
-    let mut conn = node.connect().await.map_err(asked)?;
-    let here = Keyspace::read(&mut conn).await.map_err(asked)?;
-    let done = journal.done_here(here.as_ref().ok(), shown, node.db);
-    let done = done.map_err(|why| format!("what was freed can't be read: {why}"))?;
-    let Some(kept) = last_done(done, Clock::start().now())? else { return Ok(None) };
-    let insist = format!("'lockscope undo {} --force' puts it back all the same", kept.id());
-    if let Some(then) = &kept.about.keyspace {
-        here.and_then(|here| here.continues(then)).map_err(|why| format!("{}: {why}; {insist}", kept.lock()))?;
+    let done = journal.done_here(&Keyspace::read_all(topology).await.map_err(asked)?, shown, topology.db());
+    let done = done.map_err(|why| format!("the record of freed locks can't be read: {why}"))?;
+    let now = Clock::start().now();
+    let freed = match last_batch(done, now) {
+        Ok(freed) => freed,
+        Err(why) => return Err(why.told(topology, now, again).await.map_err(asked)?),
+    };
+    let (mut batch, mut connected) = (Batch::default(), HashMap::new());
+    for kept in freed {
+        let node = topology.node_of(&kept.lock());
+        let (conn, here) = match connected.entry(node.id) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(vacant) => {
+                let mut conn = node.connect().await.map_err(asked)?;
+                let here = Keyspace::read(&mut conn).await.map_err(asked)?;
+                vacant.insert((conn, here))
+            }
+        };
+        let insist = format!("'lockscope undo {} --force{again}' puts it back anyway", kept.id());
+        let continues = |then| here.as_ref().map_err(String::clone).and_then(|here| here.continues(then));
+        if let Some(taken) = kept.taken(conn, now).await.map_err(asked)? {
+            batch.left_out.push(format!("not put back: {taken}; {}", kept.freed_when(now)));
+            continue;
+        }
+        let why = match (kept.about.keyspace.as_ref().map(continues), kept.happened(conn).await.map_err(asked)?) {
+            (Some(Err(why)), _) => format!("{}: {why}; {insist}", kept.lock()),
+            (_, Happened::No) => kept.not_freed(),
+            (_, Happened::CanNotTell) => format!("{}; {insist}", kept.perhaps_freed()),
+            (_, Happened::Yes) => {
+                batch.kept.push(kept);
+                continue;
+            }
+        };
+        batch.left_out.push(why);
     }
-    match kept.happened(&mut conn).await.map_err(asked)? {
-        Happened::Yes => Ok(Some(kept)),
-        Happened::No => Err(kept.not_freed()),
-        Happened::CanNotTell => Err(format!("{}; {insist}", kept.perhaps_freed())),
+    match batch.left_out.as_slice() {
+        [why] if batch.kept.is_empty() => Err(why.clone()),
+        _ => Ok(batch),
     }
 }
 

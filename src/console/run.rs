@@ -16,10 +16,10 @@ use ratatui::Terminal;
 use ratatui::backend::Backend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::app::{App, Effect, Event, Wish};
-use crate::console::driver::{Known, World, compose, drive, take_news};
+use crate::console::driver::{Known, Meter, World, compose, drive, take_news, target_label};
 use crate::console::operator::Operator;
 use crate::engine::Engine;
 use crate::lab::{Order, Wanted};
@@ -32,6 +32,9 @@ const DATA_FRAME: Duration = Duration::from_millis(100);
 const CLOCK_FRAME: Duration = Duration::from_millis(200);
 /// Time between two frames when only ages change.
 const AGE_FRAME: Duration = Duration::from_millis(1_000);
+
+/// Time between two moments for the alert rules.
+pub const MEASURED: Duration = Duration::from_millis(1_000);
 
 /// What the loop needs of a terminal besides drawing.
 pub trait Tty {
@@ -70,6 +73,9 @@ pub async fn run<B: Backend<Error = io::Error>>(
     let canvas = Canvas { drawn: Instant::now(), shown: Buffer::default(), cursor: None };
     let mut world = Real { engine, operator, terminal, tty, canvas };
     world.draw(app)?;
+    let meter = Meter::of(app);
+    let mut second = tokio::time::interval(MEASURED);
+    second.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut changed = false;
     loop {
         let pause = match changed {
@@ -90,6 +96,14 @@ pub async fn run<B: Backend<Error = io::Error>>(
                 effects
             }
             _ = tokio::time::sleep_until(world.canvas.drawn + pause), if changed || !app.display.paused => Vec::new(),
+            _ = second.tick() => {
+                let effects = meter.measure(app, world.engine, &mut world.operator.chronicle);
+                if drive(app, effects, &mut world)?.is_break() {
+                    return Ok(());
+                }
+                changed |= !app.display.paused;
+                continue;
+            }
             // Lets other tasks run between two slices.
             _ = tokio::task::yield_now(), if app.is_ordering() => {
                 if !order_on(app, world.engine) {
@@ -99,12 +113,12 @@ pub async fn run<B: Backend<Error = io::Error>>(
             }
             done = world.operator.next() => app.update(done, world.engine.clock.now()),
             news = world.engine.next() => {
-                let told = app.notice.is_some();
+                let noticed = app.notice.is_some();
                 let effects = take_news(app, world.engine, &mut reader);
                 if drive(app, effects, &mut world)?.is_break() {
                     return Ok(());
                 }
-                changed |= news || app.notice.is_some() != told;
+                changed |= news || app.notice.is_some() != noticed;
                 // A flood of events keeps the engine always ready; sorting and frames must get their turn too.
                 let ordered = order_on(app, world.engine);
                 if !(ordered || changed && Instant::now() >= world.canvas.drawn + DATA_FRAME) {
@@ -170,7 +184,10 @@ fn take_input(app: &mut App, engine: &Engine, input: Input) -> Vec<Effect> {
     };
     let now = engine.clock.now();
     let effects = app.update(event, now);
-    compose(app, Known::of(engine));
+    // What is typed into a filter changes the list once a frame, not once a key.
+    if !app.is_typing() {
+        compose(app, Known::of(engine));
+    }
     effects
 }
 
@@ -210,12 +227,15 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
             Effect::Foresee(plans) => self.operator.foresee(plans),
             Effect::Perform(plans, reason) => self.operator.perform(plans, reason, writes),
             Effect::Stop => self.operator.stop(),
+            Effect::Tune(order) => self.operator.tune(order),
             Effect::Lab(id, order) => {
                 if let Order::Take(Wanted { key, token: Some(token), .. }) = &order {
                     self.engine.expect_test(key.clone(), token.clone());
                 }
                 self.operator.lab.obey(id, order, writes);
             }
+            Effect::Record(path) => self.operator.record(path, &target_label(app), self.engine),
+            Effect::Bundle(bundle, key, folder, reveal) => self.operator.bundle(*bundle, key, folder, reveal),
             Effect::Inspect(id) => self.engine.inspect(id.space, &id.key),
             Effect::Redraw => self.canvas.clear(self.terminal)?,
             Effect::Suspend => {
@@ -226,7 +246,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
                 self.canvas.clear(self.terminal)?;
             }
             // The driver answers these from the table.
-            Effect::See(..) | Effect::Retrace(_) => {}
+            Effect::See(..) | Effect::Retrace(_) | Effect::Gather(..) => {}
         }
         Ok(ControlFlow::Continue(None))
     }

@@ -25,7 +25,7 @@ use redis::{Client, IntoConnectionInfo, RedisResult};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub use situations::{DEADLOCK, SITUATIONS, Situation, is_usual};
+pub use situations::{DEADLOCK, SITUATIONS, Situation};
 pub use tally::Tally;
 pub use tempo::Tempo;
 

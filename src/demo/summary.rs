@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::fleet::{DEADLOCK, SITUATIONS, Situation, Tally, is_usual};
+use super::fleet::{DEADLOCK, SITUATIONS, Situation, Tally};
 use crate::base::glob::Glob;
 use crate::base::text;
 use crate::engine::{Engine, Reader};
@@ -23,7 +23,7 @@ pub struct Sighting {
     pub keys: usize,
     pub changes: Changes,
     /// The verdicts on its locks, by state word or finding name.
-    pub told: BTreeMap<&'static str, Told>,
+    pub verdicts: BTreeMap<&'static str, Said>,
     /// The verdicts of the last snapshot, with their locks: a verdict that continues counts once.
     lately: BTreeSet<(&'static str, Key)>,
     glob: Glob,
@@ -31,7 +31,7 @@ pub struct Sighting {
 
 /// One verdict on the locks of a situation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct Said {
     pub times: u32,
     /// The first one, with the lock's name.
     pub sentence: String,
@@ -58,7 +58,7 @@ impl Changes {
             Change::Taken => self.taken += 1,
             Change::Ended(Ending::Released) => self.released += 1,
             Change::Ended(Ending::Expired) => self.expired += 1,
-            Change::Found | Change::PutBack | Change::Ended(_) => {}
+            Change::Found | Change::PutBack | Change::Moved | Change::Ended(_) => {}
         }
     }
 }
@@ -77,7 +77,7 @@ pub struct Summary {
     /// How we learnt of changes.
     pub source: &'static str,
     pub events: u64,
-    pub lost_events: u64,
+    pub lost_events: Option<u64>,
 }
 
 impl Summary {
@@ -87,7 +87,7 @@ impl Summary {
             lock: None,
             keys: 0,
             changes: Changes::default(),
-            told: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
             lately: BTreeSet::new(),
             glob: situation.glob(),
         };
@@ -101,7 +101,7 @@ impl Summary {
             server: String::new(),
             source: "off",
             events: 0,
-            lost_events: 0,
+            lost_events: Some(0),
         }
     }
 
@@ -129,7 +129,7 @@ impl Summary {
             self.server = format!("{} at {}", product.unwrap_or_else(|| "a server".into()), node.name);
             self.source = node.stream.name();
             self.events += node.events;
-            self.lost_events += node.lost;
+            self.lost_events = self.lost_events.zip(node.lost).map(|(all, lost)| all + lost);
         }
     }
 
@@ -156,19 +156,19 @@ impl Summary {
     }
 
     /// The situations with missing verdicts, and which.
-    pub fn untold(&self) -> Vec<String> {
-        let untold = |sighting: &Sighting| {
-            let words = sighting.untold();
+    pub fn unsaid(&self) -> Vec<String> {
+        let unsaid = |sighting: &Sighting| {
+            let words = sighting.unsaid();
             (!words.is_empty()).then(|| format!("{}: {}", sighting.situation.name, words.join(", ")))
         };
-        self.sightings.iter().filter_map(untold).collect()
+        self.sightings.iter().filter_map(unsaid).collect()
     }
 
     /// The false verdicts, by situation.
     pub fn invented(&self) -> Vec<String> {
         let of = |sighting: &Sighting| {
             let name = sighting.situation.name;
-            let said = |(word, told): (&str, &Told)| format!("{name}: {word} ({})", told.sentence);
+            let said = |(word, said): (&str, &Said)| format!("{name}: {word} ({})", said.sentence);
             sighting.invented().map(said).collect::<Vec<_>>()
         };
         self.sightings.iter().flat_map(of).collect()
@@ -184,10 +184,11 @@ impl Summary {
         let seconds = self.watched.as_secs_f64();
         writeln!(out, "{}, seed {}, {} workers", self.server, self.seed, self.workers)?;
         let rate = self.events as f64 / seconds.max(0.001);
-        write!(out, "watched for {seconds:.1} s by {}: {} events, {rate:.0} per second", self.source, self.events)?;
+        write!(out, "watched for {seconds:.1}s by {}: {} events, {rate:.0} per second", self.source, self.events)?;
         match self.lost_events {
-            0 => writeln!(out)?,
-            lost => writeln!(out, ", {lost} lost")?,
+            Some(0) => writeln!(out)?,
+            Some(lost) => writeln!(out, ", {lost} lost")?,
+            None => writeln!(out, ", some lost")?,
         }
         let of = |state: State| self.locks.iter().filter(|lock| lock.verdict.state == state).count();
         let states = State::ALL.iter().filter(|state| of(**state) > 0);
@@ -207,9 +208,9 @@ impl Summary {
             0 => writeln!(out, "\nAll {} situations were found.", self.sightings.len())?,
             _ => writeln!(out, "\nNot found: {}.", missing.join(", "))?,
         }
-        match self.untold().as_slice() {
+        match self.unsaid().as_slice() {
             [] => writeln!(out, "Each got its right verdicts.")?,
-            untold => writeln!(out, "Not said so far: {}.", untold.join("; "))?,
+            unsaid => writeln!(out, "Not said so far: {}.", unsaid.join("; "))?,
         }
         match self.invented().as_slice() {
             [] => writeln!(out, "Nothing was invented."),
@@ -243,7 +244,7 @@ fn telling(lock: &LockView) -> (std::cmp::Reverse<State>, u64, u64, usize) {
 /// All verdicts on a lock beyond that it is held, each word with its sentence.
 fn said(lock: &LockView) -> impl Iterator<Item = (&'static str, String)> {
     let state = lock.verdict.state;
-    let verdict = (!is_usual(state)).then(|| (state.name(), lock.verdict.evidence.join("; ")));
+    let verdict = (!state.is_usual()).then(|| (state.name(), lock.verdict.evidence.join("; ")));
     verdict.into_iter().chain(lock.findings.iter().map(|finding| (finding.name, finding.sentence.clone())))
 }
 
@@ -254,9 +255,9 @@ impl Sighting {
         for lock in locks.iter().filter(|lock| self.glob.matches(lock.key.as_bytes())) {
             let deadlock = deadlocked.get(&lock.key).map(|sentence| (DEADLOCK, sentence.clone()));
             for (word, sentence) in said(lock).chain(deadlock) {
-                let new = Told { times: 0, sentence: format!("{}: {sentence}", lock.key) };
-                let told = self.told.entry(word).or_insert(new);
-                told.times += u32::from(!self.lately.contains(&(word, lock.key.clone())));
+                let new = Said { times: 0, sentence: format!("{}: {sentence}", lock.key) };
+                let said = self.verdicts.entry(word).or_insert(new);
+                said.times += u32::from(!self.lately.contains(&(word, lock.key.clone())));
                 now.insert((word, lock.key.clone()));
             }
         }
@@ -264,15 +265,15 @@ impl Sighting {
     }
 
     /// The verdicts that should have appeared and did not.
-    pub fn untold(&self) -> Vec<&'static str> {
-        self.situation.shows.iter().copied().filter(|word| !self.told.contains_key(word)).collect()
+    pub fn unsaid(&self) -> Vec<&'static str> {
+        self.situation.shows.iter().copied().filter(|word| !self.verdicts.contains_key(word)).collect()
     }
 
     /// The verdicts that are false.
-    pub fn invented(&self) -> impl Iterator<Item = (&'static str, &Told)> {
+    pub fn invented(&self) -> impl Iterator<Item = (&'static str, &Said)> {
         let Situation { shows, may, .. } = self.situation;
         let known = |word: &&'static str| shows.contains(word) || may.contains(word);
-        self.told.iter().map(|(word, told)| (*word, told)).filter(move |(word, _)| !known(word))
+        self.verdicts.iter().map(|(word, said)| (*word, said)).filter(move |(word, _)| !known(word))
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -288,18 +289,18 @@ impl Sighting {
         let Changes { acquired, renewed, released, expired, taken } = self.changes;
         let counts = [(acquired, "acquired"), (renewed, "renewed"), (released, "released")];
         let rare = [(expired, "expired"), (taken, "taken over")];
-        let told: Vec<String> = counts
+        let changes: Vec<String> = counts
             .iter()
             .chain(rare.iter().filter(|(count, _)| *count > 0))
             .map(|(count, word)| format!("{word} {count}"))
             .collect();
-        writeln!(out, "      in all: {}", told.join(", "))?;
-        if !self.told.is_empty() {
-            let times = |(word, told): (&&str, &Told)| match told.times {
+        writeln!(out, "      in all: {}", changes.join(", "))?;
+        if !self.verdicts.is_empty() {
+            let times = |(word, said): (&&str, &Said)| match said.times {
                 1 => format!("{word} once"),
                 times => format!("{word} {times} times"),
             };
-            let words: Vec<String> = self.told.iter().map(times).collect();
+            let words: Vec<String> = self.verdicts.iter().map(times).collect();
             writeln!(out, "      verdicts: {}", words.join(", "))?;
         }
         Ok(())

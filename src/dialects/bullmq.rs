@@ -1,9 +1,10 @@
 //! BullMQ, and Bull before it: `bull:<queue>:<job>:lock` says which worker has the job.
 //!
-//! 30 seconds, renewed every 15 by setting it anew. The lock is the worker's claim on a job, not a mutex: without it
-//! the job counts as stalled and runs a second time, so it is not to be freed by hand.
+//! 30 seconds, renewed by setting it again: every 15 by Bull; BullMQ looks every 7.5 and renews what is older than that, so
+//! that one that is a moment too young has to wait for the next look, 15 after the last. The lock is the worker's claim on
+//! a job, not a mutex: without it the job counts as stalled and runs a second time, so it is not to be freed by hand.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct BullMq;
@@ -36,6 +37,12 @@ impl Dialect for BullMq {
         "bullmq"
     }
 
+    fn facts(&self) -> &'static [&'static str] {
+        &[
+            "BullMQ looks after its locks each quarter of the lease and renews those that are older than that: one that is a moment too young is renewed after half of the lease, as all of Bull are.",
+        ]
+    }
+
     fn patterns(&self) -> &'static [&'static str] {
         &["bull:*:*:lock"]
     }
@@ -57,6 +64,14 @@ impl Dialect for BullMq {
 
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.5 }
+    }
+
+    fn may_skip_a_beat(&self) -> bool {
+        true
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("loses its job, which counts as stalled and runs twice")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -1,9 +1,9 @@
 //! celery-once: one key per task that must not be queued twice, `qo_<task>_<arg>-<value>…`.
 //!
-//! A redis-py lock taken when the task is queued, for an hour unless told otherwise. It is freed when the task ends, by
+//! A redis-py lock taken when the task is queued, for an hour by default. It is freed when the task ends, by
 //! a plain deletion that does not ask whose lock it is.
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, redis_py};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, redis_py};
 use crate::lock::Mode;
 
 pub struct CeleryOnce;
@@ -31,14 +31,17 @@ impl Dialect for CeleryOnce {
         true
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("deletes the lock of the next one when its task ends")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Nobody
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
-            .warn("The task may still be queued or running; freed, the same task can be queued a second time.")
-            .warn("celery-once deletes without asking whose lock it is: the first task's end frees the second one's.")
+            .warn("The task may still be queued or running. If you free it, the same task can be queued a second time.")
     }
 }
 

@@ -3,7 +3,7 @@
 //! No TTL unless `lock_expiry` is set, so a worker that is killed leaves the key for ever. A task that comes second is
 //! not queued; the caller gets the result of the first.
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, shape};
 
 pub struct CelerySingleton;
 
@@ -36,13 +36,17 @@ impl Dialect for CelerySingleton {
         true
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("deletes the lock of the next one when its task ends")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Nobody
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
-            .warn("The task may still be queued or running; freed, a second one can start beside it.")
+            .warn("The task may still be queued or running. If you free it, a second one can start beside it.")
     }
 }
 

@@ -29,7 +29,7 @@ pub fn is_tally(key: &[u8], value: &RawValue) -> bool {
     number && shape::words(key).iter().any(|word| TALLIES.contains(&word.as_str()))
 }
 
-/// Whether it can only be a count: nobody holds a lock by the number nought, or by one below it.
+/// Whether it can only be a count: no token of a lock is zero or negative.
 pub fn is_spent(value: &RawValue) -> bool {
     number(value).is_some_and(|number| number <= 0)
 }
@@ -71,7 +71,7 @@ mod tests {
         }
         assert!(!is_tally(b"lock:import", &value) && !is_tally(b"lock:count", &RawValue::string(b"worker-7")));
         assert!(steps(&value, &value) == is_spent(&value));
-        let [one, two, nought] = ["1", "2", "0"].map(|text| RawValue::string(text.as_bytes()));
-        assert!(steps(&one, &two) && is_spent(&nought) && !is_spent(&one) && !steps(&one, &value));
+        let [one, two, zero] = ["1", "2", "0"].map(|text| RawValue::string(text.as_bytes()));
+        assert!(steps(&one, &two) && is_spent(&zero) && !is_spent(&one) && !steps(&one, &value));
     }
 }

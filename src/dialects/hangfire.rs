@@ -3,7 +3,7 @@
 //! 30 seconds, extended every 15. A holder whose key has gone does not notice: its timer asks again without a pause, so
 //! a release by force can turn a living process into a busy loop against the server.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Strength, Waiting, shape};
 
 pub struct Hangfire;
 
@@ -11,6 +11,24 @@ fn is_under_prefix(key: &[u8]) -> bool {
     let start = key.strip_prefix(b"{").unwrap_or(key);
     start.get(..8).is_some_and(|word| word.eq_ignore_ascii_case(b"hangfire")) && start.contains(&b':')
 }
+
+/// What it keeps beside its locks: jobs, queues, servers, schedules and counters. Some have locks of their own, named so.
+const BESIDE: [&[u8]; 14] = [
+    b"stats:",
+    b"job:",
+    b"queue:",
+    b"queues",
+    b"server:",
+    b"servers",
+    b"recurring-job:",
+    b"recurring-jobs",
+    b"schedule",
+    b"processing",
+    b"succeeded",
+    b"failed",
+    b"deleted",
+    b"retries",
+];
 
 impl Dialect for Hangfire {
     fn name(&self) -> &'static str {
@@ -20,6 +38,12 @@ impl Dialect for Hangfire {
     fn patterns(&self) -> &'static [&'static str] {
         // A resource may have any name, so no part of the prefix can be left out.
         &["{hangfire}:*"]
+    }
+
+    fn is_helper(&self, key: &[u8]) -> bool {
+        let resource = key.iter().position(|byte| *byte == b':').map_or(&[][..], |colon| &key[colon + 1..]);
+        let beside = |name: &&[u8]| if name.ends_with(b":") { resource.starts_with(name) } else { resource == *name };
+        is_under_prefix(key) && BESIDE.iter().any(beside) && !resource.ends_with(b"lock")
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
@@ -37,20 +61,23 @@ impl Dialect for Hangfire {
         Renewal::Watchdog { share: 0.5 }
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("asks for its lock again without pause: stop it first, and let the TTL end")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
-            .warn("A holder that lives then asks for its lock again without pause: stop it first, and let the TTL end.")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::dialects::trial::*;
-    use crate::lock::RawValue;
 
     #[test]
     fn a_guid_under_the_prefix_whatever_the_resource() {
@@ -67,8 +94,29 @@ mod tests {
     }
 
     #[test]
+    fn what_it_keeps_beside_its_locks_is_not_listed_under_a_pattern_of_the_user() {
+        for key in [
+            "{hangfire}:stats:succeeded:2026-11-18",
+            "{hangfire}:job:17",
+            "hangfire:queue:default",
+            "{hangfire}:schedule",
+        ] {
+            assert!(Hangfire.is_helper(key.as_bytes()), "{key}");
+            assert_eq!(names(&given(key, UUID4, seconds(25))), ("", ""), "{key}");
+        }
+        for key in [
+            "{hangfire}:job:17:state-lock",
+            "{hangfire}:queue:default:dequeued:lock",
+            "{hangfire}:recurring-jobs:lock",
+            "{hangfire}:locks:schedulepoller",
+            "{hangfire}:Mailer.Send",
+        ] {
+            assert!(surely(&given(key, UUID4, seconds(25)), "hangfire"), "{key}");
+        }
+    }
+
+    #[test]
     fn the_operator_hears_of_the_busy_loop() {
-        let release = release("hangfire", "{hangfire}:locks:schedulepoller", &RawValue::string(UUID4.as_bytes()));
-        assert!(release.hazards[0].contains("without pause"));
+        assert!(Hangfire.if_freed().sentence().contains("without pause"));
     }
 }

@@ -4,7 +4,7 @@
 //! so only such fields are asked for, and it must never be deleted. With expiring results each lock is a string
 //! `huey.r.<name>.<huey>.lock.<lock>`. Neither has a TTL, nor says who holds it.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Step, Strength, Waiting};
 use crate::base::server_text::ServerText;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -12,7 +12,7 @@ const RESULTS: &[u8] = b"huey.results.";
 const EXPIRING_RESULTS: &[u8] = b"huey.r.";
 const LOCK: &[u8] = b".lock.";
 const NO_HOLDER: &str =
-    "Huey does not store who holds a lock: a task that took it again meanwhile can't be told from the one seen.";
+    "Huey does not store who holds a lock: a task that took it again meanwhile looks the same as the one that you saw.";
 
 pub struct Huey;
 
@@ -55,6 +55,10 @@ impl Dialect for Huey {
 
     fn renewal(&self) -> Renewal {
         Renewal::NoLease
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("frees the lock of the next one when its task ends")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -133,14 +133,16 @@ impl Dialect for Laravel {
         let release = Release::delete(sight.key);
         match family(sight.key) {
             Some(Family::Schedule) => release
-                .warn("The task may still be running; freed, its next run can start beside it.")
-                .warn("A task that still runs frees the key when it ends, even if the next run holds it by then."),
+                .warn("The task may still be running. If you free it, its next run can start beside it.")
+                .warn("A task that still runs frees the key when it ends, even if the next run already holds it."),
             Some(Family::ScheduledOnce) => release
                 .warn("onOneServer never frees this key, on purpose: it keeps other servers from doing the same run."),
-            Some(Family::UniqueJob) => {
-                release.warn("The job may still be queued or running; freed, the same job can be queued a second time.")
+            Some(Family::UniqueJob) => release.warn(
+                "The job may still be queued or running. If you free it, the same job can be queued a second time.",
+            ),
+            Some(Family::Overlap) => {
+                release.warn("The job may still be running. If you free it, another one starts beside it.")
             }
-            Some(Family::Overlap) => release.warn("The job may still be running; freed, another one starts beside it."),
             None => release,
         }
     }

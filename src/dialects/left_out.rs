@@ -1,5 +1,5 @@
-//! What is under the names of locks and is none, by its kind, and how many there are of each: whoever misses a lock in a
-//! list can see why it is not there. Pure.
+//! Counts the keys that have the name of a lock but are not locks, by their kind. A user who misses a lock in a list can
+//! see why it is not there. Pure.
 
 use super::{counter, shape};
 use crate::lock::RawValue;
@@ -30,14 +30,14 @@ impl Kind {
             RawValue::Str { head, .. } if counter::is_tally(key, value) || shape::is_decimal(head) => Kind::Counter,
             RawValue::Str { .. } => Kind::Text,
             RawValue::Other(_) => Kind::Other,
-            // Told with its own reason.
+            // Listed with its own reason.
             RawValue::Unread { .. } => return None,
         })
     }
 
     fn words(self, count: u64) -> String {
         let (one, many) = match self {
-            Kind::Helper => ("helper of a lock", "helpers of locks"),
+            Kind::Helper => ("helper key of a lock", "helper keys of locks"),
             Kind::List => ("list", "lists"),
             Kind::Set => ("set", "sets"),
             Kind::Hash => ("hash of something else", "hashes of something else"),
@@ -74,7 +74,7 @@ impl LeftOut {
         self
     }
 
-    /// `7 keys under such names are no locks: 5 lists, 2 helpers of locks`; `None` where there are none.
+    /// `7 keys with such names are not locks: 5 lists, 2 helper keys of locks`; `None` where there are none.
     pub fn sentence(&self) -> Option<String> {
         let some: Vec<String> = Kind::ALL
             .iter()
@@ -83,7 +83,7 @@ impl LeftOut {
             .map(|(kind, count)| kind.words(count))
             .collect();
         let all: u64 = self.0.iter().sum();
-        let keys = if all == 1 { "1 key under such a name is no lock" } else { "keys under such names are no locks" };
+        let keys = if all == 1 { "1 key with such a name is not a lock" } else { "keys with such names are not locks" };
         let count = if all == 1 { String::new() } else { format!("{all} ") };
         (!some.is_empty()).then(|| format!("{count}{keys}: {}", some.join(", ")))
     }
@@ -100,11 +100,14 @@ mod tests {
         left_out.add(b"lock:queue", &RawValue::List { len: 3 }, 5);
         left_out.add(b"lock:fencing", &RawValue::string(b"17"), 1);
         left_out.add(b"lock:page", &RawValue::string(b"<html>"), 1);
-        left_out.add(b"lock:secret", &RawValue::Unread { of: "string".into(), why: "NOPERM".into() }, 9);
+        left_out.add(b"lock:secret", &RawValue::unread("string", "NOPERM"), 9);
         assert_eq!(
             left_out.sentence().unwrap(),
-            "11 keys under such names are no locks: 4 helpers of locks, 5 lists, 1 number that counts, 1 value that is no token"
+            "11 keys with such names are not locks: 4 helper keys of locks, 5 lists, 1 number that counts, 1 value that is no token"
         );
-        assert_eq!(LeftOut::helpers(1).sentence().unwrap(), "1 key under such a name is no lock: 1 helper of a lock");
+        assert_eq!(
+            LeftOut::helpers(1).sentence().unwrap(),
+            "1 key with such a name is not a lock: 1 helper key of a lock"
+        );
     }
 }

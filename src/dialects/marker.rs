@@ -1,6 +1,6 @@
 //! Idempotency markers: `completed:<id>` and the like, a short string with a TTL that says "this has been done".
 //!
-//! Nobody holds them; they stand beside locks, and deleting one lets the work be done again. The word must be the whole
+//! Nobody holds them; they exist beside locks, and deleting one lets the work be done again. The word must be the whole
 //! first part of the name.
 
 use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
@@ -42,7 +42,7 @@ impl Dialect for Marker {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let strength = if sight.dialect_given {
-            matches!(sight.value, RawValue::Str { .. }).then_some(Strength::Told)
+            matches!(sight.value, RawValue::Str { .. }).then_some(Strength::Mapped)
         } else {
             let value = sight.value.as_string()?;
             let short = value.len() <= LONGEST && shape::could_be_token(value);
@@ -62,7 +62,7 @@ impl Dialect for Marker {
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
-            .warn("It says that the work has been done: deleted, the work can be done a second time.")
+            .warn("It says that the work is done. If you delete it, the work can be done a second time.")
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn where_we_were_told_every_string_is_one_and_nothing_else() {
-        assert!(told("marker", "seen/17", &RawValue::string(b"")).is_some());
-        assert!(told("marker", "seen/17", &RawValue::List { len: 1 }).is_none());
+        assert!(mapped("marker", "seen/17", &RawValue::string(b"")).is_some());
+        assert!(mapped("marker", "seen/17", &RawValue::List { len: 1 }).is_none());
     }
 }

@@ -4,7 +4,7 @@
 //! `<name>.writer`; while a writer only waits for the readers to leave, its id ends in `_WRITERWAITING` and nobody
 //! holds that key. A semaphore is a sorted set of ids by the time each ends. All are kept alive every 9 of 30 seconds.
 
-use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, IfFreed, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -78,7 +78,7 @@ fn read_permits(sight: &Sight<'_>, members: &[(Box<[u8]>, f64)]) -> Option<Claim
     Some(Claim::lock(strength, Mode::Permit, holders))
 }
 
-const ONE_TTL: &str = "Readers share one TTL: which of them still live cannot be told from the server.";
+const ONE_TTL: &str = "Readers share one TTL: the server does not show which of them still live.";
 
 /// Takes one id out of the set of readers or of the permits.
 fn remove(sight: &Sight<'_>, id: &[u8]) -> Step {
@@ -138,6 +138,10 @@ impl Dialect for Medallion {
 
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.3 }
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its HandleLostToken is cancelled")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -3,7 +3,7 @@
 //! One acquire may lock several keys with the same value, and each key on several servers. Many other things are 32
 //! hex digits, so this is a guess; a UUID in hex is more likely somebody's own code, or redis-py's.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
 
 pub struct NodeRedlock;
 
@@ -33,6 +33,10 @@ impl Dialect for NodeRedlock {
     fn renewal(&self) -> Renewal {
         // `using()` extends shortly before the end, for any lease.
         Renewal::Optional { share: 0.9 }
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its release() rejects")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -31,11 +31,24 @@ const OWNERS: [&str; 14] = [
     "worker_id",
     "hostname",
 ];
+/// Fields by which documents say when the lock ends.
+const ENDS: [&str; 10] = [
+    "expires",
+    "expiresAt",
+    "expires_at",
+    "expiresOn",
+    "until",
+    "lockedUntil",
+    "locked_until",
+    "lockUntil",
+    "lock_until",
+    "validUntil",
+];
 /// Longer documents are something else.
 const LONGEST_DOCUMENT: usize = 512;
 
-/// Who has the lock, by a document that names an owner.
-fn owner(value: &[u8]) -> Option<ServerText> {
+/// Who has the lock, by a document that names an owner, and the time at which it ends if it says that too.
+fn owner(value: &[u8], now: Time) -> Option<(ServerText, Option<Time>)> {
     if value.first() != Some(&b'{') || value.len() > LONGEST_DOCUMENT {
         return None;
     }
@@ -45,14 +58,22 @@ fn owner(value: &[u8]) -> Option<ServerText> {
         serde_json::Value::Number(number) => sight::name(number.to_string().as_bytes()),
         _ => None,
     };
-    OWNERS.iter().find_map(text)
+    let end = |field: &&str| match document.get(*field)? {
+        serde_json::Value::String(text) => shape::iso_time(text),
+        serde_json::Value::Number(number) => shape::plausible_epoch(number.to_string().as_bytes(), now),
+        _ => None,
+    };
+    Some((OWNERS.iter().find_map(text)?, ENDS.iter().find_map(end)))
 }
 
 fn holder(value: &[u8], now: Time) -> Holder {
-    let mut holder = Holder { client: owner(value), ..Holder::new(value) };
+    let mut holder = Holder::new(value);
+    if let Some((owner, end)) = owner(value, now) {
+        (holder.client, holder.until) = (Some(owner), end);
+    }
     match shape::plausible_epoch(value, now) {
         Some(at) if at.0 <= now.0.saturating_add(CLOCK_SKEW_MS) => holder.since = Some(at),
-        ahead => holder.until = ahead,
+        ahead => holder.until = holder.until.or(ahead),
     }
     own::tell(&mut holder);
     holder
@@ -76,8 +97,8 @@ impl Dialect for Plain {
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let RawValue::Str { head, len } = sight.value else { return None };
         let whole = head.len() as u64 == *len;
-        let token = || head.is_empty() || shape::could_be_token(head) || owner(head).is_some();
-        let strength = if whole && shape::names_a_lock(sight.key) && token() {
+        let token = || head.is_empty() || shape::could_be_token(head) || owner(head, sight.now).is_some();
+        let strength = if whole && shape::names_a_lock(sight.key) && !shape::names_a_setting(sight.key) && token() {
             Strength::Possible
         } else if sight.given || sight.dialect_given {
             // Any string is a lock there; one too long to be read whole is identified by its head.
@@ -143,11 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn switches_and_settings_about_locks_are_no_locks_unless_the_user_pointed_at_them() {
+        for (key, value) in
+            [("lockdown:status", "on"), ("locks:enabled", "true"), ("lock:order", "off"), ("lock:timeout", "30")]
+        {
+            assert_eq!(names(&found(key, value, Ttl::Never)).0, "", "{key} {value}");
+            assert_eq!(names(&given(key, value, Ttl::Never)).0, "plain", "{key} {value}");
+        }
+        assert!(perhaps(&found("lock:order", "true", Ttl::Never), "plain"), "it says taken");
+    }
+
+    #[test]
     fn documents_are_no_locks_unless_the_user_pointed_at_them() {
         assert_no_garbage("plain", "import-lock");
         assert_eq!(names(&given("import", "{\"a\":1}", Ttl::Never)).0, "plain");
         let cut = RawValue::Str { head: b"abc"[..].into(), len: 5_000 };
-        assert!(told("plain", "import", &cut).is_some());
-        assert!(told("plain", "import", &RawValue::List { len: 1 }).is_none());
+        assert!(mapped("plain", "import", &cut).is_some());
+        assert!(mapped("plain", "import", &RawValue::List { len: 1 }).is_none());
     }
 }

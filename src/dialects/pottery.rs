@@ -1,10 +1,10 @@
-//! pottery's `Redlock` (Python): string `redlock:KEY` with a UUIDv4, for 10 seconds unless told otherwise.
+//! pottery's `Redlock` (Python): string `redlock:KEY` with a UUIDv4, for 10 seconds by default.
 //!
 //! RedLock.net writes the same. Up to 10 seconds pottery is more likely, but still a guess.
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, shape};
 
 pub struct Pottery;
 
@@ -32,6 +32,10 @@ impl Dialect for Pottery {
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         read(sight, Strength::Likely, Strength::Possible)
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its release() raises ReleaseUnlockedLock")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

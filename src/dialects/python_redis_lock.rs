@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Step, Strength, Waiting, shape};
 
 pub struct PythonRedisLock;
 
@@ -55,6 +55,10 @@ impl Dialect for PythonRedisLock {
 
     fn shows_waiters(&self) -> bool {
         true
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its release() raises NotAcquired")
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

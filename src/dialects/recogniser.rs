@@ -4,6 +4,7 @@ use serde::Deserializer;
 
 use super::{Claim, Dialect, DialectId, Sight, Strength, all, counter};
 use crate::base::glob::{BadGlob, Glob, Globs};
+use crate::base::nearest;
 use crate::base::serial::{self, Name};
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Mode, RawValue, Token};
@@ -107,7 +108,7 @@ impl Recogniser {
             let claim = dialect(mapping.dialect).read(&sight)?;
             return Some(Best {
                 dialect: mapping.dialect,
-                claim: Claim { strength: Strength::Told, ..claim },
+                claim: Claim { strength: Strength::Mapped, ..claim },
                 second: None,
             });
         }
@@ -183,14 +184,11 @@ impl Mapping {
     /// Parses `NAME=GLOB`.
     pub fn parse(text: &str) -> Result<Mapping, BadMapping> {
         let (name, glob) = text.split_once('=').ok_or_else(|| BadMapping::Form(text.into()))?;
-        let dialect = by_name(name).ok_or_else(|| BadMapping::Unknown { name: name.into(), nearest: nearest(name) })?;
+        let names = || all().iter().map(|dialect| dialect.name());
+        let unknown = || BadMapping::Unknown { name: name.into(), hint: nearest::hint(name, names()) };
+        let dialect = by_name(name).ok_or_else(unknown)?;
         Ok(Mapping { dialect, glob: Glob::new(glob)? })
     }
-}
-
-fn nearest(name: &str) -> &'static str {
-    let distance = |other: &&'static str| strsim::damerau_levenshtein(name, other);
-    all().iter().map(|dialect| dialect.name()).min_by_key(distance).unwrap_or("plain")
 }
 
 /// Why a `NAME=GLOB` can't be used.
@@ -198,8 +196,8 @@ fn nearest(name: &str) -> &'static str {
 pub enum BadMapping {
     #[error("a dialect mapping is written NAME=GLOB, for example plain=job:*; got {0:?}")]
     Form(String),
-    #[error("there is no dialect {name:?}; did you mean {nearest:?}? 'lockscope info' lists them all")]
-    Unknown { name: String, nearest: &'static str },
+    #[error("there is no dialect {name:?}{hint}; 'lockscope info' lists them all")]
+    Unknown { name: String, hint: String },
     #[error(transparent)]
     Glob(#[from] BadGlob),
 }
@@ -210,7 +208,7 @@ mod tests {
 
     #[test]
     fn nobody_reads_a_lock_in_a_value_that_was_not_read() {
-        let unread = RawValue::Unread { of: "string".into(), why: "NOPERM".into() };
+        let unread = RawValue::unread("string", "NOPERM");
         for value in [unread, RawValue::Other("stream".into()), RawValue::List { len: 1 }] {
             for dialect in all() {
                 let globs = dialect.patterns().iter().map(|glob| glob.replace('*', "a"));

@@ -3,7 +3,7 @@
 //! A redis-py lock. The beat that holds it puts it back to its full length on every tick, at least five times within
 //! it; the others ask again once per longest tick. A beat that finds its lock gone dies.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Strength, Waiting, redis_py, shape};
 use crate::lock::Mode;
 
 pub struct RedBeat;
@@ -15,6 +15,13 @@ impl Dialect for RedBeat {
 
     fn patterns(&self) -> &'static [&'static str] {
         &["redbeat*:lock"]
+    }
+
+    /// The schedule, the names of the static entries, and the entries themselves.
+    fn is_helper(&self, key: &[u8]) -> bool {
+        let beside = |suffix: &[u8]| key.ends_with(suffix);
+        key.starts_with(b"redbeat") && key.contains(&b':') && (beside(b":schedule") || beside(b":statics"))
+            || key.starts_with(b"redbeat:") && !key.ends_with(b":lock")
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
@@ -35,6 +42,10 @@ impl Dialect for RedBeat {
         Renewal::Watchdog { share: 0.2 }
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its beat ends with an error when it extends the lock")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::polls_each(300_000)
     }
@@ -42,9 +53,9 @@ impl Dialect for RedBeat {
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
             .warn(
-                "A beat that still holds it dies at its next tick: see that it is restarted, or another one stands by.",
+                "A beat that still holds it dies at its next tick: make sure that it is restarted, or that another one is running.",
             )
-            .warn("A beat that stands by asks only every few minutes: until then nothing is scheduled.")
+            .warn("A standby beat asks only every few minutes; nothing is scheduled until then.")
     }
 }
 
@@ -68,8 +79,19 @@ mod tests {
         let entry = RawValue::hash([(&b"definition"[..], &br#"{"name": "nightly", "task": "shop.nightly"}"#[..])]);
         for (key, value) in [("redbeat::schedule", schedule), ("redbeat:nightly", entry)] {
             assert!(found_value(key, &value, Ttl::Never).is_none(), "{key}");
-            assert!(told("redbeat", key, &value).is_none(), "{key}");
+            assert!(mapped("redbeat", key, &value).is_none(), "{key}");
         }
         assert_no_garbage("redbeat", "redbeat::lock");
+    }
+
+    #[test]
+    fn what_it_keeps_beside_its_lock_is_not_listed_under_a_pattern_of_the_user() {
+        // An entry that is due in a minute looks like a lease that ends then.
+        let schedule = RawValue::zset([(&b"redbeat:nightly"[..], NOW.0 as f64 / 1_000.0 + 60.0)]);
+        for key in ["redbeat::schedule", "redbeat-eu::schedule", "redbeat::statics", "redbeat:nightly"] {
+            assert!(given_value(key, &schedule, Ttl::Never).is_none(), "{key}");
+            assert_eq!(names(&given(key, "17", Ttl::Never)), ("", ""), "{key}");
+        }
+        assert!(surely(&given("redbeat::lock", UUID1_HEX, seconds(1500)), "redbeat"));
     }
 }

@@ -1,9 +1,9 @@
 //! redis-py's `Lock`, and what is built on it without a key of its own kind, such as django-redis' `cache.lock`.
 //!
-//! The key is the caller's. The token is a UUIDv1 in hex: it tells when `acquire()` was called, which is earlier than
+//! The key is the caller's. The token is a UUIDv1 in hex: it contains when `acquire()` was called, which is earlier than
 //! when the lock was got if the caller had to wait, and which machine called. Without `timeout` there is no TTL.
 
-use super::{Claim, Dialect, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Sight, Strength, Waiting, shape};
 use crate::base::server_text::ServerText;
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode};
@@ -47,6 +47,10 @@ impl Dialect for RedisPy {
             sight.weigh(Strength::Sure, Strength::Sure)
         })?;
         Some(Claim::lock(strength, Mode::Exclusive, vec![holder(token, sight.now)]))
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its release() raises LockNotOwnedError")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
@@ -97,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_token_of_the_callers_own_is_taken_where_we_were_told() {
-        let claim = told("redis-py", "orders", &RawValue::string(b"worker 7")).unwrap();
+        let claim = mapped("redis-py", "orders", &RawValue::string(b"worker 7")).unwrap();
         assert_eq!(claim.holders[0].since, None);
         assert_eq!(claim.holders[0].token.as_bytes(), b"worker 7");
     }

@@ -1,12 +1,12 @@
 //! redis-semaphore of npm (swarthy): string `mutex:KEY` with a UUIDv4, and sorted set `semaphore:KEY` of such ids.
 //!
-//! Both live 10 seconds unless told otherwise and are refreshed at 80 % of that. A member's score is when it was taken
-//! or last refreshed; the key's TTL is put to the whole lease each time, so the newest score tells the lease. A holder
+//! Both live 10 seconds by default and are refreshed at 80 % of that. A member's score is when it was taken
+//! or last refreshed; the key's TTL is put to the whole lease each time, so the newest score shows the lease. A holder
 //! of several permits has members `<uuid>_0`, `<uuid>_1`, ….
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, IfFreed, Obstacle, Release, Renewal, Sight, Step, Strength, Waiting, shape, sight};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
@@ -98,6 +98,10 @@ impl Dialect for RedisSemaphoreNpm {
 
     fn renewal(&self) -> Renewal {
         Renewal::Watchdog { share: 0.8 }
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("onLockLost is called at its next renewal")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

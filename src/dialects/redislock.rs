@@ -3,7 +3,7 @@
 //! What the application gave as metadata is appended to the token, and may name the holder. One acquire may lock
 //! several keys with the same value, and its release wants them all.
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct RedisLock;
@@ -45,6 +45,10 @@ impl Dialect for RedisLock {
 
     fn made_for_each_hold<'a>(&self, token: &'a [u8]) -> &'a [u8] {
         token.get(..TOKEN_LEN).unwrap_or(token)
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its Release() returns ErrLockNotHeld")
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn metadata_cannot_drive_the_terminal() {
-        let claim = told("redislock", "x", &RawValue::string(b"q83kL-0pZt_1xYbW7mNcRg\x1b[2J")).unwrap();
+        let claim = mapped("redislock", "x", &RawValue::string(b"q83kL-0pZt_1xYbW7mNcRg\x1b[2J")).unwrap();
         assert_eq!(claim.holders[0].client.as_ref().map(|text| text.visible()).as_deref(), Some("\\u{1b}[2J"));
     }
 }

@@ -15,13 +15,12 @@ mod semaphore;
 pub use permits::{Permits, channel as permits_channel};
 pub use semaphore::Semaphore;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Waiting};
+use std::time::Duration;
+
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Waiting};
 use crate::lock::{Mode, RawValue, Token};
 
 type Fields<'a> = &'a [(Box<[u8]>, Box<[u8]>)];
-
-const HOLDER_GOES_ON: &str = "The holder is not told: its work goes on, its watchdog stops within 10 s, and its unlock() \
-    throws IllegalMonitorStateException.";
 
 pub struct Redisson;
 
@@ -51,8 +50,9 @@ impl Dialect for Redisson {
 
     fn facts(&self) -> &'static [&'static str] {
         &[
+            "`lock()` takes 30s (`lockWatchdogTimeout`) and is renewed every third of that; `lock(leaseTime)` is never renewed. Nothing on the server tells them apart but the length of the lease.",
             "One script renews up to 100 locks of an instance at once (`lockWatchdogBatchSize`, since 3.44); scripts are cached by default since 3.46.",
-            "Its pool prefers connections that were used lately since 3.52, before that it takes them in turn; idle ones close after 10 s. A connection that closed says little of its holder.",
+            "Since 3.52 its pool prefers connections that were used recently; before, it used them in turn. Idle ones close after 10s, so a closed connection says little about its holder.",
             "Locks that are not reentrant (4.x), fair ones among them, are stored alike, with a count of 1.",
             "The last reader that leaves publishes `0`, a writer `1`.",
             "A group lock is renewed by HSET of the end of its items and PEXPIRE of the hash. It can lack its TTL where PTTL was 0, and two waiters can both get one item: that is shown as SPLIT.",
@@ -84,12 +84,25 @@ impl Dialect for Redisson {
         read_write::thread_of(token)
     }
 
+    fn item_of<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
+        multi::item_of(token)
+    }
+
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 1.0 / 3.0 }
     }
 
+    /// `lockWatchdogTimeout`.
+    fn usual_lease(&self) -> Option<Duration> {
+        Some(Duration::from_secs(30))
+    }
+
     fn shows_waiters(&self) -> bool {
         true
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its watchdog stops, and its unlock() throws IllegalMonitorStateException")
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

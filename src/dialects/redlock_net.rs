@@ -3,7 +3,7 @@
 //! Its extend creates a missing key again: while the holder lives, a deleted lock soon comes back. pottery writes the
 //! same keys with shorter leases, so this is a guess by the TTL.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, pottery};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Strength, Waiting, pottery};
 
 pub struct RedLockNet;
 
@@ -24,22 +24,24 @@ impl Dialect for RedLockNet {
         Renewal::Watchdog { share: 0.5 }
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("creates the key again within half of its lease: stop it first")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: None }
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
-            .warn("A holder that lives creates the key again within half of its lease: stop the holder first.")
-            .warn_of_copies()
+        Release::delete(sight.key).warn_of_copies()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::base::time::Ttl;
     use crate::dialects::trial::*;
-    use crate::lock::RawValue;
 
     #[test]
     fn beyond_ten_seconds_it_is_redlock_net_or_else_pottery() {
@@ -50,8 +52,7 @@ mod tests {
 
     #[test]
     fn its_holder_may_undo_a_release_and_the_operator_is_told() {
-        let release = release("redlock-net", "redlock:printer", &RawValue::string(UUID4.as_bytes()));
-        assert!(release.hazards.iter().any(|hazard| hazard.contains("creates the key again")));
+        assert!(RedLockNet.if_freed().sentence().contains("creates the key again"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! bsm/redislock has 22 characters too, from a wider alphabet; a token that can be either is more likely that one's.
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, shape};
 
 pub struct RedlockPy;
 
@@ -21,6 +21,10 @@ impl Dialect for RedlockPy {
             sight.guess(if shape::ends_as_16_bytes(token) { Strength::Faint } else { Strength::Likely })
         })?;
         Some(Claim::exclusive(strength, token))
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Unnoticed
     }
 
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {

@@ -3,7 +3,7 @@
 //! A UUIDv4 says nothing about its library, so without `activejob_uniqueness:` this is only a second choice. Its extend
 //! may create a missing key again.
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, shape};
 
 pub struct RedlockRb;
 
@@ -32,6 +32,10 @@ impl Dialect for RedlockRb {
         Some(Claim::exclusive(strength, token))
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("may create the key again when it extends its lease")
+    }
+
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {
         if sight.key.starts_with(ACTIVE_JOB) { Waiting::Nobody } else { Waiting::Polls { every: None } }
     }
@@ -39,8 +43,9 @@ impl Dialect for RedlockRb {
     fn release(&self, sight: &Sight<'_>) -> Release {
         let release = Release::delete(sight.key);
         if sight.key.starts_with(ACTIVE_JOB) {
-            return release
-                .warn("The job may still be queued or running; freed, the same job can be queued a second time.");
+            return release.warn(
+                "The job may still be queued or running. If you free it, the same job can be queued a second time.",
+            );
         }
         release.warn("A holder that lives may create the key again when it next extends.").warn_of_copies()
     }

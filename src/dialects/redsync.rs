@@ -1,8 +1,8 @@
-//! redsync (Go): the caller's key, 16 random bytes in base64 with padding, always a TTL (8 s unless told otherwise).
+//! redsync (Go): the caller's key, 16 random bytes in base64 with padding, always a TTL (8 s by default).
 //!
 //! The same 24 characters come out of anybody's `base64(random 16 bytes)`, so it is a guess.
 
-use super::{Claim, Dialect, Release, Sight, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Sight, Strength, Waiting, shape};
 
 pub struct Redsync;
 
@@ -20,14 +20,16 @@ impl Dialect for Redsync {
         Some(Claim::exclusive(strength, token))
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its Unlock() returns false; with SetNXOnExtend it creates the key again when it next extends")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::polls_each(150)
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
-        Release::delete(sight.key)
-            .warn("With SetNXOnExtend, a holder that lives creates the key again when it next extends.")
-            .warn_of_copies()
+        Release::delete(sight.key).warn_of_copies()
     }
 }
 

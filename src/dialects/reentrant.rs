@@ -27,7 +27,7 @@ impl Dialect for Reentrant {
         let strength = match holders.len() {
             1 if shape::names_a_lock(sight.key) => Strength::Possible,
             1 if sight.given => Strength::Faint,
-            _ if sight.dialect_given => Strength::Told,
+            _ if sight.dialect_given => Strength::Mapped,
             _ => return None,
         };
         Some(Claim::lock(strength, Mode::Exclusive, holders))
@@ -59,7 +59,7 @@ fn holder(field: &[u8], value: &[u8]) -> Option<Holder> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::testing::{hash, recognised, sight, told};
+    use crate::dialects::testing::{hash, mapped, recognised, sight};
     use crate::lock::RawValue;
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         assert!(Reentrant.read(&given).is_some());
         let two = hash(&[("worker-7", "1"), ("worker-8", "1")]);
         assert_eq!(Reentrant.read(&Sight { given: true, ..sight(b"import", &two) }), None);
-        assert_eq!(Reentrant.read(&told(b"import", &two)).unwrap().holders.len(), 2);
+        assert_eq!(Reentrant.read(&mapped(b"import", &two)).unwrap().holders.len(), 2);
     }
 
     #[test]

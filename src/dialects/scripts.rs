@@ -22,12 +22,12 @@ macro_rules! script {
 
 pub static ACQUIRE: Script = script!("acquire", "take a lock that nobody holds: a string with a lease");
 pub static RELEASE: Script = script!("release", "give it back, if this token still holds it");
-pub static RENEW: Script = script!("renew", "begin its lease anew, if this token still holds it");
+pub static RENEW: Script = script!("renew", "renew its lease, if this token still holds it");
 pub static REENTRANT_ACQUIRE: Script =
-    script!("reentrant_acquire", "enter a lock that nobody else holds: a hash that counts entries, as Redisson's");
+    script!("reentrant_acquire", "enter a lock that nobody else holds: a hash that counts entries, as in Redisson");
 pub static REENTRANT_RELEASE: Script =
-    script!("reentrant_release", "leave it once, if this token still holds it; it goes with the last entry");
-pub static REENTRANT_RENEW: Script = script!("reentrant_renew", "begin its lease anew, if this token still holds it");
+    script!("reentrant_release", "leave it once, if this token still holds it; the last exit frees it");
+pub static REENTRANT_RENEW: Script = script!("reentrant_renew", "renew its lease, if this token still holds it");
 pub static COUNTED_ACQUIRE: Script = script!("counted_acquire", "acquire that also counts attempts and failures");
 pub static COUNTED_REENTRANT_ACQUIRE: Script =
     script!("counted_reentrant_acquire", "reentrant_acquire that also counts attempts and failures");

@@ -3,6 +3,7 @@
 use chrono::DateTime;
 
 use crate::base::time::Time;
+use crate::lock::RawValue;
 
 /// `8-4-4-4-12` hex digits; returns the version nibble.
 pub fn uuid_version(bytes: &[u8]) -> Option<u8> {
@@ -109,6 +110,13 @@ pub fn plausible_epoch(text: &[u8], now: Time) -> Option<Time> {
     range.contains(&at.0).then_some(at)
 }
 
+/// Whether a string may be a Unix time or a document that has one: a quick look, to save reading the others.
+pub fn may_tell_a_time(value: &RawValue) -> bool {
+    let RawValue::Str { head, .. } = value else { return false };
+    let number = || (10..=20).contains(&head.len()) && head.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    head.first() == Some(&b'{') || number()
+}
+
 /// The words of a name: split at everything that is neither a letter nor a digit, and inside camelCase; lower case.
 pub fn words(name: &[u8]) -> Vec<String> {
     each_word(name).collect()
@@ -136,11 +144,26 @@ pub fn names_a_lock(key: &[u8]) -> bool {
         "lock" | "locks" | "locked" | "mutex" | "mutexes" | "semaphore" | "lck" => true,
         word => {
             (word.ends_with("lock") || word.ends_with("locks") || word.starts_with("lock"))
-                && !["block", "clock", "unlock", "flock", "locker", "lockout", "padlock", "locksmith"]
-                    .iter()
-                    .any(|other| word.contains(other))
+                && !OTHER_WORDS.iter().any(|other| word.contains(other))
         }
     })
+}
+
+/// Words with "lock" in them that name something else.
+const OTHER_WORDS: [&str; 10] =
+    ["block", "clock", "unlock", "flock", "locker", "lockout", "lockdown", "lockscreen", "padlock", "locksmith"];
+
+/// Whether the last word of a name says that it is a setting about locks: `locks:enabled`, `lock:timeout`.
+pub fn names_a_setting(key: &[u8]) -> bool {
+    const SETTINGS: [&str; 9] =
+        ["enabled", "disabled", "config", "settings", "options", "timeout", "ttl", "version", "mode"];
+    each_word(key).last().is_some_and(|word| SETTINGS.contains(&word.as_str()))
+}
+
+/// Whether a value says that nobody has it: a switch that is off is no lock.
+fn says_no(text: &str) -> bool {
+    const NOT_TAKEN: [&str; 9] = ["off", "no", "false", "none", "null", "nil", "disabled", "free", "unlocked"];
+    NOT_TAKEN.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Whether a value can be a token: short, on one line, and not a document.
@@ -153,6 +176,7 @@ pub fn could_be_token(value: &[u8]) -> bool {
             !text.contains(['\n', '\r', '<', '{'])
                 && text.split(' ').count() <= 4
                 && !text.chars().any(|c| c.is_control())
+                && !says_no(text)
         }
         // Raw random bytes, as some libraries use them.
         Err(_) => (16..=32).contains(&value.len()),
@@ -176,6 +200,9 @@ mod tests {
         assert!(!names_a_lock(b"block:17"));
         assert!(!names_a_lock(b"clock"));
         assert!(!names_a_lock(b"blocked-users"));
+        assert!(!names_a_lock(b"lockdown:status"));
+        assert!(names_a_setting(b"locks:enabled") && names_a_setting(b"app.lockTimeout"));
+        assert!(!names_a_setting(b"lock:timeout:17") && !names_a_setting(b"lock:order"));
     }
 
     #[test]

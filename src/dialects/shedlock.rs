@@ -3,7 +3,7 @@
 //! The scheduled job that comes second is skipped, nobody waits. With `lockAtLeastFor` the key stays on purpose after
 //! the job has ended; that is not a stuck lock.
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Strength, Waiting, shape, sight};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode};
 
@@ -59,14 +59,17 @@ impl Dialect for ShedLock {
         Renewal::Optional { share: 0.5 }
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Harms("deletes the lock of the next one when its job ends, unless it uses safeUpdate")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Nobody
     }
 
     fn release(&self, sight: &Sight<'_>) -> Release {
         Release::delete(sight.key)
-            .warn("With lockAtLeastFor the key stays on purpose after the job: freed early, the job may run once more.")
-            .warn("Without safeUpdate, a job that still runs will delete the lock of the next one when it ends.")
+            .warn("With lockAtLeastFor the key stays on purpose after the job. If you free it early, the job may run once more.")
     }
 }
 

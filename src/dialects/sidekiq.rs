@@ -28,7 +28,7 @@ impl Dialect for UniqueJobs {
     fn facts(&self) -> &'static [&'static str] {
         &[
             "With `lock_ttl` a lock has a TTL, which nothing renews.",
-            "Since 8.1 most contenders of a held lock return at once, and a block lasts 5 s at most.",
+            "Since 8.1 most contenders of a held lock return at once, and a block lasts at most 5s.",
             "Version 9 keeps `uniquejobs:working:*` and `uniquejobs:heartbeat:*` beside its locks; they are hidden.",
         ]
     }
@@ -48,7 +48,7 @@ impl Dialect for UniqueJobs {
         let RawValue::Hash { fields, .. } = sight.value else { return None };
         let digest = sight.key.strip_suffix(LOCKED)?;
         let strength = match digest {
-            _ if sight.dialect_given => Strength::Told,
+            _ if sight.dialect_given => Strength::Mapped,
             digest if digest.starts_with(PREFIX) => Strength::Certain,
             digest if is_digest(digest) => Strength::Sure,
             _ => return None,

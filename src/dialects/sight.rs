@@ -20,9 +20,9 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// [`Strength::Told`] if the user named the dialect, else what `judge` says.
+    /// [`Strength::Mapped`] if the user named the dialect, else what `judge` says.
     pub(super) fn told_or(&self, judge: impl FnOnce() -> Option<Strength>) -> Option<Strength> {
-        if self.dialect_given { Some(Strength::Told) } else { judge() }
+        if self.dialect_given { Some(Strength::Mapped) } else { judge() }
     }
 
     /// The strength of a value's shape: `named` for a key named like a lock, `given` for one that the user pointed at.

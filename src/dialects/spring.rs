@@ -1,4 +1,4 @@
-//! Spring Integration's `RedisLockRegistry`: string `<registry>:<path>` with the registry's UUID, 60 s unless told so.
+//! Spring Integration's `RedisLockRegistry`: string `<registry>:<path>` with the registry's UUID, 60 s by default.
 //!
 //! One value for all locks of one process, which one key does not show; so a UUID on a lock of up to a minute is Spring
 //! where the first part of the name can be a registry. A first part that says nothing but "lock" is what people write by
@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Release, Renewal, Sight, Step, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Release, Renewal, Sight, Step, Strength, Waiting, shape};
 
 pub struct Spring;
 
@@ -71,6 +71,10 @@ impl Dialect for Spring {
 
     fn renewal(&self) -> Renewal {
         Renewal::Optional { share: 1.0 / 3.0 }
+    }
+
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its unlock() throws ConcurrentModificationException")
     }
 
     fn waiting(&self, sight: &Sight<'_>) -> Waiting {

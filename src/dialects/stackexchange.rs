@@ -2,7 +2,7 @@
 //!
 //! Most callers pass the machine's name. That proves nothing, so this is only ever a second choice.
 
-use super::{Claim, Dialect, Sight, Strength, Waiting, shape, sight};
+use super::{Claim, Dialect, IfFreed, Sight, Strength, Waiting, shape, sight};
 use crate::lock::{Holder, Mode};
 
 pub struct StackExchange;
@@ -34,6 +34,10 @@ impl Dialect for StackExchange {
         Some(Claim::lock(strength, Mode::Exclusive, vec![Holder { host, ..Holder::new(value) }]))
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its LockExtend() and LockRelease() return false")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Nobody
     }
@@ -54,7 +58,7 @@ mod tests {
 
     #[test]
     fn where_we_were_told_the_machine_is_the_host() {
-        let claim = told("stackexchange", "import", &RawValue::string(b"WEB-EU-1")).unwrap();
+        let claim = mapped("stackexchange", "import", &RawValue::string(b"WEB-EU-1")).unwrap();
         assert_eq!(claim.holders[0].host.as_ref().map(|text| text.visible()).as_deref(), Some("WEB-EU-1"));
     }
 

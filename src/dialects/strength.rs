@@ -19,7 +19,7 @@ pub enum Strength {
     /// The name and the value are the library's own.
     Certain,
     /// The user said so.
-    Told,
+    Mapped,
 }
 
 impl Strength {
@@ -35,7 +35,7 @@ impl Strength {
             Strength::Likely => 0.7,
             Strength::Sure => 0.85,
             Strength::Certain => 0.95,
-            Strength::Told => 1.0,
+            Strength::Mapped => 1.0,
         }
     }
 
@@ -47,7 +47,7 @@ impl Strength {
             Strength::Likely => Strength::Possible,
             Strength::Sure => Strength::Likely,
             Strength::Certain => Strength::Sure,
-            Strength::Told => Strength::Certain,
+            Strength::Mapped => Strength::Certain,
         }
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_stronger_reading_has_a_higher_number_and_only_the_strong_ones_are_no_guess() {
         use Strength::*;
-        let scale = [Remote, Faint, Possible, Likely, Sure, Certain, Told];
+        let scale = [Remote, Faint, Possible, Likely, Sure, Certain, Mapped];
         assert!(scale.is_sorted() && scale.is_sorted_by(|a, b| a.number() < b.number()));
         assert!(scale.iter().all(|strength| (*strength >= Sure) == (strength.number() >= Claim::SURE)));
         assert!(scale[1..].iter().all(|strength| strength.weaker() < *strength));

@@ -5,14 +5,13 @@
 
 use std::time::Duration;
 
-use super::{Claim, Dialect, Obstacle, Premise, Release, Sight, Step, Strength, Waiting, shape};
+use super::{Claim, Dialect, IfFreed, Obstacle, Premise, Release, Sight, Step, Strength, Waiting, shape};
 use crate::base::time::Time;
 use crate::lock::{Holder, Mode, RawValue};
 
 const EXCLUSIVE: &[u8] = b"__write__";
-const NOT_TOLD: &str = "The holder is not told: it learns of the loss only when it refreshes the lock.";
 const LEFT_OVER: &str = "Nobody holds it: the mark of a writer was left without its token, and keeps everybody out until \
-    it runs out.";
+    it expires.";
 
 pub struct Symfony;
 
@@ -64,6 +63,10 @@ impl Dialect for Symfony {
         true
     }
 
+    fn if_freed(&self) -> IfFreed {
+        IfFreed::Notices("its next refresh() fails")
+    }
+
     fn waiting(&self, _sight: &Sight<'_>) -> Waiting {
         Waiting::Polls { every: Some(Duration::from_millis(100)) }
     }
@@ -73,7 +76,7 @@ impl Dialect for Symfony {
             RawValue::Zset { members, .. } if members.len() == 1 && is_exclusive(members) => {
                 Release::delete(sight.key).warn(LEFT_OVER)
             }
-            value => Release::delete(sight.key).warn(NOT_TOLD).warn_of_unread(value),
+            value => Release::delete(sight.key).warn_of_unread(value),
         }
     }
 
@@ -84,7 +87,7 @@ impl Dialect for Symfony {
                 let writer = Obstacle::Scored { key: sight.key.to_vec(), member: EXCLUSIVE.to_vec() };
                 let reads = Premise::Unmarked { key: sight.key.to_vec(), mark: EXCLUSIVE.to_vec() };
                 let ended = Obstacle::Ended { key: sight.key.to_vec(), lease_ms: 0 };
-                Release::default().and(step).while_so(reads).warn(NOT_TOLD).unless(writer).unless(ended)
+                Release::default().and(step).while_so(reads).unless(writer).unless(ended)
             }
             _ => self.release(sight),
         }
@@ -98,7 +101,7 @@ fn is_exclusive(members: &[(Box<[u8]>, f64)]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::testing::{recognised, sight, told};
+    use crate::dialects::testing::{mapped, recognised, sight};
 
     const ONE: &[u8] = b"q6bGZ0cQ1m3yq8Vb0h9s5kXo2n7Jr4tLw1eUzPaYdcA=";
     const TWO: &[u8] = b"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -138,7 +141,7 @@ mod tests {
         for value in [ranking, names.clone(), mixed, RawValue::zset([]), RawValue::string(ONE)] {
             assert_eq!(Symfony.read(&sight(b"lock:a", &value)), None);
         }
-        assert!(Symfony.read(&told(b"lock:a", &names)).is_some());
+        assert!(Symfony.read(&mapped(b"lock:a", &names)).is_some());
     }
 
     #[test]

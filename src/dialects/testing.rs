@@ -15,7 +15,7 @@ pub fn sight<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
 }
 
 /// The same key in a keyspace for which the user named the dialect.
-pub fn told<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
+pub fn mapped<'a>(key: &'a [u8], value: &'a RawValue) -> Sight<'a> {
     Sight { dialect_given: true, ..sight(key, value) }
 }
 

@@ -45,11 +45,16 @@ pub fn found(key: &str, value: impl AsRef<[u8]>, ttl: Ttl) -> Option<Best> {
 
 /// The reading of a string under a pattern that the user gave.
 pub fn given(key: &str, value: impl AsRef<[u8]>, ttl: Ttl) -> Option<Best> {
-    seen_by(&GIVEN, key, &RawValue::string(value.as_ref()), ttl)
+    given_value(key, &RawValue::string(value.as_ref()), ttl)
+}
+
+/// The same of any value.
+pub fn given_value(key: &str, value: &RawValue, ttl: Ttl) -> Option<Best> {
+    seen_by(&GIVEN, key, value, ttl)
 }
 
 /// The reading of a value in a keyspace that the user mapped to the dialect `name`.
-pub fn told(name: &str, key: &str, value: &RawValue) -> Option<Claim> {
+pub fn mapped(name: &str, key: &str, value: &RawValue) -> Option<Claim> {
     let mapping = Mapping { dialect: by_name(name)?, glob: Glob::new("*").expect("a glob") };
     seen_by(&Recogniser::new(vec![], vec![], vec![mapping]), key, value, Ttl::Never).map(|best| best.claim)
 }
@@ -116,7 +121,7 @@ pub fn assert_no_garbage(name: &str, key: &str) {
         b"line one\nline two",
         &huge,
     ];
-    // To whoever writes locks by hand, an empty value says "taken".
+    // In hand-written locks, an empty value says "taken".
     for value in garbage.into_iter().filter(|value| name != "plain" || !value.is_empty()) {
         let best = found(key, value, seconds(5));
         assert_ne!(names(&best).0, name, "{key} = {}", crate::base::text::visible(&value[..value.len().min(40)]));
@@ -208,7 +213,7 @@ fn any_value() -> impl Strategy<Value = RawValue> {
         }),
         1 => any::<u64>().prop_map(|len| RawValue::List { len }),
         1 => Just(RawValue::Other("stream".into())),
-        1 => Just(RawValue::Unread { of: "string".into(), why: "NOPERM".into() }),
+        1 => Just(RawValue::unread("string", "NOPERM")),
     ]
 }
 
@@ -217,13 +222,13 @@ proptest! {
     #[test]
     fn no_dialect_panics_on_any_bytes(
         key in any_key(), value in any_value(), left in prop::option::of(any::<u64>()), now in any::<i64>(),
-        given in any::<bool>(), told in any::<bool>(),
+        given in any::<bool>(), mapped in any::<bool>(),
     ) {
         let ttl = left.map_or(Ttl::Never, |left| Ttl::In(Duration::from_millis(left)));
-        let sight = Sight { key: &key, value: &value, ttl, now: Time(now), given, dialect_given: told };
+        let sight = Sight { key: &key, value: &value, ttl, now: Time(now), given, dialect_given: mapped };
         for dialect in all() {
             if let Some(claim) = dialect.read(&sight) {
-                prop_assert!(told || claim.strength < Strength::Told, "{} was not told", dialect.name());
+                prop_assert!(mapped || claim.strength < Strength::Mapped, "{} was not mapped", dialect.name());
             }
             dialect.is_helper(&key);
             dialect.renewal();

@@ -43,6 +43,11 @@ impl Listing {
         let now = Instant::now();
         Listing { orders, under_way: false, next_at: now, all_at: now, whole_at: now }
     }
+
+    /// Asks for the whole list as soon as that is allowed.
+    pub fn ask_now(&mut self) {
+        self.whole_at = Instant::now();
+    }
 }
 
 pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Asked>) {

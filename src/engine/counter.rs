@@ -14,6 +14,7 @@ use super::driver::Driver;
 use super::task::{Incoming, Task};
 use crate::base::time::Time;
 use crate::model::{InstanceId, Lock, LockRef, Observation, Table};
+use crate::server::Mode;
 use crate::sources::attempts::{Changelog, Counts, Idle, idle};
 use crate::sources::query::{BATCH, LockQuery};
 use crate::sources::waiters;
@@ -34,6 +35,8 @@ pub(super) struct Order {
     questions: Vec<LockQuery>,
     /// Other nodes may have subscribers too.
     scattered: bool,
+    /// Only keys of one slot may be asked about at once.
+    in_cluster: bool,
 }
 
 /// The state of the rounds at one node.
@@ -76,9 +79,10 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
         changelog: Changelog::default(),
         idle_again: None,
     };
-    while let Some(Order { questions, scattered }) = orders.recv().await {
+    while let Some(order) = orders.recv().await {
+        let questions = &order.questions;
         for batch in questions.chunks(BATCH) {
-            let seen = match memory.ask(&task, batch, scattered).await {
+            let seen = match memory.ask(&task, batch, &order).await {
                 Ok(seen) => {
                     memory.link.works();
                     seen
@@ -93,13 +97,13 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
                 return;
             }
         }
-        if let Ok(blocked) = memory.count_blocked(&task, &questions).await
+        if let Ok(blocked) = memory.count_blocked(&task, questions).await
             && !blocked.is_empty()
             && !task.tell(blocked).await
         {
             return;
         }
-        if let Ok(rates) = memory.read_changelog(&task, &questions).await
+        if let Ok(rates) = memory.read_changelog(&task, questions).await
             && !rates.is_empty()
             && !task.tell(rates).await
         {
@@ -112,12 +116,12 @@ pub(super) async fn run(task: Task, mut orders: mpsc::Receiver<Order>) {
 }
 
 impl Memory {
-    async fn ask(&mut self, task: &Task, batch: &[LockQuery], scattered: bool) -> RedisResult<Vec<Observation>> {
+    async fn ask(&mut self, task: &Task, batch: &[LockQuery], order: &Order) -> RedisResult<Vec<Observation>> {
         let node = task.node.id;
         self.link.pause().await;
         let _turn = task.budget.turn().await;
         let conn = self.link.open().await?;
-        let counted = waiters::count(conn, batch, scattered, task.clock.now()).await?;
+        let counted = waiters::count(conn, batch, order.scattered, task.clock.now()).await?;
         let mut seen: Vec<Observation> =
             counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect();
         if self.idle_again.is_none_or(|at| at <= Instant::now()) {
@@ -129,7 +133,7 @@ impl Memory {
                 }
             };
         }
-        let rates = self.counts.ask(conn, batch, task.clock.now()).await?;
+        let rates = self.counts.ask(conn, batch, order.in_cluster, task.clock.now()).await?;
         seen.extend(rates.into_iter().map(|(key, tries)| Observation::Tried { node, key, tries }));
         Ok(seen)
     }
@@ -139,8 +143,10 @@ impl Memory {
         let node = task.node.id;
         let Some(conn) = self.link.made() else { return Ok(Vec::new()) };
         let _turn = task.budget.turn().await;
-        let counted = waiters::count_blocked(conn, questions, task.node.db, task.clock.now()).await?;
-        Ok(counted.into_iter().map(|(key, waits)| Observation::Counted { node, key, waits }).collect())
+        let (counted, clients) = waiters::count_blocked(conn, questions, task.node.db, task.clock.now()).await?;
+        let blocked = std::iter::once(Observation::Blocked { node, clients }).filter(|_| !counted.is_empty());
+        let counts = counted.iter().map(|(key, waits)| Observation::Counted { node, key: key.clone(), waits: *waits });
+        Ok(blocked.chain(counts).collect())
     }
 
     /// Once a round, for all of its locks together.
@@ -157,6 +163,7 @@ impl Driver {
     /// Starts a round with the next locks.
     pub(super) fn count_waiters(&mut self, table: &mut Table) {
         let (now, node, scattered) = (self.clock.now(), self.status.id, self.is_scattered());
+        let in_cluster = self.status.facts.mode.known() == Some(&Mode::Cluster);
         let rounds = &mut self.rounds;
         if rounds.under_way || rounds.next_at > Instant::now() {
             return;
@@ -193,7 +200,7 @@ impl Driver {
             // The next part follows at the next tick; after the last part comes the usual pause.
             rounds.next_at = Instant::now() + if around { PAUSE } else { Duration::ZERO };
         } else {
-            rounds.under_way = rounds.orders.try_send(Order { questions, scattered }).is_ok();
+            rounds.under_way = rounds.orders.try_send(Order { questions, scattered, in_cluster }).is_ok();
         }
         if around {
             let (holding, since) = (std::mem::take(&mut rounds.holding), std::mem::replace(&mut rounds.since, now));

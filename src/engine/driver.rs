@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::task::{Incoming, Task};
-use super::{NodeStatus, Options, Sampling, Stream};
+use super::task::{Incoming, Looked, Task};
+use super::{Inventory, NodeStatus, Options, Sampling, Stream};
 use super::{clients, counter, facts, inspector, looker, sampler, scanner};
 use crate::base::clock::Clock;
 use crate::lock::Key;
-use crate::model::{Observation, Source, Table};
+use crate::model::{Observation, Source, Table, What};
 use crate::scan::Progress;
 use crate::server::ServerFacts;
 use crate::sources::inspect::{self, Inspection, Subject};
@@ -58,7 +58,7 @@ pub(super) struct Driver {
 
 impl Driver {
     /// Starts the tasks of the node.
-    pub fn start(node: &Node, met: Met, options: &Options, clock: Clock) -> Driver {
+    pub fn start(node: &Node, met: Met, options: &Options, inventory: Inventory, clock: Clock) -> Driver {
         let (out, inbox) = mpsc::channel(INBOX);
         let budget = Arc::new(Budget::new(options.pace));
         let task = Task { node: node.clone(), recogniser: options.recogniser.clone(), budget, clock, out };
@@ -67,8 +67,8 @@ impl Driver {
         tasks.spawn(looker::run(task.clone(), to_look));
         let (scans, to_scan) = mpsc::channel(1);
         let progress = Arc::new(Progress::default());
-        let (inventory, keep_trying) = (options.inventory.clone(), options.follow);
-        let scanner = scanner::Scanner { task: task.clone(), inventory, progress: progress.clone(), keep_trying };
+        let (progress_here, keep_trying) = (progress.clone(), options.follow);
+        let scanner = scanner::Scanner { task: task.clone(), inventory, progress: progress_here, keep_trying };
         tasks.spawn(scanner.run(to_scan));
         let (inspections, to_inspect) = watch::channel(None);
         tasks.spawn(inspector::run(task.clone(), to_inspect));
@@ -104,6 +104,7 @@ impl Driver {
         let place = (node.id, node.space, node.db);
         let mut status = NodeStatus::new(place, node.name.clone(), facts, stream, progress);
         status.reached = reached;
+        status.in_cluster = node.is_in_cluster();
         let mut driver = Driver {
             status,
             inspected: None,
@@ -164,8 +165,10 @@ impl Driver {
                 self.looks.under_way = false;
                 for (ticket, seen) in looks {
                     match seen {
-                        Some(seen) => table.answer(ticket, asked, answered, seen),
-                        None => table.ask_again(&ticket),
+                        Looked::Seen(seen) => table.answer(ticket, asked, answered, seen),
+                        Looked::Moving(seen) => table.answer_on_its_way(ticket, asked, answered, seen),
+                        Looked::Again => table.ask_again(&ticket),
+                        Looked::Elsewhere => table.ask_elsewhere(&ticket, answered),
                     }
                 }
             }
@@ -189,10 +192,23 @@ impl Driver {
         let status = &mut self.status;
         match standing {
             Standing::Facts(facts) => {
+                let restarted =
+                    status.facts.run_id.known().zip(facts.run_id.known()).is_some_and(|(old, new)| old != new);
+                if restarted {
+                    table.apply(Observation::Noted { node, at: self.clock.now(), what: What::Restarted });
+                }
                 table.apply(Observation::Hazards { node, hazards: facts.hazards() });
+                table.apply(Observation::Children { node, children: facts.children(self.clock.now()) });
                 (status.facts, status.reached) = (*facts, true);
             }
             Standing::Up { source, note, at } => {
+                if let Stream::Reconnecting { since, .. } = status.stream {
+                    table.apply(Observation::Noted {
+                        node,
+                        at,
+                        what: What::Back { away_ms: at.since(since).as_millis() as u64, source },
+                    });
+                }
                 status.stream = Stream::Live(source);
                 // Only notifications report every hold, however short.
                 status.watched_since = (source == Source::Notification).then_some(at);
@@ -203,7 +219,8 @@ impl Driver {
                 self.scan();
             }
             Standing::Overflow { at, lost } => {
-                status.lost += lost;
+                status.lost = status.lost.zip(lost).map(|(before, lost)| before + lost);
+                table.apply(Observation::Noted { node, at, what: What::Missed { events: lost } });
                 status.watched_since = status.watched_since.map(|_| at);
                 table.apply(Observation::Gap { node, at });
                 self.scan();
@@ -212,6 +229,7 @@ impl Driver {
                 let since = match status.stream {
                     Stream::Reconnecting { since, .. } => since,
                     _ => {
+                        table.apply(Observation::Noted { node, at, what: What::Away { why: why.clone() } });
                         status.reconnects += 1;
                         at
                     }
@@ -243,9 +261,16 @@ impl Driver {
     }
 
     /// Turns sampling by MONITOR on or off.
-    pub fn sample(&mut self, duty: Option<Duty>) {
+    pub fn sample(&mut self, duty: Option<Duty>, table: &mut Table) {
         let changed = self.samples.send_if_modified(|current| std::mem::replace(current, duty) != duty);
         if changed {
+            if duty.is_some() != self.status.sampling.is_some() {
+                table.apply(Observation::Noted {
+                    node: self.status.id,
+                    at: self.clock.now(),
+                    what: What::Sampling { on: duty.is_some() },
+                });
+            }
             self.status.sampling = duty.map(|_| Sampling::Starting);
         }
     }

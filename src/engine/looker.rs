@@ -1,14 +1,19 @@
-//! Reads the keys that the table asks for, one batch at a time.
+//! Reads the keys that the table asks for, one batch at a time. In a cluster, a key whose slot is on its way to another
+//! node is read there; one that another node owns by now goes back to the table, which asks that node.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use redis::RedisResult;
 use tokio::sync::mpsc;
 
 use super::Stream;
 use super::driver::Driver;
-use super::task::{Incoming, Task};
+use super::task::{Incoming, Looked, Task};
 use crate::base::time::Time;
 use crate::model::{Table, Ticket};
-use crate::sources::look::{Wanted, look};
-use crate::topology::Link;
+use crate::sources::look::{Look, Redirect, Wanted, look_around};
+use crate::topology::{Asking, Link};
 
 /// Keys read in one batch.
 pub(super) const LOOKS: usize = 256;
@@ -26,7 +31,7 @@ impl Looks {
 }
 
 pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
-    let mut link = Link::new(&task.node);
+    let (mut link, mut importers) = (Link::new(&task.node), Importers::default());
     while let Some(batch) = tickets.recv().await {
         let wanted: Vec<Wanted> = batch
             .iter()
@@ -39,26 +44,101 @@ pub(super) async fn run(task: Task, mut tickets: mpsc::Receiver<Vec<Ticket>>) {
         let turn = task.budget.turn().await;
         let asked = task.clock.now();
         let seen = match link.open().await {
-            Ok(conn) => look(conn, &wanted).await,
+            Ok(conn) => look_around(conn, &wanted).await,
             Err(error) => Err(error),
         };
-        drop(turn);
-        let answered = task.clock.now();
-        let looks = match seen {
+        let looks: Vec<Looked> = match seen {
             Ok(seen) => {
                 if link.works() {
                     task.tell(Incoming::Reconnected).await;
                 }
-                batch.into_iter().zip(seen).collect()
+                importers.follow(&task, &wanted, seen).await
             }
             // The event stream reports the lost server; the next batch waits for the link.
             Err(_) => {
                 link.fails();
-                batch.into_iter().map(|ticket| (ticket, None)).collect()
+                task.node.doubts_map();
+                wanted.iter().map(|_| Looked::Again).collect()
             }
         };
+        drop(turn);
+        let answered = task.clock.now();
+        let looks = batch.into_iter().zip(looks).collect();
         if !task.tell(Incoming::Looked { asked, answered, looks }).await {
             return;
+        }
+    }
+}
+
+/// Connections to nodes to which slots are on their way, by their addresses.
+#[derive(Default)]
+struct Importers(HashMap<String, Link>);
+
+/// More nodes than this do not import slots from one at a time.
+const IMPORTERS: usize = 16;
+
+impl Importers {
+    /// Asks those nodes for the keys that may have arrived there.
+    async fn follow(&mut self, task: &Task, wanted: &[Wanted<'_>], looks: Vec<Look>) -> Vec<Looked> {
+        if !task.node.is_in_cluster() {
+            let here = |look: Look| look.here().map_or(Looked::Again, Looked::Seen);
+            return looks.into_iter().map(here).collect();
+        }
+        let mut moving: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut moved = false;
+        let mut looked: Vec<Looked> = Vec::with_capacity(looks.len());
+        for (index, look) in looks.into_iter().enumerate() {
+            looked.push(match look {
+                Look::Seen(seen) => Looked::Seen(seen),
+                Look::Changed => Looked::Again,
+                Look::Elsewhere(Redirect::Moved(_)) => {
+                    moved = true;
+                    Looked::Elsewhere
+                }
+                Look::Elsewhere(Redirect::Ask(place)) => {
+                    moving.entry(place).or_default().push(index);
+                    Looked::Elsewhere
+                }
+            });
+        }
+        for (place, indices) in moving {
+            let there: Vec<Wanted> = indices.iter().map(|index| wanted[*index]).collect();
+            let answers = self.ask(task, &place, &there).await.unwrap_or_default();
+            for (index, look) in indices.into_iter().zip(answers) {
+                match look {
+                    Look::Seen(seen) => looked[index] = Looked::Moving(seen),
+                    Look::Changed => looked[index] = Looked::Again,
+                    Look::Elsewhere(_) => moved = true,
+                }
+            }
+        }
+        if moved {
+            task.node.doubts_map();
+        }
+        looked
+    }
+
+    async fn ask(&mut self, task: &Task, place: &str, wanted: &[Wanted<'_>]) -> RedisResult<Vec<Look>> {
+        if self.0.len() >= IMPORTERS && !self.0.contains_key(place) {
+            self.0.clear();
+        }
+        let link = match self.0.entry(place.to_string()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Link::new(&task.node.sibling(place)?)),
+        };
+        let answers = match link.open().await {
+            Ok(conn) => look_around(&mut Asking(conn), wanted).await,
+            Err(error) => Err(error),
+        };
+        match answers {
+            Ok(answers) => {
+                link.works();
+                Ok(answers)
+            }
+            Err(error) => {
+                link.fails();
+                Err(error)
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ impl Readers {
         }
     }
 
-    /// Appends the transitions, after `lost` others of which only the number is known.
+    /// Appends the transitions, after `lost` others that were only counted.
     pub fn tell(&self, transitions: Vec<Transition>, lost: u64) {
         if !transitions.is_empty() || lost > 0 {
             locked(&self.log).push(transitions, lost);

@@ -66,14 +66,14 @@ impl Sampling {
             Sampling::On(sampled) => {
                 let ago = short_duration(now.since(sampled.at).as_millis() as u64);
                 let cut = sampled.cut.map(|cut| format!(", and ended early: {}", cut.why())).unwrap_or_default();
-                let untold = if sampled.judged {
+                let unjudged = if sampled.judged {
                     ""
                 } else {
-                    "; notifications are off or can't be asked for, so outcomes may not be known"
+                    "; notifications are off or can't be read, so outcomes may not be known"
                 };
                 let share = sampled.coverage * 100.0;
                 format!(
-                    "the last burst, {ago} ago, saw {} commands{cut}; {share:.0} % of the time is looked at{untold}",
+                    "the last burst, {ago} ago, saw {} commands{cut}; {share:.0} % of the time is sampled{unjudged}",
                     sampled.lines
                 )
             }
@@ -122,20 +122,20 @@ pub(super) async fn run(task: Task, mut orders: watch::Receiver<Option<Duty>>) {
                 Err(_) => return,
             },
         };
-        let (told, pause) = match burst {
+        let (state, pause) = match burst {
             Ok(burst) => {
                 looked += burst.looked;
                 rates.take(burst.began, burst.ended, burst.looked, burst.locks.iter());
-                let told = Sampling::On(Box::new(account(&burst, &rates, looked)));
+                let state = Sampling::On(Box::new(account(&burst, &rates, looked)));
                 if !task.tell(observations(task.node.id, burst, &rates)).await {
                     return;
                 }
-                (told, Some(duty.pause))
+                (state, Some(duty.pause))
             }
             Err(NoBurst::Refused(why)) => (Sampling::Refused(why), None),
             Err(NoBurst::Lost(error)) => (Sampling::Failed(text::said(&error)), Some(RETRY)),
         };
-        if !task.tell(Incoming::Sampled(told)).await {
+        if !task.tell(Incoming::Sampled(state)).await {
             return;
         }
         let rest = async {

@@ -64,17 +64,20 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub async fn run(self, mut orders: mpsc::Receiver<Order>) {
+        let mut first = true;
         while let Some(order) = orders.recv().await {
-            let report = self.walk(order).await;
+            let report = self.walk(order, first).await;
+            first &= report.failed.is_some();
             if !self.task.tell(Incoming::Scanned(report)).await {
                 return;
             }
         }
     }
 
-    async fn walk(&self, Order { started, splittable }: Order) -> ScanReport {
+    async fn walk(&self, Order { started, splittable }: Order, first: bool) -> ScanReport {
         let task = &self.task;
-        let mut pass = Pass::new(self.progress.clone());
+        let progress = self.progress.clone();
+        let mut pass = if first { Pass::first(progress) } else { Pass::new(progress) };
         let walk = Walk {
             node: &task.node,
             recogniser: &task.recogniser,
@@ -166,6 +169,10 @@ impl Driver {
         if report.failed.is_none() && report.shortfall.is_none() {
             table.apply(Observation::Swept { node: self.status.id, started: report.started });
             self.tell_prefixes(table);
+        }
+        if self.status.scan.is_none() {
+            // Which of the holders that it met are connected?
+            self.listing.ask_now();
         }
         self.status.scan = Some(report);
         if std::mem::take(&mut self.walks.again) {

@@ -10,7 +10,7 @@ use crate::base::time::Time;
 use crate::lock::{KeyspaceId, NodeId};
 use crate::model::Source;
 use crate::scan::{Progress, Shortfall};
-use crate::server::ServerFacts;
+use crate::server::{Part, ServerFacts};
 
 /// One node, and how we learn of its changes.
 pub struct NodeStatus {
@@ -19,6 +19,8 @@ pub struct NodeStatus {
     pub space: KeyspaceId,
     pub name: String,
     pub db: i64,
+    /// It serves a keyspace together with others, which are watched too.
+    pub in_cluster: bool,
     /// It answered at least once.
     pub reached: bool,
     pub facts: ServerFacts,
@@ -28,7 +30,8 @@ pub struct NodeStatus {
     /// Why the connections of holders can't be followed; `None` if they can.
     pub clients_note: Option<String>,
     pub events: u64,
-    pub lost: u64,
+    /// Events that were dropped; `None`: some, and nobody counted them.
+    pub lost: Option<u64>,
     pub reconnects: u64,
     /// Since when every change was reported, without a gap; `None` if changes are missed.
     pub watched_since: Option<Time>,
@@ -57,13 +60,14 @@ impl NodeStatus {
             space,
             name,
             db,
+            in_cluster: false,
             reached: false,
             facts,
             stream,
             note: None,
             clients_note: None,
             events: 0,
-            lost: 0,
+            lost: Some(0),
             reconnects: 0,
             watched_since: None,
             scan: None,
@@ -74,6 +78,11 @@ impl NodeStatus {
         }
     }
 
+    /// What is seen of only a part, because the rest is not watched.
+    pub fn part(&self) -> Option<Part> {
+        self.facts.part().filter(|_| !self.in_cluster)
+    }
+
     /// It never answered, so there is nothing to wait for.
     pub fn is_out_of_reach(&self) -> bool {
         !self.reached && matches!(self.stream, Stream::Reconnecting { .. })
@@ -82,13 +91,21 @@ impl NodeStatus {
     /// Why its keyspace was not walked to the end; `None` if it was.
     pub fn unwalked(&self) -> Option<String> {
         match &self.scan {
-            None if self.is_out_of_reach() => Some(format!("{} does not answer", self.name)),
-            None => Some("the keyspace was not walked to its end yet".into()),
+            None if self.is_out_of_reach() => Some(match &self.stream {
+                Stream::Reconnecting { why, .. } if self.in_cluster => self.unreached(why),
+                _ => format!("{} does not answer", self.name),
+            }),
+            None => Some("the first scan of the keyspace has not ended yet".into()),
+            Some(ScanReport { failed: Some(error), .. }) if self.in_cluster => Some(self.unreached(&text::said(error))),
             Some(ScanReport { failed: Some(error), .. }) => {
-                Some(format!("the last walk of the keyspace failed: {}", text::said(error)))
+                Some(format!("the last scan of the keyspace failed: {}", text::said(error)))
             }
             Some(_) => None,
         }
+    }
+
+    fn unreached(&self, why: &str) -> String {
+        format!("{} could not be read ({why}); if it is reached at another address, say so with --map-host", self.name)
     }
 
     /// The progress of the current walk, from 0 to 1, as far as it is known; `None` if there is no walk.
@@ -124,9 +141,7 @@ impl Stream {
         match self {
             Stream::Off => "off",
             Stream::Starting => "starting",
-            Stream::Live(Source::Notification) => "notifications",
-            Stream::Live(Source::Tracking) => "tracking",
-            Stream::Live(_) => "polling",
+            Stream::Live(source) => source.stream(),
             Stream::Reconnecting { .. } => "reconnecting",
         }
     }

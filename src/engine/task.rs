@@ -34,8 +34,19 @@ pub(super) enum Incoming {
     Looked {
         asked: Time,
         answered: Time,
-        looks: Vec<(Ticket, Option<Seen>)>,
+        looks: Vec<(Ticket, Looked)>,
     },
+}
+
+/// What became of a ticket.
+pub(super) enum Looked {
+    Seen(Seen),
+    /// Its slot is on its way to another node, which was asked.
+    Moving(Seen),
+    /// It changed while we read it, or could not be asked: ask again.
+    Again,
+    /// Another node owns it by now.
+    Elsewhere,
 }
 
 impl Incoming {
@@ -43,7 +54,7 @@ impl Incoming {
     pub fn is_news(&self) -> bool {
         match self {
             Incoming::Page(seen) => !seen.iter().all(|seen| matches!(seen, Observation::Idle { .. })),
-            Incoming::Counted | Incoming::Listed(None) => false,
+            Incoming::Counted | Incoming::Listed(None) | Incoming::Observed(Observation::Heard { .. }) => false,
             _ => true,
         }
     }

@@ -1,105 +1,9 @@
 //! Evaluates a filter for one lock.
 
 use super::field::{Measure, Topic};
+use super::subject::Subject;
 use super::{Expr, Op, Pattern, Threshold};
-use crate::base::time::Ttl;
-use crate::lock::{Holder, Key, NodeId, Token};
-use crate::model::{LockView, Transition};
-
-/// What a filter tests: a lock or a change of one, with what else is known about it.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    key: &'a Key,
-    node: NodeId,
-    node_name: Option<&'a str>,
-    lock: Option<&'a LockView>,
-    tokens: [Option<&'a Token>; 2],
-    failures_per_s: Option<f64>,
-    waiters: Option<f64>,
-}
-
-impl<'a> From<&'a LockView> for Subject<'a> {
-    fn from(lock: &'a LockView) -> Subject<'a> {
-        Subject {
-            key: &lock.key,
-            node: lock.node,
-            node_name: None,
-            lock: Some(lock),
-            tokens: [None, None],
-            failures_per_s: lock.tries.and_then(|tries| tries.known_failures_per_s()),
-            waiters: lock.waits.filter(|waits| !waits.is_at_most()).map(|waits| f64::from(waits.count)),
-        }
-    }
-}
-
-impl<'a> Subject<'a> {
-    /// A change, with its lock if that is still known.
-    pub fn of_change(change: &'a Transition, lock: Option<&'a LockView>) -> Subject<'a> {
-        Subject {
-            key: &change.key,
-            node: change.node,
-            node_name: None,
-            lock,
-            tokens: [change.holder.as_ref(), change.previous.as_ref()],
-            failures_per_s: None,
-            waiters: None,
-        }
-    }
-
-    /// With the name of its node.
-    pub fn on_node(self, name: &'a str) -> Subject<'a> {
-        Subject { node_name: Some(name), ..self }
-    }
-
-    /// With failed attempts per second and waiters, if they are known.
-    #[cfg(test)]
-    pub fn with_rates(self, failures_per_s: Option<f64>, waiters: Option<f64>) -> Subject<'a> {
-        Subject { failures_per_s, waiters, ..self }
-    }
-
-    fn measure(&self, measure: Measure) -> Option<f64> {
-        let renewals = || self.lock.and_then(|lock| lock.renewals.as_ref());
-        match measure {
-            Measure::Ttl => self.lock?.ttl.remaining().map(|left| left.as_millis() as f64),
-            Measure::Lease => self.lock?.lease_ms.map(|ms| ms as f64),
-            Measure::Held => self.lock?.held_ms.map(|ms| ms as f64),
-            Measure::Renewals => renewals().map(|renewals| renewals.count as f64),
-            Measure::Missed => renewals()?.missed.map(|missed| missed as f64),
-            Measure::Failures => self.failures_per_s,
-            Measure::Waiters => self.waiters,
-        }
-    }
-
-    fn speaks_of(&self, topic: Topic, pattern: &Pattern) -> bool {
-        match topic {
-            Topic::Key => pattern.is_in(&self.key.to_string()),
-            Topic::State => self.lock.is_some_and(|lock| pattern.is(lock.verdict.state.name())),
-            Topic::Library => self.lock.is_some_and(|lock| pattern.is(lock.dialect)),
-            Topic::Mode => self.lock.is_some_and(|lock| {
-                pattern.is(lock.mode.name())
-                    || lock.holders.iter().any(|holder| holder.mode.is_some_and(|mode| pattern.is(mode.name())))
-            }),
-            Topic::Kind => self.lock.is_some_and(|lock| pattern.is(lock.kind.name())),
-            Topic::Finding => {
-                self.lock.is_some_and(|lock| lock.findings.iter().any(|finding| pattern.is(finding.name)))
-            }
-            Topic::Node => {
-                self.node_name.is_some_and(|name| pattern.is_in(name)) || pattern.is(&self.node.0.to_string())
-            }
-            Topic::Holder => {
-                let named = self.lock.is_some_and(|lock| lock.holders.iter().any(|holder| names(holder, pattern)));
-                named || self.tokens.iter().flatten().any(|token| pattern.is_in(&token.to_string()))
-            }
-        }
-    }
-}
-
-fn names(holder: &Holder, pattern: &Pattern) -> bool {
-    let texts = [&holder.host, &holder.client, &holder.thread];
-    pattern.is_in(&holder.token.to_string())
-        || texts.into_iter().flatten().any(|text| pattern.is_in(&text.visible()))
-        || holder.pid.is_some_and(|pid| pattern.is_in(&pid.to_string()))
-}
+use crate::model::State;
 
 impl Expr {
     pub(super) fn holds(&self, subject: &Subject<'_>) -> bool {
@@ -107,12 +11,36 @@ impl Expr {
             Expr::And(parts) => parts.iter().all(|part| part.holds(subject)),
             Expr::Or(parts) => parts.iter().any(|part| part.holds(subject)),
             Expr::Not(inner) => !inner.holds(subject),
-            Expr::TtlNone => subject.lock.is_some_and(|lock| lock.ttl == Ttl::Never),
+            Expr::TtlNone => subject.never_expires(),
             Expr::Matches(topic, pattern) => subject.speaks_of(*topic, pattern),
             Expr::Compare(measure, op, threshold) => {
                 subject.measure(*measure).is_some_and(|known| op.holds(known, threshold.value()))
             }
         }
+    }
+
+    /// Whether any of its parts is like that.
+    pub(super) fn has(&self, is_it: &dyn Fn(&Expr) -> bool) -> bool {
+        let inner = match self {
+            Expr::And(parts) | Expr::Or(parts) => parts.iter().any(|part| part.has(is_it)),
+            Expr::Not(inner) => inner.has(is_it),
+            Expr::TtlNone | Expr::Matches(..) | Expr::Compare(..) => false,
+        };
+        inner || is_it(self)
+    }
+
+    /// It decodes or judges the lock in full.
+    pub(super) fn is_costly(&self) -> bool {
+        matches!(self, Expr::Matches(Topic::Finding | Topic::Holder | Topic::Mode, _))
+    }
+
+    /// It asks for what only watching tells.
+    pub(super) fn needs_watching(&self) -> bool {
+        matches!(self, Expr::Compare(Measure::Held | Measure::Renewals | Measure::Missed, ..))
+    }
+
+    pub(super) fn names_state(&self, state: State) -> bool {
+        matches!(self, Expr::Matches(Topic::State, pattern) if pattern.is(state.name()))
     }
 }
 
@@ -139,14 +67,24 @@ impl Op {
 }
 
 impl Pattern {
+    /// The same as [`Pattern::is_in`] of the text, which is made only where the bytes are not already that text.
+    pub(super) fn is_in_bytes(&self, bytes: &[u8], text: impl Fn() -> String) -> bool {
+        let as_it_is = bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\');
+        if self.glob || !as_it_is {
+            return self.is_in(&text());
+        }
+        let wanted = self.text.as_bytes();
+        wanted.is_empty() || bytes.windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted))
+    }
+
     /// Matches part of the text, or with a `*` all of it.
-    fn is_in(&self, text: &str) -> bool {
+    pub(super) fn is_in(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         if self.glob { star_matches(&self.text, &text) } else { text.contains(&self.text) }
     }
 
     /// Matches the whole text.
-    fn is(&self, text: &str) -> bool {
+    pub(super) fn is(&self, text: &str) -> bool {
         if self.glob { star_matches(&self.text, &text.to_lowercase()) } else { text.eq_ignore_ascii_case(&self.text) }
     }
 }

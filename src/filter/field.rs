@@ -1,4 +1,4 @@
-//! The fields of a lock that a filter can test, by name.
+//! The fields that a filter can test, by name: those of a lock, and those that the series of metrics carry.
 
 use crate::dialects;
 use crate::lock::{Kind, Mode};
@@ -15,6 +15,12 @@ pub(super) enum Topic {
     Kind,
     Node,
     Finding,
+    /// How a hold ended.
+    Ending,
+    /// The server that is watched, by its name.
+    Target,
+    /// How a rate was measured.
+    Source,
 }
 
 /// Tested with a comparison.
@@ -35,7 +41,15 @@ pub(super) enum Field {
     Measure(Measure),
 }
 
-/// All fields, by the names that users write.
+/// What is filtered: the names of its fields follow from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Vocabulary {
+    Locks,
+    /// All fields of locks as well, so that one that series do not carry is refused by its name.
+    Series,
+}
+
+/// All fields of a lock, by the names that users write.
 pub(super) const FIELDS: [(&str, Field); 15] = [
     ("key", Field::Topic(Topic::Key)),
     ("state", Field::Topic(Topic::State)),
@@ -54,13 +68,35 @@ pub(super) const FIELDS: [(&str, Field); 15] = [
     ("wait", Field::Measure(Measure::Waiters)),
 ];
 
-pub(super) fn field(name: &str) -> Option<Field> {
-    FIELDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, field)| *field)
+/// What only series have. Their key is the pattern of the locks behind them.
+const OF_SERIES: [(&str, Field); 4] = [
+    ("pattern", Field::Topic(Topic::Key)),
+    ("ending", Field::Topic(Topic::Ending)),
+    ("target", Field::Topic(Topic::Target)),
+    ("source", Field::Topic(Topic::Source)),
+];
+
+/// The values of the label `ending`.
+const ENDINGS: [&str; 8] = ["released", "expired", "taken", "forced", "evicted", "flushed", "renamed", "unseen"];
+
+impl Vocabulary {
+    fn fields(self) -> impl Iterator<Item = (&'static str, Field)> {
+        let more: &[_] = if self == Vocabulary::Series { &OF_SERIES } else { &[] };
+        FIELDS.iter().chain(more).copied()
+    }
+
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+        self.fields().map(|(name, _)| name)
+    }
+
+    pub(super) fn field(self, name: &str) -> Option<Field> {
+        self.fields().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, field)| field)
+    }
 }
 
 impl Field {
     pub(super) fn name(self) -> &'static str {
-        FIELDS.iter().find(|(_, field)| *field == self).map_or("", |(name, _)| name)
+        Vocabulary::Series.fields().find(|(_, field)| *field == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -73,7 +109,9 @@ impl Topic {
             Topic::Mode => Some([Mode::Exclusive, Mode::Read, Mode::Write, Mode::Permit].map(Mode::name).to_vec()),
             Topic::Kind => Some([Kind::Lock, Kind::Marker].map(Kind::name).to_vec()),
             Topic::Finding => Some(findings::names().collect()),
-            Topic::Key | Topic::Holder | Topic::Node => None,
+            Topic::Ending => Some(ENDINGS.to_vec()),
+            Topic::Source => Some(vec!["counted", "sampled"]),
+            Topic::Key | Topic::Holder | Topic::Node | Topic::Target => None,
         }
     }
 
@@ -88,6 +126,9 @@ impl Topic {
             Topic::Kind => "kind",
             Topic::Node => "node",
             Topic::Finding => "finding",
+            Topic::Ending => "ending",
+            Topic::Target => "target",
+            Topic::Source => "source",
         }
     }
 }

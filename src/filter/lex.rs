@@ -2,7 +2,7 @@
 //!
 //! Keys are full of `:`, so only a known name counts as a field: `lock:order` is a bare word, `state:held` is not.
 
-use super::field::{self, Field};
+use super::field::{Field, Vocabulary};
 use super::{Op, Wrong};
 
 #[derive(Clone, PartialEq, Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Token {
 /// A token and the byte it starts at.
 pub(super) type Placed = (usize, Token);
 
-pub(super) fn lex(text: &str) -> Result<Vec<Placed>, Wrong> {
+pub(super) fn lex(text: &str, vocabulary: Vocabulary) -> Result<Vec<Placed>, Wrong> {
     let mut tokens = Vec::new();
     let mut at = 0;
     let mut wants_value = false;
@@ -41,7 +41,7 @@ pub(super) fn lex(text: &str) -> Result<Vec<Placed>, Wrong> {
             _ if !wants_value && op(&text[at..]).is_some() => {
                 return Err(Wrong::new(start, "expected a field before the comparison, such as ttl<5s or held>1m"));
             }
-            _ => match (!wants_value).then(|| ask(text, at)).transpose()?.flatten() {
+            _ => match (!wants_value).then(|| ask(text, at, vocabulary)).transpose()?.flatten() {
                 Some((token, end)) => {
                     at = end;
                     token
@@ -76,12 +76,12 @@ fn quoted(text: &str, start: usize, quote: char) -> Result<(String, usize), Wron
 }
 
 /// `field:` or `field<` at this place, if there is one, and where it ends.
-fn ask(text: &str, at: usize) -> Result<Option<(Token, usize)>, Wrong> {
+fn ask(text: &str, at: usize, vocabulary: Vocabulary) -> Result<Option<(Token, usize)>, Wrong> {
     let rest = &text[at..];
     let name = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())];
     let gap = rest[name.len()..].len() - rest[name.len()..].trim_start().len();
     let after = &rest[name.len() + gap..];
-    if let Some(field) = field::field(name) {
+    if let Some(field) = vocabulary.field(name) {
         if let Some(tail) = rest[name.len()..].strip_prefix(':') {
             return Ok(Some((Token::Ask(field, Op::Equal), text.len() - tail.len())));
         }
@@ -89,7 +89,7 @@ fn ask(text: &str, at: usize) -> Result<Option<(Token, usize)>, Wrong> {
     }
     // No key is written with < or >, so this is a misspelt field.
     if !name.is_empty() && after.starts_with(['<', '>']) {
-        return Err(Wrong::new(at, super::parse::no_field(name)));
+        return Err(Wrong::new(at, super::parse::no_field(name, vocabulary)));
     }
     Ok(None)
 }

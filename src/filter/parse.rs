@@ -1,15 +1,15 @@
 //! Parses tokens into an expression: `or` binds least, then `and` (also implied between neighbours), then `not`.
 
-use super::field::{FIELDS, Field, Measure, Topic, field};
+use super::field::{Field, Measure, Topic, Vocabulary};
 use super::lex::{Placed, Token, lex};
 use super::{Expr, Op, Pattern, Threshold, Wrong};
-use crate::base::nearest::{nearest, nearly};
+use crate::base::nearest::{self, nearly};
 
 /// Deeper than any person nests, and still safe for the stack.
 const DEPTH: usize = 64;
 
-pub(super) fn parse(text: &str) -> Result<Expr, Wrong> {
-    let mut parser = Parser { tokens: lex(text)?, next: 0, end: text.len(), depth: 0 };
+pub(super) fn parse(text: &str, vocabulary: Vocabulary) -> Result<Expr, Wrong> {
+    let mut parser = Parser { vocabulary, tokens: lex(text, vocabulary)?, next: 0, end: text.len(), depth: 0 };
     if parser.tokens.is_empty() {
         return Ok(Expr::And(Vec::new()));
     }
@@ -21,6 +21,7 @@ pub(super) fn parse(text: &str) -> Result<Expr, Wrong> {
 }
 
 struct Parser {
+    vocabulary: Vocabulary,
     tokens: Vec<Placed>,
     next: usize,
     end: usize,
@@ -101,7 +102,7 @@ impl Parser {
             Token::Ask(Field::Topic(topic), op) => self.topic(at, topic, op),
             Token::Ask(Field::Measure(measure), op) => self.measure(at, measure, op),
             Token::Quoted(text) => Ok(Expr::Matches(Topic::Key, literal(at, &text)?)),
-            Token::Word(word) => bare(at, &word),
+            Token::Word(word) => bare(at, &word, self.vocabulary),
         }
     }
 
@@ -130,9 +131,8 @@ impl Parser {
         if let Some(words) = topic.words().filter(|_| !pattern.glob)
             && !words.iter().any(|word| word.eq_ignore_ascii_case(&pattern.text))
         {
-            let near = nearest(&pattern.text, words);
-            let noun = topic.noun();
-            return Err(Wrong::new(at, format!("there is no {noun} {:?}; did you mean {near:?}?", pattern.text)));
+            let (noun, hint) = (topic.noun(), nearest::hint(&pattern.text, words));
+            return Err(Wrong::new(at, format!("there is no {noun} {:?}{hint}", pattern.text)));
         }
         let matches = Expr::Matches(topic, pattern);
         Ok(if op == Op::NotEqual { Expr::Not(Box::new(matches)) } else { matches })
@@ -183,7 +183,7 @@ fn joined(parts: Vec<Expr>, group: fn(Vec<Expr>) -> Expr, open: fn(Expr) -> Resu
 }
 
 /// A bare word: part of a key, unless it can only be a mistake.
-fn bare(at: usize, word: &str) -> Result<Expr, Wrong> {
+fn bare(at: usize, word: &str, vocabulary: Vocabulary) -> Result<Expr, Wrong> {
     let expected = match word.to_ascii_lowercase().as_str() {
         "&&" | "&" => Some("and"),
         "||" | "|" => Some("or"),
@@ -195,19 +195,19 @@ fn bare(at: usize, word: &str) -> Result<Expr, Wrong> {
         return Err(Wrong::new(at, format!("write {expected:?} instead of {word:?}")));
     }
     if let Some((name, value)) = word.split_once([':', '='])
-        && mistyped(name, value)
+        && mistyped(name, value, vocabulary)
     {
-        return Err(Wrong::new(at, format!("{} Put it in quotes if it is part of a key.", no_field(name))));
+        return Err(Wrong::new(at, format!("{} Put it in quotes if it is part of a key.", no_field(name, vocabulary))));
     }
     Ok(Expr::Matches(Topic::Key, pattern(word)))
 }
 
 /// Whether `name:value` is a misspelt field and not part of a key: `sate:held` is, since `held` is a state; `order:7`
 /// and `folder:x` are keys, although they are close to `holder`.
-fn mistyped(name: &str, value: &str) -> bool {
-    let near = column(name).or_else(|| nearly(name, FIELDS.iter().map(|(known, _)| *known)));
+fn mistyped(name: &str, value: &str, vocabulary: Vocabulary) -> bool {
+    let near = column(name).or_else(|| nearly(name, vocabulary.names()));
     let Some(near) = near else { return false };
-    match field(near) {
+    match vocabulary.field(near) {
         Some(Field::Topic(topic)) => topic.words().is_some_and(|words| words.contains(&value.to_lowercase().as_str())),
         Some(Field::Measure(_)) => value.eq_ignore_ascii_case("none"),
         None => false,
@@ -219,9 +219,12 @@ fn column(name: &str) -> Option<&'static str> {
     ["library", "dialect"].iter().any(|title| title.eq_ignore_ascii_case(name)).then_some("lib")
 }
 
-pub(super) fn no_field(name: &str) -> String {
-    let near = column(name).unwrap_or_else(|| nearest(name, FIELDS.iter().map(|(known, _)| *known)));
-    format!("there is no field {name:?}; did you mean {near:?}?")
+pub(super) fn no_field(name: &str, vocabulary: Vocabulary) -> String {
+    let hint = match column(name) {
+        Some(field) => format!("; did you mean {field:?}?"),
+        None => nearest::hint(name, vocabulary.names()),
+    };
+    format!("there is no field {name:?}{hint}")
 }
 
 fn pattern(word: &str) -> Pattern {

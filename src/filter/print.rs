@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::field::{Field, Topic};
+use super::field::{Field, Topic, Vocabulary};
 use super::lex::{Token, lex};
 use super::{Expr, Filter, Op, Pattern, Threshold};
 
@@ -48,12 +48,13 @@ fn between(
 impl Pattern {
     /// Whether the text alone parses as this pattern of a key.
     fn stands_bare(&self) -> bool {
-        super::parse::parse(&self.text).is_ok_and(|expr| expr == Expr::Matches(Topic::Key, self.clone()))
+        super::parse::parse(&self.text, Vocabulary::Locks)
+            .is_ok_and(|expr| expr == Expr::Matches(Topic::Key, self.clone()))
     }
 
     /// Whether the text can follow a field unquoted.
     fn follows_bare(&self) -> bool {
-        let tokens = lex(&format!("key:{}", self.text));
+        let tokens = lex(&format!("key:{}", self.text), Vocabulary::Locks);
         let word = |tokens: Vec<_>| matches!(tokens.as_slice(), [_, (_, Token::Word(word))] if *word == self.text);
         self.glob == self.text.contains('*') && tokens.is_ok_and(word)
     }

@@ -123,12 +123,12 @@ impl Bench {
                 }
             },
             Taken::Refused(other) => self.refused(format!("{key} is {other}")),
-            Taken::Failed(error) => self.refused(self.told(&error)),
+            Taken::Failed(error) => self.refused(self.sentence(&error)),
             Taken::Stopped => self.refused("given up before it was taken".into()),
             Taken::Unknown(error) => {
                 self.ends = Some(Instant::now() + self.request.ttl());
                 let lasts = short_duration(self.request.ttl().as_millis() as u64);
-                let why = format!("{}; if it was taken, it ends by itself in {lasts}", self.told(&error));
+                let why = format!("{}; if it was taken, it ends by itself in {lasts}", self.sentence(&error));
                 let written = self.record.unknown(&why);
                 self.note(written);
                 Phase::Unknown(why)
@@ -169,7 +169,7 @@ impl Bench {
         match turn {
             Turn::Renewed => self.report.trouble = None,
             Turn::Trouble(error) => {
-                self.report.trouble = Some(format!("could not renew it, trying again: {}", self.told(&error)));
+                self.report.trouble = Some(format!("could not renew it, trying again: {}", self.sentence(&error)));
             }
             Turn::Lost(loss) => {
                 let Some(mut held) = self.held.take() else { return };
@@ -188,7 +188,7 @@ impl Bench {
         let (way, phase) = match released {
             Ok(Released::Done { .. }) => ("released", Phase::Released),
             Ok(Released::Lost(loss)) => ("lost", Phase::Lost(loss.to_string())),
-            Ok(Released::Unknown(error)) => ("unknown", Phase::Unknown(self.told(&error))),
+            Ok(Released::Unknown(error)) => ("unknown", Phase::Unknown(self.sentence(&error))),
             Err(_) => ("unknown", Phase::Unknown("the server did not answer".into())),
         };
         self.end(&held, way, phase);
@@ -233,7 +233,7 @@ impl Bench {
         if let Err(error) = self.contenders.gone().await
             && self.report.phase.is_over()
         {
-            self.report.phase = Phase::Unknown(format!("a contender got no answer: {}", self.told(&error)));
+            self.report.phase = Phase::Unknown(format!("a contender got no answer: {}", self.sentence(&error)));
             self.ends = Some(Instant::now() + CONTENDED);
         }
     }
@@ -244,7 +244,7 @@ impl Bench {
         }
     }
 
-    fn told(&self, error: &RedisError) -> String {
+    fn sentence(&self, error: &RedisError) -> String {
         Fault::from_redis(error, &self.shown).to_string()
     }
 

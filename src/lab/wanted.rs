@@ -72,7 +72,9 @@ fn setting(wanted: &mut Wanted, column: usize, word: &str) -> Result<bool, BadLi
             Ok(_) => return bad("a test lock's ttl is between 100ms and 1h: it must end by itself".into()),
             Err(why) => return bad(format!("{why}, such as in ttl=30s")),
         },
-        Some(("token", "")) => return bad("an empty token tells nobody who holds the lock; leave it out".into()),
+        Some(("token", "")) => {
+            return bad("the token is empty: nobody could see who holds the lock; leave it out".into());
+        }
         Some(("token", token)) => {
             wanted.token = Some(Token::from(&unescaped(column + "token=".len(), token)?[..]));
         }

@@ -72,7 +72,7 @@ impl Holder {
 }
 
 impl Holder {
-    /// What all holders in one process go by, where the token tells: the instance of a thread, or the machine and process.
+    /// The common name of all holders in one process, if the token has it: the instance of a thread, or machine and process.
     /// Else the token itself.
     pub fn instance(&self) -> Instance<'_> {
         match (&self.client, &self.thread, &self.host, self.pid) {
@@ -83,7 +83,7 @@ impl Holder {
     }
 }
 
-/// What tells one process that holds locks from another.
+/// What distinguishes one process that holds locks from another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Instance<'a> {
     Client(&'a [u8]),

@@ -40,7 +40,8 @@ pub enum RawValue {
     Other(ServerText),
     /// The key exists, but its value was not fetched: not permitted, or too large.
     Unread {
-        of: ServerText,
+        /// Boxed, because it is rare and a value should be small.
+        of: Box<ServerText>,
         /// A harmless sentence.
         why: Box<str>,
     },
@@ -86,6 +87,11 @@ impl RawValue {
         RawValue::Set { len: members.len() as u64, members }
     }
 
+    /// A value of this type that was not fetched, and why.
+    pub fn unread(of: &str, why: &str) -> RawValue {
+        RawValue::Unread { of: Box::new(of.into()), why: why.into() }
+    }
+
     /// The Redis type name, as TYPE answers it, safe to show.
     pub fn type_name(&self) -> Cow<'static, str> {
         match self {
@@ -94,8 +100,17 @@ impl RawValue {
             RawValue::Zset { .. } => "zset".into(),
             RawValue::Set { .. } => "set".into(),
             RawValue::List { .. } => "list".into(),
-            RawValue::Other(name) | RawValue::Unread { of: name, .. } => name.visible().into(),
+            RawValue::Other(name) => name.visible().into(),
+            RawValue::Unread { of, .. } => of.visible().into(),
         }
+    }
+
+    /// Whether the server may keep one object for all keys with this value: it does for numbers below 10,000. The time since
+    /// such a key was used is that of any of them.
+    pub fn is_shared(&self) -> bool {
+        let RawValue::Str { head, .. } = self else { return false };
+        let is_number = matches!(head.len(), 1..=4) && head.iter().all(u8::is_ascii_digit);
+        is_number && (head.len() == 1 || head[0] != b'0')
     }
 
     /// Whether nothing of the value was left out.

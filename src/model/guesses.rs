@@ -8,7 +8,7 @@ use crate::dialects::{Claim, Dialect, Sight, Step, Waiting, all};
 
 /// The wake-ups of all other libraries that the lock may belong to.
 pub fn wakes(lock: &LockView) -> Vec<Step> {
-    let sight = untold(lock);
+    let sight = unmapped(lock);
     let mut steps: Vec<Step> = Vec::new();
     for step in others(lock).flat_map(|dialect| dialect.release(&sight).steps) {
         let wanted = match step {
@@ -26,11 +26,11 @@ pub fn wakes(lock: &LockView) -> Vec<Step> {
 
 /// Whether waiters may be blocked on a list, by a library that the lock may belong to.
 pub fn may_be_popped(lock: &LockView) -> bool {
-    others(lock).any(|dialect| matches!(dialect.waiting(&untold(lock)), Waiting::BlockedOn(_)))
+    others(lock).any(|dialect| matches!(dialect.waiting(&unmapped(lock)), Waiting::BlockedOn(_)))
 }
 
 fn others(lock: &LockView) -> impl Iterator<Item = &'static dyn Dialect> {
-    let sight = untold(lock);
+    let sight = unmapped(lock);
     let guessed = lock.dialect_confidence < Claim::SURE;
     let may_be = move |dialect: &&dyn Dialect| dialect.name() != lock.dialect && dialect.read(&sight).is_some();
     // A client blocked on a list sleeps on if even a sure guess is wrong: a chosen id looks like any token.
@@ -39,6 +39,6 @@ fn others(lock: &LockView) -> impl Iterator<Item = &'static dyn Dialect> {
 }
 
 /// The lock without the user's mapping to a dialect.
-fn untold(lock: &LockView) -> Sight<'_> {
+fn unmapped(lock: &LockView) -> Sight<'_> {
     Sight { dialect_given: false, ..lock.sight(lock.at) }
 }

@@ -10,13 +10,23 @@ use crate::model::wants::client::Clients;
 use crate::model::wants::instance::{HolderId, InstanceId};
 use crate::model::{Beats, Lock};
 
-/// Whoever holds a lock.
+/// The holders of a lock.
 #[derive(Debug)]
 pub(super) enum HeldBy {
     /// Or somebody whom its value does not name.
     Nobody,
-    One(HolderId, InstanceId),
-    Several(Box<[Share]>),
+    One(InstanceId),
+    Several(Box<Shares>),
+}
+
+/// Each of several holders. Few locks have them, so the pointer to them is thin.
+#[derive(Debug)]
+pub(super) struct Shares(Box<[Share]>);
+
+impl Shares {
+    fn share(&mut self, holder: HolderId) -> Option<&mut Share> {
+        self.0.iter_mut().find(|share| share.holder == holder)
+    }
 }
 
 /// One holder of several.
@@ -28,21 +38,21 @@ pub(super) struct Share {
     pub beats: Option<Box<Beats>>,
 }
 
-/// As many holders of one lock as are told apart.
+/// At most this many holders of one lock are kept apart.
 const MOST: usize = 256;
 
 impl HeldBy {
     pub fn of(holders: &[Holder], node: NodeId, clients: &Clients) -> HeldBy {
-        let ids = |holder: &Holder| (clients.holder_id(&holder.token), clients.instance_of(node, holder));
         match holders {
             [] => HeldBy::Nobody,
-            [one] => {
-                let (holder, instance) = ids(one);
-                HeldBy::One(holder, instance)
-            }
+            [one] => HeldBy::One(clients.instance_of(node, one)),
             several => {
-                let share = |(holder, instance)| Share { holder, instance, beats: None };
-                HeldBy::Several(several.iter().take(MOST).map(ids).map(share).collect())
+                let share = |holder: &Holder| Share {
+                    holder: clients.holder_id(&holder.token),
+                    instance: clients.instance_of(node, holder),
+                    beats: None,
+                };
+                HeldBy::Several(Box::new(Shares(several.iter().take(MOST).map(share).collect())))
             }
         }
     }
@@ -50,15 +60,15 @@ impl HeldBy {
     /// The only holder's instance.
     pub fn one(&self) -> Option<InstanceId> {
         match self {
-            HeldBy::One(_, instance) => Some(*instance),
+            HeldBy::One(instance) => Some(*instance),
             HeldBy::Nobody | HeldBy::Several(_) => None,
         }
     }
 
     pub fn shares(&self) -> &[Share] {
         match self {
-            HeldBy::Several(shares) => shares,
-            HeldBy::Nobody | HeldBy::One(..) => &[],
+            HeldBy::Several(shares) => &shares.0,
+            HeldBy::Nobody | HeldBy::One(_) => &[],
         }
     }
 
@@ -73,23 +83,22 @@ impl HeldBy {
 }
 
 impl Lock {
-    /// Takes in who holds it now. Whoever stays keeps their renewals; of those who were seen together, nobody knows whose
-    /// they were.
-    pub(super) fn keep_holders(&mut self, mut now: HeldBy) {
+    /// Takes in who holds it now; `alone` is who held it alone before several do, or does now after several did. A
+    /// holder that stays keeps its renewals; renewals of holders that were seen together belong to nobody.
+    pub(super) fn keep_holders(&mut self, mut now: HeldBy, alone: Option<HolderId>) {
         match (&mut self.held_by, &mut now) {
-            (HeldBy::One(holder, _), HeldBy::Several(shares)) => {
-                if let Some(share) = shares.iter_mut().find(|share| share.holder == *holder) {
+            (HeldBy::One(_), HeldBy::Several(shares)) => {
+                if let Some(share) = alone.and_then(|holder| shares.share(holder)) {
                     share.beats = self.beats.clone();
                 }
             }
             (HeldBy::Several(before), HeldBy::Several(shares)) => {
-                for share in shares.iter_mut() {
-                    let known = before.iter_mut().find(|known| known.holder == share.holder);
-                    share.beats = known.and_then(|known| known.beats.take());
+                for share in shares.0.iter_mut() {
+                    share.beats = before.share(share.holder).and_then(|known| known.beats.take());
                 }
             }
-            (HeldBy::Several(before), HeldBy::One(holder, _)) => {
-                if let Some(known) = before.iter_mut().find(|known| known.holder == *holder) {
+            (HeldBy::Several(before), HeldBy::One(_)) => {
+                if let Some(known) = alone.and_then(|holder| before.share(holder)) {
                     let count = self.beats.as_ref().map_or(0, |beats| beats.count);
                     let of_all = || (count > 0).then(|| Box::new(Beats::of_joined(count)));
                     self.beats = known.beats.take().or_else(of_all);
@@ -100,11 +109,16 @@ impl Lock {
         self.held_by = now;
     }
 
-    /// One of several holders renewed it.
-    pub(super) fn beat(&mut self, holder: HolderId, at: Time) {
+    /// One of several holders renewed it, or the one who is left of them, while the others left.
+    pub(super) fn beat(&mut self, holder: HolderId, alone: Option<HolderId>, at: Time) {
         let expected_ms = self.expected_ms();
-        let HeldBy::Several(shares) = &mut self.held_by else { return };
-        if let Some(share) = shares.iter_mut().find(|share| share.holder == holder) {
+        let HeldBy::Several(shares) = &mut self.held_by else {
+            if alone == Some(holder) {
+                self.beats.get_or_insert_default().push(at);
+            }
+            return;
+        };
+        if let Some(share) = shares.share(holder) {
             let beats = share.beats.get_or_insert_with(|| Box::new(Beats::of_joined(0)));
             beats.push(at);
             beats.period_ms = cadence::period_ms(beats.given(None), expected_ms);

@@ -19,6 +19,8 @@ use crate::model::{Ending, OwnWrite};
 pub struct Beats {
     pub count: u64,
     recent: VecDeque<Time>,
+    /// The newest of them, kept beside them: every verdict asks for it.
+    last: Option<Time>,
     /// Their holder joined others, so that it is not known when it took the lock.
     joined: bool,
     /// When the lock was put back, so that no renewal could come before.
@@ -30,20 +32,21 @@ pub struct Beats {
 impl Beats {
     const KEPT: usize = 16;
 
-    /// Of a holder that shares the lock with others: so many were seen, and nobody knows when its own were.
+    /// For a holder that shares the lock with others: this many renewals were seen, but not whose they were.
     pub(super) fn of_joined(count: u64) -> Beats {
         Beats { count, joined: true, ..Beats::default() }
     }
 
     /// Notes a renewal. Late and repeated reports of a beat already noted are left out.
     pub fn push(&mut self, at: Time) -> bool {
-        if self.recent.back().is_some_and(|last| at <= *last) {
+        if self.last.is_some_and(|last| at <= last) {
             return false;
         }
         if self.recent.len() == Self::KEPT {
             self.recent.pop_front();
         }
         self.recent.push_back(at);
+        self.last = Some(at);
         self.count += 1;
         true
     }
@@ -53,7 +56,7 @@ impl Beats {
     }
 
     pub fn last(&self) -> Option<Time> {
-        self.recent.back().copied()
+        self.last
     }
 
     /// When the lease was given, as far back as is known: when the lock was taken, if none of its renewals is left out

@@ -1,15 +1,17 @@
 //! One lock as the table keeps it: small, since there may be a million of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::base::time::Time;
-use crate::dialects::{self, DialectId, Renewal, Sight};
-use crate::lock::{Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
+use crate::base::time::{MaybeTime, Time, Ttl};
+use crate::dialects::{self, DialectId, Recogniser, Renewal, Sight, Strength};
+use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::held_by::HeldBy;
 use crate::model::history::cadence::{self, Cadence, Rhythm};
 use crate::model::history::holds::GroupId;
 use crate::model::history::{Beats, Hold, Past};
 use crate::model::table::ours::Ours;
+use crate::model::verdict::judge::is_watchdog;
 use crate::model::{Contention, HeldIs, KeyEvent, OwnWrite, Waits};
 
 /// Whether somebody holds it, as far as we know.
@@ -27,8 +29,8 @@ pub struct Reading {
     pub dialect: DialectId,
     pub kind: Kind,
     pub mode: Mode,
-    pub confidence: f32,
-    pub second: Option<(DialectId, f32)>,
+    pub strength: Strength,
+    pub second: Option<(DialectId, Strength)>,
     /// The key is there, but nobody holds it: a semaphore with all permits back, a writer that only waits.
     pub vacant: bool,
     /// All its holders are test locks of lockscope.
@@ -39,8 +41,10 @@ pub struct Reading {
     pub counts: bool,
     /// It has items, each with a holder of its own.
     pub several: bool,
-    /// It stays on purpose when the work is done, or whoever took it need not be the one who works.
+    /// It stays on purpose when the work is done, or the one who took it need not be the one who works.
     pub stays: bool,
+    /// Its value may contain a time. Kept here because every verdict asks, and the value itself lies elsewhere in memory.
+    pub dated: bool,
 }
 
 impl Reading {
@@ -54,35 +58,53 @@ impl Reading {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub events: Vec<(KeyEvent, Time)>,
-    /// The table sequence of each.
-    seqs: Vec<u64>,
+    told: Vec<Told>,
     /// Events dropped because too many came between two reads.
     pub skipped: u32,
+    /// Each may have happened at most this long before it was reported.
+    pub behind: Duration,
+}
+
+/// How an event came.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Told {
+    /// The sequence of the table.
+    pub seq: u64,
+    /// By a node that did not own the key, as far as was known.
+    pub beside: bool,
 }
 
 impl Pending {
     const KEPT: usize = 48;
 
-    pub fn push(&mut self, event: KeyEvent, at: Time, seq: u64) {
+    pub fn push(&mut self, event: KeyEvent, at: Time, told: Told, behind: Duration) {
+        self.behind = self.behind.max(behind);
         if self.events.len() == Self::KEPT {
             // The newest events say how it ended; a flood between two reads loses its middle, and the loss is counted.
             self.events.drain(8..24);
-            self.seqs.drain(8..24);
+            self.told.drain(8..24);
             self.skipped += 16;
         }
         self.events.push((event, at));
-        self.seqs.push(seq);
+        self.told.push(told);
     }
 
     /// How many of the events had come when the table was at `seq`.
     pub fn until(&self, seq: u64) -> usize {
-        self.seqs.partition_point(|other| *other <= seq)
+        self.told.partition_point(|told| told.seq <= seq)
+    }
+
+    /// Those of the first `count` that the owner of the key told; `None`: all of them.
+    pub fn of_owner(&self, count: usize) -> Option<Vec<(KeyEvent, Time)>> {
+        let told = &self.told[..count];
+        let by_owner = |(event, told): (&(KeyEvent, Time), &Told)| (!told.beside).then_some(*event);
+        told.iter().any(|told| told.beside).then(|| self.events.iter().zip(told).filter_map(by_owner).collect())
     }
 
     /// Removes the first `count`; returns whether any are left.
     pub fn take(&mut self, count: usize) -> bool {
         self.events.drain(..count);
-        self.seqs.drain(..count);
+        self.told.drain(..count);
         !self.events.is_empty()
     }
 }
@@ -107,12 +129,12 @@ pub struct Lock {
     pub(super) reading: Option<Reading>,
     pub(super) value: RawValue,
     /// When its time is up: that of its key, or the end of the last of its holders where each has one; `None`: never.
-    pub(super) expires: Option<Time>,
+    pub(super) expires: MaybeTime,
     /// Where holders have ends of their own.
     pub(super) own_ends: Option<Box<OwnEnds>>,
-    pub(super) lease_ms: Option<u32>,
-    /// How well the lease is known.
-    pub(super) lease_is: HeldIs,
+    lease_ms: u32,
+    /// How well the lease is known; `None`: not at all.
+    lease_is: Option<HeldIs>,
     pub(super) first_seen: Time,
     /// When the current hold began, or was first seen.
     pub(super) since: Time,
@@ -130,11 +152,11 @@ pub struct Lock {
     /// What we wrote to it ourselves.
     pub(super) ours: Option<Box<Ours>>,
     /// When a read that no event explains was put off, so that its event can arrive.
-    pub(super) surprised: Option<Time>,
+    pub(super) surprised: MaybeTime,
     /// It is in the queue of keys to read.
     pub(super) queued: bool,
     /// When its entry in the deadline heap is due.
-    pub(super) scheduled: Option<Time>,
+    pub(super) scheduled: MaybeTime,
     /// How many answers in a row were dropped because events overtook them.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
@@ -157,10 +179,10 @@ impl Lock {
             phase: Phase::Unread,
             reading: None,
             value: RawValue::Other("none".into()),
-            expires: None,
+            expires: MaybeTime::NONE,
             own_ends: None,
-            lease_ms: None,
-            lease_is: HeldIs::AtLeast,
+            lease_ms: 0,
+            lease_is: None,
             first_seen: at,
             since: at,
             since_is: HeldIs::AtLeast,
@@ -173,9 +195,9 @@ impl Lock {
             past: None,
             contention: None,
             ours: None,
-            surprised: None,
+            surprised: MaybeTime::NONE,
             queued: false,
-            scheduled: None,
+            scheduled: MaybeTime::NONE,
             overtaken: 0,
             flushed: false,
             counts: false,
@@ -203,7 +225,7 @@ impl Lock {
     /// It has an end and is not renewed, and its library is used by processes that are short and leave it.
     pub(super) fn is_left_by_processes(&self) -> bool {
         let left = self.reading.is_some_and(|reading| dialects::dialect(reading.dialect).is_left_by_processes());
-        left && self.beats.is_none() && self.expires.is_some()
+        left && self.beats.is_none() && self.expires().is_some()
     }
 
     /// What a dialect gets to see of it: what it was when it was read, it is still.
@@ -218,6 +240,15 @@ impl Lock {
         }
     }
 
+    /// The holders at `now`, decoded from the stored value.
+    pub(super) fn holders(&self, recogniser: &Recogniser, now: Time) -> Vec<Holder> {
+        let claim = |reading: Reading| {
+            recogniser.claim_as(reading.dialect, self.key.as_bytes(), &self.value, self.ttl(now), now)
+        };
+        let claim = self.reading.filter(|reading| !reading.counts).and_then(claim);
+        claim.map(|claim| claim.holders).unwrap_or_default()
+    }
+
     pub fn value(&self) -> &RawValue {
         &self.value
     }
@@ -228,12 +259,22 @@ impl Lock {
 
     /// When its time is up; `None`: it has no end.
     pub fn expires(&self) -> Option<Time> {
-        self.expires
+        self.expires.get()
     }
 
     /// When the time of its key is up; `None`: that has no TTL.
     pub(in crate::model) fn key_expires(&self) -> Option<Time> {
-        self.own_ends.as_ref().map_or(self.expires, |own| own.key)
+        self.own_ends.as_ref().map_or(self.expires(), |own| own.key)
+    }
+
+    /// What is left of the key's time at `now`, by our own deadline.
+    pub fn ttl(&self, now: Time) -> Ttl {
+        self.key_expires().map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
+    }
+
+    /// What is left of the lock's own time at `now`: of its key's, or of the last of its holders'.
+    pub fn left(&self, now: Time) -> Ttl {
+        self.expires().map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
     }
 
     /// When something of it ends next: its key, or one of its holders.
@@ -244,12 +285,18 @@ impl Lock {
 
     /// The whole lease, where it was seen being given.
     pub fn lease_ms(&self) -> Option<u64> {
-        self.lease_ms.filter(|_| self.lease_is == HeldIs::Exact).map(u64::from)
+        self.lease().filter(|(_, is)| *is == HeldIs::Exact).map(|(ms, _)| ms)
     }
 
     /// The lease, and how well it is known: it is at least what was left at the first look.
     pub fn lease(&self) -> Option<(u64, HeldIs)> {
-        self.lease_ms.map(|ms| (u64::from(ms), self.lease_is))
+        self.lease_is.map(|is| (u64::from(self.lease_ms), is))
+    }
+
+    /// Keeps a lease; one of more than seven weeks counts as unknown.
+    pub(super) fn set_lease(&mut self, lease: Option<(u64, HeldIs)>) {
+        let kept = lease.and_then(|(ms, is)| Some((u32::try_from(ms).ok()?, is)));
+        (self.lease_ms, self.lease_is) = (kept.map_or(0, |(ms, _)| ms), kept.map(|(_, is)| is));
     }
 
     /// The holds before the current one, oldest first.
@@ -280,7 +327,11 @@ impl Lock {
     /// The rhythm of the renewals of the current hold; `None` until there is one.
     pub fn cadence(&self, now: Time) -> Option<Cadence> {
         let beats = self.beats()?;
-        let cadence = cadence::judge(beats.given(self.taken()), self.expected_ms(), self.expires, now)?;
+        let cadence = cadence::judge(beats.given(self.taken()), self.expected_ms(), self.expires(), now)?;
+        let cadence = match self.latest_ms() {
+            Some(latest) => cadence.at_the_latest(latest, now),
+            None => cadence,
+        };
         Some(match beats.resumed {
             Some(resumed) => cadence.resumed(resumed, now),
             None => cadence,
@@ -291,11 +342,30 @@ impl Lock {
     pub fn rhythm(&self, now: Time) -> Option<Rhythm> {
         let beats = self.beats()?;
         debug_assert_eq!(beats.period_ms, self.period_ms(), "the period was not kept in step");
+        self.rhythm_by(beats, now)
+    }
+
+    /// Whether a renewal at that time is later than the rhythm before it lets expect.
+    pub(super) fn is_late(&self, at: Time) -> bool {
+        let rhythm = self.beats().and_then(|beats| self.rhythm_by(beats, at));
+        rhythm.is_some_and(|rhythm| rhythm.missed > 0 && is_watchdog(self, rhythm.period_ms))
+    }
+
+    fn rhythm_by(&self, beats: &Beats, now: Time) -> Option<Rhythm> {
         let rhythm = Rhythm::at(beats.period_ms?, beats.last()?, now);
+        // Nearly all have missed nothing: only the others are asked what their library permits.
+        let latest = if rhythm.missed > 0 { self.latest_ms() } else { None };
+        let rhythm = latest.map_or(rhythm, |latest| rhythm.at_the_latest(latest, now));
         Some(match beats.resumed {
             Some(resumed) => rhythm.resumed(resumed, now),
             None => rhythm,
         })
+    }
+
+    /// When its next renewal must come at the latest, where the library may leave one out.
+    fn latest_ms(&self) -> Option<u64> {
+        let may_skip = self.reading.is_some_and(|reading| dialects::dialect(reading.dialect).may_skip_a_beat());
+        if may_skip { self.expected_ms() } else { None }
     }
 
     /// Computes the cached period again, after something that it depends on has changed.
@@ -323,5 +393,16 @@ impl Lock {
     /// The renewals of the current hold.
     pub fn beats(&self) -> Option<&Beats> {
         self.beats.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_stays_small() {
+        // The figure `memory` of the benchmark rises by what this does, for each of a million locks.
+        assert!(size_of::<Option<Lock>>() <= 216, "{} bytes", size_of::<Option<Lock>>());
     }
 }

@@ -31,7 +31,7 @@ pub struct OwnWrite {
 impl OwnWrite {
     /// `by anna, because the worker is dead`
     pub fn by_words(&self) -> String {
-        let why = self.reason.as_ref().map(|why| format!(", because {}", visible(why.as_bytes())));
+        let why = self.reason.as_ref().map(|why| format!(", because \"{}\"", visible(why.as_bytes())));
         format!("by {}{}", visible(self.by.as_bytes()), why.unwrap_or_default())
     }
 

@@ -16,10 +16,12 @@ pub struct Proof {
     pub end: Option<End>,
     /// The leases of single holders, where each has one of its own in a key beside the lock.
     pub leases: Vec<HolderLease>,
-    /// Clients are blocked somewhere on the server, or may be: it was asked and not told. `None` where nobody asked.
+    /// Clients are blocked somewhere on the server, or may be: the server was asked and did not say. `None` where nobody asked.
     pub blocked: Option<bool>,
     /// Processes that listen for permits of a semaphore of this name.
     pub counted_on: u64,
+    /// Who waits for it, as a clause; `None` where nobody looked.
+    pub waiting: Option<String>,
 }
 
 /// What one of several holders has of its own.

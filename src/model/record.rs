@@ -1,6 +1,6 @@
 //! The form in which observations, transitions and views of locks are written to a file and read back.
 //!
-//! The form is serde's; whoever writes a file chooses JSON or something smaller. The version comes first, so that a
+//! The form is serde's; the writer of a file chooses JSON or something smaller. The version comes first, so that a
 //! reader meets it before anything that it may not understand. Any change to a type inside that an older reader would
 //! misread needs another [`VERSION`]. To replay a record, apply its observations to a new [`Table`](crate::model::Table)
 //! with the same recogniser.

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::base::time::Time;
-use crate::dialects::{self, Claim};
-use crate::lock::Kind;
+use crate::dialects::{self, Strength};
+use crate::lock::{Kind, Mode};
 use crate::model::table::Table;
 use crate::model::table::markers::id_of;
 use crate::model::verdict::findings::is_said_by;
-use crate::model::{Contention, Lock, LockView, Proof, RenewalView, Snapshot, Source};
+use crate::model::{Contention, Lock, LockView, Presence, Proof, RenewalView, Snapshot, Source, Waits};
 
 /// How long a lock must have been watched before "no renewals" means anything.
 const WATCHED_MS: u64 = 1_000;
@@ -18,7 +18,7 @@ impl Table {
     /// All held locks and markers at `now`, worst first.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         // Sorted before they are decoded, because moving views is expensive.
-        let badness = |lock: &Lock| (self.state(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
+        let badness = |lock: &Lock| (self.severity(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
         let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.space, lock)).collect();
         order.sort_unstable_by_key(|&(badness, key, space, _)| (badness, key, space));
         let mut locks: Vec<LockView> = order.into_iter().filter_map(|(.., lock)| self.view(lock, now)).collect();
@@ -32,14 +32,16 @@ impl Table {
         let dialect = dialects::dialect(reading.dialect);
         let ttl = lock.left(now);
         let holders = if lock.is_held() { self.holders(lock, now) } else { Vec::new() };
-        let presence = holders.iter().map(|holder| self.presence(lock, holder)).collect();
-        let mut verdict = self.judge(lock, now);
-        let findings = self.findings(lock, &holders, verdict.state, now);
+        let presence: Vec<Presence> = holders.iter().map(|holder| self.presence(lock, holder)).collect();
+        let (cause, signs) = self.cause(lock, now);
+        let mut verdict = self.verdict(lock, &cause, signs, now);
+        let findings = self.findings(lock, &holders, (verdict.state, signs), now);
         let telling = findings.iter().find(|finding| !is_said_by(finding.name, verdict.state));
         verdict.evidence.extend(telling.map(|finding| finding.sentence.clone()));
+        let waits = lock.waits(now).filter(|_| lock.is_held());
+        let liveness = self.liveness(lock, &verdict, signs, &findings, &presence, now);
         let held = self.held_for(lock, now);
-        let known_until = self.known_until(lock, now);
-        let (name, second) = (dialect.name(), reading.second.filter(|_| reading.confidence < Claim::SURE));
+        let (name, second) = (dialect.name(), reading.second.filter(|_| reading.strength < Strength::Sure));
         Some(LockView {
             space: lock.space,
             node: lock.node,
@@ -47,10 +49,11 @@ impl Table {
             kind: reading.kind,
             type_name: lock.value.type_name().to_string(),
             dialect: name,
-            dialect_confidence: reading.confidence,
-            second_choice: second.map(|(id, confidence)| (dialects::dialect(id).name(), confidence)),
+            dialect_confidence: reading.strength.number(),
+            second_choice: second.map(|(id, strength)| (dialects::dialect(id).name(), strength.number())),
             mode: reading.mode,
             verdict,
+            liveness,
             holders,
             ttl,
             lease_ms: lock.lease().map(|(ms, _)| ms),
@@ -58,7 +61,8 @@ impl Table {
             held_ms: held.map(|(ms, _)| ms),
             held_is: held.map(|(_, is)| is),
             beats: lock.beats().map(|beats| beats.recent().collect()).unwrap_or_default(),
-            waits: lock.waits(now).filter(|_| lock.is_held()),
+            waits,
+            blocked: waits.filter(Waits::is_at_most).map(|_| self.blocked(lock.node).to_vec()).unwrap_or_default(),
             tries: self.tries(lock, now),
             wanted: lock.wanted(now).filter(|_| lock.is_held()),
             demand: lock.demand(now),
@@ -67,7 +71,7 @@ impl Table {
             connection: self.standing(lock).connection().cloned(),
             notices: lock.contention().into_iter().flat_map(Contention::notices).cloned().collect(),
             findings,
-            renewals: renewals(lock, known_until, self.heard_until(lock, now), now),
+            renewals: self.renewals(lock, now),
             fencing_token: lock.contention().and_then(|contention| contention.fencing_token),
             related: self.marker_of(lock).map(|marker| marker.key.clone()),
             value: lock.value.clone(),
@@ -79,6 +83,21 @@ impl Table {
             source: self.source(lock.node).unwrap_or(Source::Scan),
             at: now,
         })
+    }
+
+    /// The renewals of the current hold; `None` if it was not watched long enough.
+    pub fn renewals(&self, lock: &Lock, now: Time) -> Option<RenewalView> {
+        renewals(lock, self.known_until(lock, now), self.heard_until(lock, now), now)
+    }
+
+    /// The names of its findings alone: cheaper than the whole view.
+    pub fn finding_names(&self, lock: &Lock, now: Time) -> impl Iterator<Item = &'static str> {
+        // Findings ask only for holders that hold it side by side.
+        let permits = lock.reading.is_some_and(|reading| reading.mode == Mode::Permit);
+        let shared = permits || !lock.held_by.shares().is_empty();
+        let holders = if lock.is_held() && shared { self.holders(lock, now) } else { Vec::new() };
+        let (cause, signs) = self.cause(lock, now);
+        self.findings(lock, &holders, (cause.state(), signs), now).into_iter().map(|finding| finding.name)
     }
 }
 

@@ -7,35 +7,49 @@
 
 pub(in crate::model) mod absent;
 pub(in crate::model) mod agenda;
+pub(in crate::model) mod comparison;
+pub(in crate::model) mod lease;
+pub(in crate::model) mod lookup;
 pub(in crate::model) mod markers;
 pub(in crate::model) mod narrate;
 pub(in crate::model) mod node;
 pub(in crate::model) mod ours;
+pub(in crate::model) mod owners;
+pub(in crate::model) mod patrol;
 pub(in crate::model) mod resolve;
 pub(in crate::model) mod settle;
 pub(in crate::model) mod slots;
 pub(in crate::model) mod tape;
+pub(in crate::model) mod test_locks;
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::base::time::Time;
-use crate::dialects::{LeftOut, Recogniser, own};
-use crate::lock::{Holder, Key, KeyspaceId, NodeId, RawValue, Token};
+// Its hashes are quick: every verdict asks it.
+use hashbrown::HashMap as QuickMap;
+
+use crate::base::time::{MaybeTime, Time};
+use crate::dialects::{LeftOut, Recogniser};
+use crate::lock::{Key, KeyspaceId, NodeId, RawValue};
+use crate::model::figures::Figures;
 use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Groups;
-use crate::model::lock::Phase;
+use crate::model::lock::{Phase, Told};
 use crate::model::table::absent::{Departed, Ignored};
 use crate::model::table::agenda::Agenda;
 use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
+use crate::model::table::owners::Owners;
+use crate::model::table::patrol::Patrol;
 use crate::model::table::slots::{LockRef, Slots};
 use crate::model::table::tape::Tape;
+use crate::model::table::test_locks::TestLocks;
 use crate::model::wants::client::Clients;
 use crate::model::wants::demand::InDemand;
+use crate::model::wants::instance::InstanceId;
 use crate::model::wants::presence::Roster;
-use crate::model::{Asked, Holds, KeyEvent, Lock, Observation, Seen, Source, Transition, Tuning};
+use crate::model::{Asked, KeyEvent, Lock, Observation, Seen, Source, Timeline, Transition, Tuning};
 
 /// How much the table may hold.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +75,8 @@ pub struct Table {
     slots: Slots,
     /// By node id; `None`: the node left, or was never seen.
     nodes: Vec<Option<NodeState>>,
+    /// Of each keyspace that several nodes serve.
+    owners: Vec<Owners>,
     seq: u64,
     pub(super) held: usize,
     agenda: Agenda,
@@ -71,12 +87,14 @@ pub struct Table {
     pub(super) clients: Clients,
     /// The clients of each node, as they were last listed.
     pub(super) rosters: HashMap<NodeId, Roster>,
+    /// Holders with names in their values whose clients are missing, by the list of a node's clients of that time.
+    pub(super) absent: QuickMap<InstanceId, (NodeId, Time)>,
     pub(super) in_demand: InDemand,
     pub(super) groups: Groups,
+    pub(super) figures: Figures,
     pub(super) tuning: Tuning,
     markers: Markers,
-    /// Our test locks with a token that the user chose, so that the token does not identify them.
-    tests: VecDeque<(Key, Token)>,
+    tests: TestLocks,
     transitions: VecDeque<Transition>,
     transitions_dropped: u64,
     locks_dropped: u64,
@@ -85,10 +103,9 @@ pub struct Table {
     leaving_out: LeftOut,
     /// `None`: nobody records.
     tape: Option<Tape>,
+    timeline: Timeline,
+    patrol: Patrol,
 }
-
-/// At most this many expected test locks are kept.
-const TESTS: usize = 64;
 
 impl Table {
     pub fn new(recogniser: Arc<Recogniser>, limits: Limits) -> Table {
@@ -97,6 +114,7 @@ impl Table {
             limits,
             slots: Slots::default(),
             nodes: Vec::new(),
+            owners: Vec::new(),
             seq: 0,
             held: 0,
             agenda: Agenda::default(),
@@ -105,35 +123,22 @@ impl Table {
             departed: Departed::default(),
             clients: Clients::default(),
             rosters: HashMap::new(),
+            absent: QuickMap::new(),
             in_demand: InDemand::default(),
             groups: Groups::default(),
+            figures: Figures::default(),
             tuning: Tuning::default(),
             markers: Markers::default(),
-            tests: VecDeque::new(),
+            tests: TestLocks::default(),
             transitions: VecDeque::new(),
             transitions_dropped: 0,
             locks_dropped: 0,
             left_out: LeftOut::default(),
             leaving_out: LeftOut::default(),
             tape: None,
+            timeline: Timeline::default(),
+            patrol: Patrol::default(),
         }
-    }
-
-    pub fn recogniser(&self) -> &Recogniser {
-        &self.recogniser
-    }
-
-    fn expect_test(&mut self, key: Key, token: Token) {
-        self.tests.push_back((key, token));
-        let over = self.tests.len().saturating_sub(TESTS);
-        self.tests.drain(..over);
-    }
-
-    /// Whether everybody who holds the key is a test lock of lockscope.
-    pub(super) fn is_test(&self, key: &Key, holders: &[Holder]) -> bool {
-        let expected = |token: &Token| self.tests.iter().any(|(of, by)| of == key && by == token);
-        let ours = |token: &Token| own::test_holder(token.as_bytes()).is_some() || expected(token);
-        !holders.is_empty() && holders.iter().all(|holder| ours(&holder.token))
     }
 
     /// Judges by these thresholds from now on.
@@ -147,9 +152,9 @@ impl Table {
         }
         match observation {
             Observation::Events { node, batch } => {
-                let space = self.space(node);
+                let (space, behind) = (self.space(node), self.behind(node, batch.at));
                 for (key, event) in batch.iter() {
-                    self.take_event((space, node), key, event, batch.at);
+                    self.take_event((space, node), key, event, (batch.at, behind));
                 }
             }
             Observation::Touched { node, keys, at } => {
@@ -160,18 +165,24 @@ impl Table {
             Observation::Read { node, key, asked, answered, seen, source } => {
                 self.take_look(node, key, asked, answered, seen, source)
             }
-            Observation::Answer { node, key, behind, asked, answered, seen } => {
-                self.take_answer(node, &key, behind, asked, answered, seen);
+            Observation::Answer { node, key, behind, asked, answered, seen, moving } => {
+                self.take_answer(node, &key, behind, (asked, answered), seen, moving);
             }
             Observation::Acting { node, key, at } => self.announce_write(node, key, at),
             Observation::Acted { node, key, write, sent, answered } => {
                 self.report_write(node, &key, write, sent, answered);
             }
             Observation::Joined { node, space } => self.node(node).space = space,
+            Observation::Owners { space, slots, at } => self.take_owners(space, &slots, at),
             Observation::Left { node } => self.forget_node(node),
-            Observation::Watched { node, source } => self.node(node).source = Some(source),
+            Observation::Watched { node, source } => {
+                let known = self.node(node);
+                (known.source, known.heard) = (Some(source), None);
+            }
+            Observation::Heard { node, until } => self.node(node).heard = Some(until),
             Observation::Hazards { node, hazards } => self.node(node).hazards = hazards,
-            Observation::Testing { key, token } => self.expect_test(key, token),
+            Observation::Noted { node, at, what } => self.note(node, at, what),
+            Observation::Testing { key, token } => self.tests.expect(key, token),
             Observation::Swept { node, started } => self.sweep(node, started),
             Observation::Flushed { node, at } => {
                 self.node(node).gap = Some(at);
@@ -183,27 +194,39 @@ impl Table {
                 }
             }
             Observation::Counted { node, key, waits } => self.take_count(node, &key, waits),
+            Observation::Blocked { node, clients } => self.node(node).blocked = clients,
             Observation::Idle { node, key, since } => self.take_idle(node, &key, since),
+            Observation::Unused { node, key, asked, idle } => self.take_unused(node, &key, asked, idle),
+            Observation::Children { node, children } => self.node(node).children = children,
             Observation::Tried { node, key, tries } => self.take_tries(node, &key, tries),
             Observation::Sampled { node, key, sample } => self.take_sample(node, &key, *sample),
             Observation::Quiet { node, tries } => self.node(node).quiet = tries,
             Observation::Fenced { node, key, token } => self.take_fence(node, &key, token),
             Observation::Connections { node, at, asked, present } => {
                 if asked == Asked::All {
-                    self.rosters.insert(node, Roster::new(present.clone()));
+                    self.take_roster(node, present.clone(), at);
                 }
                 self.clients.listed(node, &asked, present, at);
             }
             Observation::Gap { node, at } => {
-                self.node(node).gap = Some(at);
+                let held = self.held;
+                // The next round over the table tells whether any of them is on this node.
+                (self.node(node).gap, self.node(node).stale) = (Some(at), held > 0);
                 self.forget_contenders(node);
             }
         }
     }
 
-    fn take_event(&mut self, (space, node): (KeyspaceId, NodeId), key: &[u8], event: KeyEvent, at: Time) {
+    /// It was reported at `at`, and may have happened up to `behind` before.
+    fn take_event(
+        &mut self,
+        (space, node): (KeyspaceId, NodeId),
+        key: &[u8],
+        event: KeyEvent,
+        (at, behind): (Time, Duration),
+    ) {
         self.seq += 1;
-        let hash = self.slots.hash(space, key);
+        let (hash, home) = (self.slots.hash(space, key), self.home(space, node, key));
         let foreign = match event {
             KeyEvent::Foreign => true,
             KeyEvent::Joined | KeyEvent::Left => !self.recogniser.may_be_set(key),
@@ -223,18 +246,18 @@ impl Table {
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key, at) => return,
             None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, at),
-            None => match self.insert(hash, (space, node), Key::from(key), at) {
+            None => match self.insert(hash, (space, home), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
             },
         };
-        let seq = self.seq;
+        let (seq, beside) = (self.seq, home != node);
         if let Some(lock) = self.at(place) {
-            (lock.event_seq, lock.node) = (seq, node);
+            (lock.event_seq, lock.node) = (seq, home);
             let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at));
             // It may explain the read that was put off; the next unexplained read then waits for its own event.
-            lock.surprised = None;
-            lock.pending.get_or_insert_default().push(event, at, seq);
+            lock.surprised = MaybeTime::NONE;
+            lock.pending.get_or_insert_default().push(event, at, Told { seq, beside }, behind);
         }
         self.enqueue(place);
     }
@@ -245,16 +268,17 @@ impl Table {
         let Some((name, token)) = lease else { return };
         let holder = self.clients.holder_id(&token);
         if let Some(lock) = self.place_named(space, &name).and_then(|place| self.at(place)) {
-            lock.beat(holder, at);
+            lock.beat(holder, None, at);
         }
     }
 
-    fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
+    pub(super) fn touch(&mut self, node: NodeId, key: &[u8], at: Time) {
         self.seq += 1;
         let seq = self.seq;
         let Some(place) = self.find_or_insert(node, key, at) else { return };
+        let home = self.home(self.space(node), node, key);
         if let Some(lock) = self.at(place) {
-            (lock.event_seq, lock.node) = (seq, node);
+            (lock.event_seq, lock.node) = (seq, home);
         }
         self.enqueue(place);
     }
@@ -266,7 +290,7 @@ impl Table {
         match self.slots.find(hash, space, key) {
             Some(place) => Some(place),
             None if self.ignored.has(hash, node, key, at) || !self.recogniser.may_be_lock(key) => None,
-            None => self.insert(hash, (space, node), Key::from(key), at),
+            None => self.insert(hash, (space, self.home(space, node, key)), Key::from(key), at),
         }
     }
 
@@ -303,76 +327,11 @@ impl Table {
         (self.transitions.drain(..).collect(), std::mem::take(&mut self.transitions_dropped))
     }
 
-    /// Locks held now.
-    pub fn held(&self) -> usize {
-        self.held
-    }
-
-    /// Locks that were not taken in because the table is full.
-    pub fn locks_dropped(&self) -> u64 {
-        self.locks_dropped
-    }
-
-    /// What the last walk read under the patterns that is no lock.
-    pub fn left_out(&self) -> LeftOut {
-        self.left_out
-    }
-
     /// A key that reads as no lock, and was never one.
     pub(super) fn leave_out(&mut self, place: LockRef, value: &RawValue, source: Source) {
         if let Some(lock) = self.slots.get(place).filter(|lock| lock.phase == Phase::Unread && source == Source::Scan) {
             self.leaving_out.add(lock.key.as_bytes(), value, 1);
         }
-    }
-
-    /// All locks that are held, in no order.
-    pub fn locks(&self) -> impl Iterator<Item = &Lock> {
-        self.slots.held().map(|(_, lock)| lock)
-    }
-
-    /// All locks that are held, with where they are kept, in no order.
-    pub fn places(&self) -> impl Iterator<Item = (LockRef, &Lock)> {
-        self.slots.held()
-    }
-
-    /// How many slots there are for locks. The number never shrinks.
-    pub fn slots(&self) -> usize {
-        self.slots.room()
-    }
-
-    /// The held locks in these slots, for callers that walk all slots piece by piece.
-    pub fn places_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
-        self.slots.held_in(slots)
-    }
-
-    /// The lock at that place, if it is still known.
-    pub fn lock_at(&self, place: LockRef) -> Option<&Lock> {
-        self.slots.get(place)
-    }
-
-    /// Where the lock of that name is kept, held or remembered.
-    pub fn place_named(&self, space: KeyspaceId, key: &[u8]) -> Option<LockRef> {
-        self.slots.find(self.slots.hash(space, key), space, key)
-    }
-
-    /// The lock of that name, held or remembered.
-    pub fn lock_named(&self, space: KeyspaceId, key: &[u8]) -> Option<&Lock> {
-        self.slots.get(self.place_named(space, key)?).filter(|lock| lock.phase != Phase::Unread)
-    }
-
-    /// The holders, decoded from the stored value.
-    pub fn holders(&self, lock: &Lock, now: Time) -> Vec<Holder> {
-        let Some(reading) = lock.reading.filter(|reading| !reading.counts) else { return Vec::new() };
-        let ttl = lock.ttl(now);
-        self.recogniser
-            .claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, ttl, now)
-            .map(|claim| claim.holders)
-            .unwrap_or_default()
-    }
-
-    /// What is usual for locks of its name pattern.
-    pub fn holds(&self, lock: &Lock) -> &Holds {
-        self.groups.get(lock.group)
     }
 
     fn held_on(&self, node: NodeId) -> Vec<LockRef> {
@@ -388,7 +347,9 @@ impl Table {
             return None;
         }
         self.node(node);
-        Some(self.slots.insert(hash, (space, node), key, at))
+        let place = self.slots.insert(hash, (space, node), key, at);
+        self.patrol.note(place, None);
+        Some(place)
     }
 
     fn remove(&mut self, place: LockRef) {
@@ -415,7 +376,7 @@ impl Table {
         if let Some(contention) = &mut lock.contention {
             contention.waits = None;
         }
-        (lock.expires, lock.own_ends) = (None, None);
+        (lock.expires, lock.own_ends) = (MaybeTime::NONE, None);
         lock.beats = None;
         lock.held_by = HeldBy::Nobody;
         lock.left = lock.left.wrapping_add(1);

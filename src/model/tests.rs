@@ -1,5 +1,6 @@
 //! The table against a simulated server: with events late, repeated or out of order, it ends up with the truth.
 
+pub(in crate::model) mod deeds;
 mod own_writes;
 mod scenarios;
 
@@ -12,7 +13,7 @@ use super::*;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Recogniser;
 use crate::lock::{Key, KeyspaceId, RawValue, Token};
-use crate::testkit::pretend::{Keyspace, NODE, assert_replays, recogniser, settle, table, tell};
+use crate::testkit::pretend::{NODE, assert_replays, recogniser, settle, table, tell};
 
 fn following(limits: Limits) -> Table {
     table(recogniser("lock:*"), limits)
@@ -213,101 +214,16 @@ fn a_record_begins_with_the_nodes_and_counts_what_it_has_no_room_for() {
     assert_eq!(table.take_recorded(), (vec![gap(5_000)], 0), "there is room again");
 }
 
-/// What a simulated client does to one of a few locks.
-#[derive(Clone, Copy, Debug)]
-enum Deed {
-    Acquire(u8),
-    Renew(u8),
-    SetAgain(u8),
-    /// The key becomes something that is no lock.
-    Spoil(u8),
-    Release(u8),
-    Expire(u8),
-    /// The observer reads what the table asks for; the answer takes this long.
-    Look(u8),
-    Deliver(u8),
-}
-
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
-    let deed = prop_oneof![
-        (0..4u8).prop_map(Deed::Acquire),
-        (0..4u8).prop_map(Deed::Renew),
-        (0..4u8).prop_map(Deed::SetAgain),
-        (0..4u8).prop_map(Deed::Spoil),
-        (0..4u8).prop_map(Deed::Release),
-        (0..4u8).prop_map(Deed::Expire),
-        (0..4u8).prop_map(Deed::Look),
-        (0..8u8).prop_map(Deed::Deliver),
-    ];
-    prop::collection::vec(deed, 0..120)
-}
-
 proptest! {
     #[test]
-    fn late_repeated_and_disordered_events_never_corrupt_the_table(deeds in deeds(), disorder in any::<bool>(), repeat in any::<bool>()) {
+    fn late_repeated_and_disordered_events_never_corrupt_the_table(deeds in deeds::any(), wire in deeds::wire()) {
         let limits = Limits { locks: 64, gone: 2, transitions: 50 };
         let mut table = following(limits);
         table.record(10_000);
-        let mut server = Keyspace::default();
-        let mut wire: Vec<(String, KeyEvent)> = Vec::new();
-        let mut in_flight: Vec<(Ticket, i64, Seen)> = Vec::new();
-        let (mut now, mut tokens) = (1_000i64, 0);
-        for deed in deeds {
-            now += 7;
-            let key = |n: u8| format!("lock:{n}");
-            let until = Time(now) + Duration::from_secs(30);
-            match deed {
-                Deed::Acquire(n) if server.value(key(n)).is_none() => {
-                    tokens += 1;
-                    server.put(key(n), RawValue::string(format!("token-{tokens}").as_bytes()), Some(until));
-                    wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
-                }
-                Deed::Renew(n) if server.renew(key(n), until) => wire.push((key(n), KeyEvent::Expire)),
-                Deed::SetAgain(n) if server.renew(key(n), until) => {
-                    wire.extend([(key(n), KeyEvent::Set), (key(n), KeyEvent::Expire)]);
-                }
-                Deed::Spoil(n) => {
-                    wire.extend(server.remove(key(n)).then(|| (key(n), KeyEvent::Del)));
-                    server.put(key(n), RawValue::List { len: 1 }, None);
-                    wire.extend([(key(n), KeyEvent::New), (key(n), KeyEvent::Written)]);
-                }
-                Deed::Release(n) if server.remove(key(n)) => wire.push((key(n), KeyEvent::Del)),
-                Deed::Expire(n) if server.remove(key(n)) => wire.push((key(n), KeyEvent::Expired)),
-                Deed::Look(n) => {
-                    for (ticket, asked, answer) in in_flight.drain(..) {
-                        table.answer(ticket, Time(asked), Time(now), answer);
-                    }
-                    for ticket in table.to_read(NODE, n as usize, Time(now)) {
-                        let answer = server.look(ticket.key.as_bytes(), Time(now));
-                        in_flight.push((ticket, now, answer));
-                    }
-                }
-                Deed::Deliver(n) => {
-                    let count = (n as usize).min(wire.len());
-                    let mut batch: Vec<_> = wire.drain(..count).collect();
-                    if disorder {
-                        batch.reverse();
-                    }
-                    if repeat && let Some(first) = batch.first().cloned() {
-                        batch.push(first);
-                    }
-                    tell(&mut table, Time(now), &batch);
-                }
-                _ => {}
-            }
-        }
-        for (ticket, asked, answer) in in_flight.drain(..) {
-            table.answer(ticket, Time(asked), Time(now), answer);
-        }
-        tell(&mut table, Time(now), &wire);
-        // What is no lock is left alone for two seconds.
-        for _ in 0..6 {
-            now += 500;
-            server.settle(&mut table, Time(now));
-        }
+        let (server, now) = deeds::play(&mut table, deeds, wire, |_, _| {});
         let mut held: Vec<(Vec<u8>, String)> = table
             .locks()
-            .map(|lock| (lock.key.as_bytes().to_vec(), table.holders(lock, Time(now))[0].token.to_string()))
+            .map(|lock| (lock.key.as_bytes().to_vec(), table.holders(lock, now)[0].token.to_string()))
             .collect();
         held.sort();
         let holder = |value: &RawValue| value.as_string().map(|token| String::from_utf8_lossy(token).into_owned());
@@ -316,7 +232,7 @@ proptest! {
         prop_assert_eq!(table.held(), truth.len());
         prop_assert_eq!(held, truth);
         let other = Table::new(table.recogniser.clone(), limits);
-        assert_replays(&mut table, other, &[], Time(now));
+        assert_replays(&mut table, other, &[], now);
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Change {
     PutBack,
     /// The holder changed without a release in between.
     Taken,
+    /// Another node of the keyspace has it now: a failover, or its slot moved. The hold continues.
+    Moved,
     Ended(Ending),
 }
 
@@ -40,6 +42,31 @@ pub enum Ending {
 }
 
 impl Ending {
+    pub const ALL: [Ending; 8] = [
+        Ending::Released,
+        Ending::Expired,
+        Ending::Evicted,
+        Ending::Flushed,
+        Ending::Renamed,
+        Ending::Unseen,
+        Ending::Taken,
+        Ending::Forced,
+    ];
+
+    /// One word, as metrics and the store name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Ending::Released => "released",
+            Ending::Expired => "expired",
+            Ending::Evicted => "evicted",
+            Ending::Flushed => "flushed",
+            Ending::Renamed => "renamed",
+            Ending::Unseen => "unseen",
+            Ending::Taken => "taken",
+            Ending::Forced => "forced",
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Ending::Released => "released",
@@ -62,6 +89,7 @@ impl Change {
             Change::Acquired => "acquired",
             Change::Renewed => "renewed",
             Change::Taken => "taken",
+            Change::Moved => "moved",
             Change::Ended(Ending::Released) => "released",
             Change::Ended(Ending::Expired) => "expired",
             Change::Ended(Ending::Forced) => "forced",

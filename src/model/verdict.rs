@@ -3,17 +3,22 @@
 //! A state always has evidence; [`judge`](crate::model::Table::judge) finds both.
 
 pub(in crate::model) mod cause;
+pub(in crate::model) mod certainty;
 pub(in crate::model) mod finding;
 pub mod findings;
 pub(in crate::model) mod hazards;
 pub(in crate::model) mod judge;
+pub(in crate::model) mod liveness;
 pub(in crate::model) mod rivals;
+pub mod safe;
+pub(in crate::model) mod signs;
 pub(in crate::model) mod tuning;
+pub mod why;
 
 use serde::{Deserialize, Serialize};
 
 /// The state word, the worst first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, Hash)]
 pub enum State {
     /// Two may be at work under it.
     Split,
@@ -51,6 +56,11 @@ impl State {
         State::Done,
         State::Free,
     ];
+
+    /// Whether nothing is wrong.
+    pub fn is_usual(self) -> bool {
+        matches!(self, State::Held | State::Test | State::Done | State::Free)
+    }
 
     /// Lower case, as JSON and the filter language write it.
     pub fn name(self) -> &'static str {

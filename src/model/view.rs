@@ -1,14 +1,17 @@
 //! What readers get: a lock with everything decoded, and the table as a whole at one moment.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::serial::Name;
 use crate::base::text::short_duration;
 use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Sight};
+use crate::dialects::{self, Claim, Sight, Waiting};
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::{
-    Connection, Contender, Demand, Finding, Hold, Notice, Presence, Proof, Source, Tries, Usual, Verdict, Waits,
+    Certainty, Connection, Contender, Demand, Finding, Hold, Liveness, Notice, Presence, Proof, Severity, Source,
+    Tries, Usual, Verdict, Waits,
 };
 
 /// How well the age of a hold is known.
@@ -51,6 +54,18 @@ pub struct RenewalView {
 }
 
 impl RenewalView {
+    /// How many there were, how often, how many are missing, and when the next one is due.
+    pub fn describe(&self) -> String {
+        let seen = if self.count == 0 { "none seen".to_string() } else { format!("{} seen", self.count) };
+        let mut parts = vec![seen];
+        parts.extend(self.period_ms.map(|ms| format!("one every {}", short_duration(ms))));
+        parts.extend(self.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
+        parts.extend(self.missed.filter(|missed| *missed > 0).map(|missed| format!("{missed} missed")));
+        parts.extend(self.due_words());
+        let expected = self.expected_ms.map(|ms| format!("; the library would renew every {}", short_duration(ms)));
+        parts.join(", ") + &expected.unwrap_or_default()
+    }
+
     /// When the next one is due, and how exactly that is known: `next due in 3.1s, ±0.2s`.
     pub fn due_words(&self) -> Option<String> {
         let jitter = self.jitter_ms.map(|ms| format!(", ±{}", short_duration(ms))).unwrap_or_default();
@@ -79,6 +94,8 @@ pub struct LockView {
     pub second_choice: Option<(Name, f32)>,
     pub mode: Mode,
     pub verdict: Verdict,
+    /// Whether its holder lives; `None` where nobody holds it, lockscope does, or it stays when the work is done.
+    pub liveness: Option<Liveness>,
     pub holders: Vec<Holder>,
     pub ttl: Ttl,
     pub lease_ms: Option<u64>,
@@ -90,6 +107,8 @@ pub struct LockView {
     pub renewals: Option<RenewalView>,
     /// How many wait for it, if counted recently.
     pub waits: Option<Waits>,
+    /// Clients that may wait for it: they are blocked in such a command, and the server does not say on which key.
+    pub blocked: Vec<Connection>,
     /// Attempts to take it and their failures, if counted or sampled recently.
     pub tries: Option<Tries>,
     /// When a client other than its holder last accessed it, if recently.
@@ -102,7 +121,7 @@ pub struct LockView {
     pub connection: Option<Connection>,
     /// Where each of its holders is, in their order.
     pub presence: Vec<Presence>,
-    /// What clients were seen to do to it that events do not tell, oldest first.
+    /// What clients were seen doing to it that no event reports, oldest first.
     pub notices: Vec<(Time, Notice)>,
     /// What is wrong with it or with how it is used, the worst first.
     pub findings: Vec<Finding>,
@@ -146,6 +165,23 @@ pub struct Snapshot {
 }
 
 impl LockView {
+    /// Its place among all locks.
+    pub fn severity(&self) -> Severity {
+        Severity::new(self.verdict.state, self.liveness.as_ref().is_some_and(Liveness::is_doubted))
+    }
+
+    /// The state as tables show it, with a `?` where its holder may be gone.
+    pub fn state_label(&self) -> Cow<'static, str> {
+        self.severity().label()
+    }
+
+    /// How sure the state is, and whether its holder lives: `held (certain); its holder may be gone`.
+    pub fn state_words(&self) -> String {
+        let Verdict { state, confidence, .. } = &self.verdict;
+        let life = self.liveness.as_ref().map(|liveness| format!("; {}", liveness.words())).unwrap_or_default();
+        format!("{} ({}){life}", state.name(), Certainty::of(*confidence).word())
+    }
+
     /// The whole lease, where it is known and not only bounded.
     pub fn whole_lease_ms(&self) -> Option<u64> {
         self.lease_ms.filter(|ms| *ms > 0 && self.lease_is != Some(HeldIs::AtLeast))
@@ -155,6 +191,20 @@ impl LockView {
     pub fn lease_words(&self) -> Option<String> {
         let least = if self.lease_is == Some(HeldIs::AtLeast) { "at least " } else { "" };
         self.lease_ms.map(|ms| format!("{least}{}", short_duration(ms)))
+    }
+
+    /// At least as many clients were seen to be refused and to try again, where that is more than were counted. The
+    /// server does not list those that poll.
+    pub fn tried_by(&self) -> Option<u32> {
+        let counted = self.waits.filter(|waits| !waits.is_at_most()).map_or(0, |waits| waits.count);
+        Some(self.demand.waiting).filter(|seen| *seen > counted)
+    }
+
+    /// Whether nobody waits for it by its library: a refused attempt gives up.
+    pub fn gives_up(&self) -> bool {
+        let sure = self.kind == Kind::Lock && self.dialect_confidence >= Claim::SURE;
+        let known = dialects::by_name(self.dialect).filter(|_| sure);
+        known.is_some_and(|id| dialects::dialect(id).waiting(&self.sight(self.at)) == Waiting::Nobody)
     }
 
     /// What a dialect gets to see of it: what it was when it was read, it is still.

@@ -2,6 +2,7 @@
 
 pub(in crate::model) mod blocking;
 pub(in crate::model) mod client;
+pub(in crate::model) mod connection;
 pub(in crate::model) mod contention;
 pub(in crate::model) mod demand;
 pub(in crate::model) mod instance;

@@ -6,18 +6,21 @@ use serde::Serialize;
 use crate::base::json::typed;
 use crate::base::server_text::ServerText;
 use crate::base::time::{Time, Ttl};
-use crate::model::{LockView, MatchedBy, Presence};
+use crate::model::{Connection, LockView, MatchedBy, Presence};
 use crate::sources::inspect::{self, Inspection};
 use crate::sources::waiters::{self, Count};
 
 /// What is known about the demand for the lock.
 #[derive(Serialize)]
-pub(super) struct Contention {
+pub(super) struct Contention<'a> {
     waiters: Option<u64>,
     waiters_source: Option<&'static str>,
     /// Bounds, where the number is not exact.
     waiters_at_least: Option<u64>,
     waiters_at_most: Option<u64>,
+    /// The first few clients that are blocked in such a command; the waiters are among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocked_clients: Vec<BlockedClient<'a>>,
     /// How many waiters at the head of a fair queue can't receive the wake-up.
     dead_heads: Option<u32>,
     /// A client recently wanted it; never `false`, because nothing proves that nobody does.
@@ -32,9 +35,9 @@ pub(super) struct Contention {
     coverage: Option<f64>,
 }
 
-impl Contention {
+impl<'a> Contention<'a> {
     /// `None` if nothing is known.
-    pub(super) fn of(lock: &LockView) -> Option<Contention> {
+    pub(super) fn of(lock: &'a LockView) -> Option<Contention<'a>> {
         let counted = lock.waits.map(|waits| {
             let count = u64::from(waits.count);
             let count = match (waits.is_at_most(), waits.at_least) {
@@ -44,19 +47,26 @@ impl Contention {
             };
             (count, waits.source())
         });
-        Contention::with(lock, counted)
+        let nobody = || lock.gives_up().then(|| (Count::Exactly(0), waiters::Counted::Library.name()));
+        Contention::with(lock, counted.or_else(nobody), &lock.blocked)
     }
 
     /// The same after an inspection.
-    pub(super) fn looked_at(lock: &LockView, found: &Inspection) -> Option<Contention> {
-        let source = found.waiters.counted.map(waiters::Counted::name);
-        Contention::with(lock, source.map(|source| (found.waiters.count.clone(), source)))
+    pub(super) fn looked_at(lock: &'a LockView, found: &'a Inspection) -> Option<Contention<'a>> {
+        let seen = found.waiters.beside(lock);
+        let source = seen.counted.map(waiters::Counted::name);
+        Contention::with(lock, source.map(|source| (seen.count, source)), &found.waiters.blocked)
     }
 
-    fn with(lock: &LockView, counted: Option<(Count, &'static str)>) -> Option<Contention> {
+    fn with(
+        lock: &'a LockView,
+        counted: Option<(Count, &'static str)>,
+        blocked: &'a [Connection],
+    ) -> Option<Contention<'a>> {
         // Clients that poll can't be counted, but some were seen.
-        let seen = Some(u64::from(lock.demand.waiting)).filter(|seen| *seen > 0);
+        let seen = lock.tried_by().map(u64::from);
         let (exact, at_least, at_most) = match counted {
+            Some((Count::Exactly(_), _)) if seen.is_some() => (None, seen, None),
             Some((Count::Exactly(count), _)) => (Some(count), None, None),
             Some((Count::AtLeast(count), _)) => (None, Some(count).max(seen), None),
             Some((Count::AtMost(count), _)) => (None, seen, Some(count)),
@@ -70,6 +80,7 @@ impl Contention {
             waiters_source: counted.filter(|(count, _)| !matches!(count, Count::Unknown(_))).map(|(_, source)| source),
             waiters_at_least: at_least,
             waiters_at_most: at_most,
+            blocked_clients: blocked.iter().map(|client| BlockedClient::of(client, lock.at)).collect(),
             dead_heads: lock.waits.and_then(|waits| waits.dead_heads),
             wanted,
             attempts_per_s: tries.and_then(|tries| tries.known_attempts_per_s()).map(rounded),
@@ -79,6 +90,22 @@ impl Contention {
             source: tries.map(|tries| tries.from.name()),
             coverage: tries.map(|tries| rounded(tries.coverage())),
         })
+    }
+}
+
+/// A client that may wait for the lock.
+#[derive(Serialize)]
+struct BlockedClient<'a> {
+    address: &'a str,
+    name: Option<&'a ServerText>,
+    user: Option<&'a ServerText>,
+    blocked_ms: Option<u64>,
+}
+
+impl<'a> BlockedClient<'a> {
+    fn of(client: &'a Connection, now: Time) -> BlockedClient<'a> {
+        let (name, user) = (client.name.as_ref(), client.user.as_ref());
+        BlockedClient { address: client.address.as_str(), name, user, blocked_ms: client.idle_ms(now) }
     }
 }
 
@@ -209,5 +236,65 @@ impl Belonging {
             length: found.length(),
             unread: found.unread().map(String::from),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialects::Waiting as Waits;
+    use crate::model::{Safe, State, Why, why};
+    use crate::output::columns;
+    use crate::sources::waiters::Waiters;
+    use crate::testkit::sample;
+
+    /// What each reader says: the list, the line before freeing, the opened lock, JSON, and the derivation.
+    fn told(lock: &LockView, found: &Waiters) -> [String; 5] {
+        let seen = found.beside(lock);
+        let inspection = Inspection { waiters: found.clone(), ..sample::inspection() };
+        let json = |contention: Option<Contention<'_>>| serde_json::to_value(contention).unwrap();
+        let (listed, shown) = (json(Contention::of(lock)), json(Contention::looked_at(lock, &inspection)));
+        let numbers = |value: &serde_json::Value| [value["waiters"].clone(), value["waiters_at_least"].clone()];
+        assert_eq!(numbers(&listed), numbers(&shown), "ls and show");
+        assert_eq!(Safe::of(lock).waiting, seen.in_short(), "free it?, before and after a closer look");
+        let wanted = Why::of(lock).questions.into_iter().find(|question| question.about == why::About::Wanted).unwrap();
+        let numbers = numbers(&listed).map(|number| number.to_string()).join(" ");
+        [columns::wait(lock), seen.in_short(), seen.describe(), numbers, wanted.answer.word().into()]
+    }
+
+    #[test]
+    fn all_readers_agree_on_who_waits() {
+        let polls = Waiters::unknown(&Waits::Polls { every: None }, "waiters poll".into());
+        let mut lock = sample::forever();
+        lock.verdict.state = State::Held;
+        let unknown = told(&lock, &polls);
+        assert_eq!(unknown, ["?", "waiters not known", "unknown: waiters poll", "null null", "not known"]);
+        lock.wanted = Some(lock.at);
+        lock.demand.polled = true;
+        let somebody = told(&lock, &polls);
+        assert_eq!(somebody[..2], ["some", "somebody reads it, and may poll for it"]);
+        assert_eq!(somebody[2], "unknown: waiters poll; somebody reads it, and may poll for it");
+        assert_eq!(somebody[4], "not known", "a read of unknown origin shows no waiter");
+        lock.demand.waiting = 2;
+        let seen = told(&lock, &polls);
+        assert_eq!(
+            (&seen[0], &seen[1], &seen[3], &seen[4]),
+            (&"≥2".into(), &"at least 2 wait".into(), &"null 2".into(), &"yes".into())
+        );
+        assert!(seen[2].starts_with("at least 2: seen to be refused"), "{}", seen[2]);
+    }
+
+    #[test]
+    fn where_refused_attempts_give_up_nobody_waits_until_somebody_is_seen_to() {
+        let nobody = Waiters {
+            count: Count::Exactly(0),
+            counted: Some(waiters::Counted::Library),
+            ..Waiters::unknown(&Waits::Nobody, String::new())
+        };
+        let mut lock = sample::redisson();
+        (lock.dialect, lock.key) = ("shedlock", crate::lock::Key::from("job-lock:default:nightly"));
+        assert_eq!(told(&lock, &nobody), ["0", "nobody waits", "nobody: a refused attempt gives up", "0 null", "no"]);
+        lock.demand.waiting = 1;
+        assert_eq!(told(&lock, &nobody)[..2], ["≥1", "at least 1 waits"]);
     }
 }

@@ -19,8 +19,8 @@ impl Column {
     /// The text of a lock's cell.
     pub(super) fn cell(self, lock: &LockView, style: &TextStyle) -> String {
         let text = match self {
-            Column::State if lock.stale => format!("{} stale", lock.verdict.state.label()),
-            Column::State => lock.verdict.state.label().to_string(),
+            Column::State if lock.stale => format!("{} stale", lock.state_label()),
+            Column::State => lock.state_label().into_owned(),
             Column::Key => lock.key.to_string(),
             Column::Library => library(lock),
             Column::Holder => holders(lock, style),
@@ -72,7 +72,7 @@ pub(super) fn holders(lock: &LockView, style: &TextStyle) -> String {
     if more == 0 { first } else { format!("{first} +{more}") }
 }
 
-/// The token, then the client and host, which tell an operator where to look.
+/// The token, then the client and host, which show an operator where to look.
 fn holder(holder: &Holder, style: &TextStyle) -> String {
     let whole = holder.token.to_string();
     let mut parts = vec![style.token(&whole)];
@@ -132,10 +132,13 @@ fn renewals(lock: &LockView) -> String {
 
 /// How many clients wait for it, as far as the server shows them.
 pub fn wait(lock: &LockView) -> String {
+    // Polling clients can't be counted, but these were seen.
+    if let Some(seen) = lock.tried_by() {
+        return format!("≥{seen}");
+    }
     match lock.waits {
-        // Polling clients can't be counted, but these were seen.
-        None if lock.demand.waiting > 0 => format!("≥{}", lock.demand.waiting),
         None if lock.wanted.is_some() => "some".to_string(),
+        None if lock.gives_up() => "0".to_string(),
         None => "?".to_string(),
         Some(waits) if waits.is_at_most() => format!("≤{}", waits.count),
         Some(waits) if waits.at_least => format!("≥{}", waits.count),

@@ -46,17 +46,26 @@ const HEADER: [&str; 28] = [
 
 /// Writes the header and the locks in the order given.
 pub fn write(out: &mut impl Write, locks: &[LockView], place: &Place) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(out);
-    table.write_record(HEADER).map_err(io::Error::from)?;
+    out.write_all(record(HEADER).as_bytes())?;
     for lock in locks {
-        table.write_record(row(lock, place)).map_err(io::Error::from)?;
+        out.write_all(record(row(lock, place)).as_bytes())?;
     }
-    table.flush()
+    out.flush()
+}
+
+/// One line of RFC 4180, with quotes only where they are needed.
+pub(super) fn record<S: AsRef<str>, const N: usize>(cells: [S; N]) -> String {
+    let quoted = |cell: &S| match cell.as_ref() {
+        text if text.contains(['"', ',', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        text => text.to_string(),
+    };
+    let cells: Vec<String> = cells.iter().map(quoted).collect();
+    cells.join(",") + "\n"
 }
 
 /// Escapes every sign that could begin a formula: at the start, and after a character that some spreadsheets take for
 /// the end of a cell.
-fn cell(text: String) -> String {
+pub(super) fn cell(text: String) -> String {
     let runs = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
     if !text.contains(runs) {
         return text;

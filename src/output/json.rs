@@ -6,14 +6,17 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Place;
 use super::closer::{Belonging, Waiting};
+use super::derivation::Questions;
+use super::notable;
 use super::page::Notes;
 use super::shape::{Document, Lock, Past};
 use crate::base::json::write_value;
-use crate::model::{LockView, Snapshot, Transition};
+use crate::model::{LockView, Notable, Snapshot, Transition, Why};
 use crate::sources::inspect::Inspection;
 
 pub const SCHEMA: &str = "lockscope/1";
@@ -38,8 +41,37 @@ pub fn write_list(
     out.write_all(if locks.is_empty() { b"]}\n" } else { b"\n]}\n" })
 }
 
-/// `show --json`: one lock in the same shape, its history, who waits for it, the keys that belong to it, and what its
-/// library says about waiting, renewing and freeing.
+/// `:incident json` of the console: one lock, and what mattered to it. `server`: the target and its environment.
+pub fn write_incident(
+    out: &mut impl Write,
+    lock: &LockView,
+    story: &[Notable],
+    place: &Place,
+    (target, environment): (&str, Option<&str>),
+) -> io::Result<()> {
+    let incident = Incident {
+        schema: SCHEMA,
+        at: lock.at.rfc3339(),
+        server: serde_json::json!({ "target": target, "environment": environment }),
+        lock: Lock::of(lock, place),
+        history: lock.past.iter().map(Past::of).collect(),
+        timeline: story.iter().map(|entry| notable::Entry::of(entry, place)).collect(),
+    };
+    write_value(out, &incident)
+}
+
+#[derive(Serialize)]
+struct Incident<'a> {
+    schema: &'static str,
+    at: String,
+    server: Value,
+    lock: Lock<'a>,
+    history: Vec<Past<'a>>,
+    timeline: Vec<notable::Entry<'a>>,
+}
+
+/// `show --json`: one lock in the same shape, its history, who waits for it, the keys that belong to it, what its library
+/// says about waiting, renewing and freeing, and with `--why` the derivation of its verdict.
 pub fn write_lock(
     out: &mut impl Write,
     lock: &LockView,
@@ -47,14 +79,16 @@ pub fn write_lock(
     place: &Place,
     server: &Value,
     notes: &Notes,
+    why: Option<&Why>,
 ) -> io::Result<()> {
     let document = Document {
         schema: SCHEMA,
         lock: Lock::of(lock, place).looked_at(lock, found),
         history: lock.past.iter().map(Past::of).collect(),
-        waiting: Waiting::of(&found.waiters),
+        waiting: Waiting::of(&found.waiters.beside(lock)),
         keys: found.keys.iter().map(Belonging::of).collect(),
         notes,
+        why: why.map(Questions::of),
         server,
     };
     write_value(out, &document)?;
@@ -110,6 +144,7 @@ mod tests {
             "state",
             "evidence",
             "confidence",
+            "liveness",
             "findings",
             "holders",
             "ttl_ms",
@@ -179,7 +214,7 @@ mod tests {
     fn a_shown_lock_has_its_history_and_notes() {
         let notes = Notes { waiting: vec!["w".into()], renewal: vec![], release: vec!["DEL x".into()] };
         let mut out = Vec::new();
-        write_lock(&mut out, &sample::redisson(), &sample::inspection(), &place(), &Value::Null, &notes).unwrap();
+        write_lock(&mut out, &sample::redisson(), &sample::inspection(), &place(), &Value::Null, &notes, None).unwrap();
         let value: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!((&value["schema"], &value["key"]), (&json!("lockscope/1"), &json!("lock:order:8841")));
         assert_eq!(
@@ -195,7 +230,7 @@ mod tests {
     fn a_shown_lock_has_its_waiters_and_keys() {
         let shown = |found: &Inspection| -> Value {
             let mut out = Vec::new();
-            write_lock(&mut out, &sample::redisson(), found, &place(), &Value::Null, &Notes::default()).unwrap();
+            write_lock(&mut out, &sample::redisson(), found, &place(), &Value::Null, &Notes::default(), None).unwrap();
             serde_json::from_slice(&out).unwrap()
         };
         let value = shown(&sample::inspection());
@@ -223,7 +258,7 @@ mod tests {
         let mut unknown = sample::inspection();
         unknown.waiters.count = Count::Unknown("this user may not run LLEN".into());
         let value = shown(&unknown);
-        assert_eq!(value["contention"], Value::Null, "never nought for unknown");
+        assert_eq!(value["contention"], Value::Null, "never zero for unknown");
         assert_eq!((&value["waiting"]["count"], &value["waiting"]["count_is"]), (&Value::Null, &json!("unknown")));
         unknown.waiters.count = Count::AtMost(3);
         let contention = &shown(&unknown)["contention"];
@@ -319,7 +354,7 @@ mod tests {
         let contention = &value["locks"][0]["contention"];
         assert_eq!((&contention["attempts_per_s"], &contention["failures_per_s"]), (&json!(5.0), &Value::Null));
         assert_eq!(contention["failures_margin_per_s"], Value::Null);
-        assert_eq!(contention["unknown_why"], "notifications do not tell how attempts end");
+        assert_eq!(contention["unknown_why"], "without notifications the result of an attempt is not known");
     }
 
     #[test]

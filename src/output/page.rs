@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::columns::{self, held, library, paint, ttl};
-use super::{Place, TextStyle};
-use crate::base::text::{harmless, short_duration, visible};
+use super::{FREE_IT, Place, TextStyle, tree};
+use crate::base::text::{counted, harmless, short_duration, visible, wrap};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Claim;
 use crate::lock::{Holder, Kind, RawValue, Token};
-use crate::model::{HeldIs, Hold, LockView, Presence};
+use crate::model::why::Monitor;
+use crate::model::{Certainty, HeldIs, Hold, LockView, Presence, Safe, Why};
 use crate::sources::inspect::{Belonging, Inspection};
 use crate::sources::waiters::{Health, Waiter};
 
@@ -24,6 +25,8 @@ pub struct Notes {
 
 /// Longer values are cut; `--json` has them.
 const VALUE_SHOWN: usize = 200;
+/// The width of a label.
+const LABEL: usize = 10;
 
 /// Writes the page of a lock.
 pub fn write(
@@ -35,15 +38,26 @@ pub fn write(
     style: &TextStyle,
 ) -> io::Result<()> {
     let state = lock.verdict.state;
+    let safe = Safe::of(lock).with_waiting(found.waiters.beside(lock).in_short());
     let stale = if lock.stale { "  (stale: not confirmed since events went missing)" } else { "" };
-    writeln!(out, "{}  {}{stale}", style.plain(lock.key.to_string()), style.painted(paint(state), state.label()))?;
+    writeln!(
+        out,
+        "{}  {}{stale}",
+        style.plain(lock.key.to_string()),
+        style.painted(paint(state), &lock.state_label())
+    )?;
     let mut lines: Vec<(&str, String)> = Vec::new();
-    lines.push(("state", format!("{}, sure to {:.2}", state.name(), lock.verdict.confidence)));
+    lines.push(("state", lock.state_words()));
     lines.extend(lock.verdict.evidence.iter().map(|sentence| ("evidence", harmless(sentence))));
+    if let Some(liveness) = &lock.liveness {
+        lines.push(("liveness", liveness.sentence()));
+        lines.extend(settle_line("liveness", &liveness.settle));
+    }
+    lines.push((FREE_IT, safe.sentence()));
     for finding in &lock.findings {
-        let sentence = harmless(&finding.sentence);
-        lines.push(("findings", format!("{}: {sentence} (sure to {:.2})", finding.name, finding.confidence)));
-        lines.extend(finding.settle.as_ref().map(|settle| ("findings", format!("  to settle it: {settle}"))));
+        let (sentence, certainty) = (harmless(&finding.sentence), Certainty::of(finding.confidence).word());
+        lines.push(("findings", format!("{}: {sentence} ({certainty})", finding.name)));
+        lines.extend(settle_line("findings", &finding.settle));
     }
     lines.push(("library", library_line(lock)));
     let what = format!("{}, {} {}", lock.type_name, lock.mode.name(), lock.kind.name());
@@ -64,8 +78,10 @@ pub fn write(
     lines.extend(lock.fencing_token.map(|token| ("fencing", token.to_string())));
     let related = if lock.kind == Kind::Marker { "lock" } else { "marker" };
     lines.extend(lock.related.as_ref().map(|key| (related, key.to_string())));
-    lines.push(("waiters", found.waiters.describe()));
+    lines.push(("waiters", found.waiters.beside(lock).describe()));
     lines.extend(found.waiters.in_order(0).enumerate().map(|(index, queued)| ("waiters", waiter_line(index, &queued))));
+    let blocked = found.waiters.blocked.iter().map(|client| format!("perhaps {}", client.describe_blocked(lock.at)));
+    lines.extend(blocked.map(|line| ("waiters", line)));
     lines.push(("value", value_line(&lock.value)));
     lines.extend(found.keys.iter().map(|key| ("keys", key_line(key))));
     lines.push(("confirmed", format!("{} by {}", lock.confirmed.rfc3339(), lock.source.name())));
@@ -74,19 +90,56 @@ pub fn write(
     for (label, sentences) in [("waiting", &notes.waiting), ("renewing", &notes.renewal), ("freeing", &notes.release)] {
         lines.extend(sentences.iter().map(|sentence| (label, harmless(sentence))));
     }
+    write_lines(out, lines, LABEL, style)
+}
+
+/// What would settle a doubt, as a line below it.
+fn settle_line(label: &'static str, settle: &Option<String>) -> Option<(&'static str, String)> {
+    settle.as_ref().map(|settle| (label, format!("  to settle it: {}", Monitor::Command.told(settle))))
+}
+
+/// Writes the derivation of a lock's verdict, and what follows for freeing it.
+pub fn write_why(
+    out: &mut impl Write,
+    lock: &LockView,
+    found: &Inspection,
+    why: &Why,
+    style: &TextStyle,
+) -> io::Result<()> {
+    let (state, certainty) = (why.state, why.certainty.word());
+    let key = style.plain(lock.key.to_string());
+    writeln!(out, "{key}  {} ({certainty})", style.painted(paint(state), state.label()))?;
+    tree::lines(why, style.width, style.ascii, &Monitor::Command, |text| text)
+        .iter()
+        .try_for_each(|line| writeln!(out, "{line}"))?;
+    let safe = Safe::of(lock).with_waiting(found.waiters.beside(lock).in_short());
+    write_lines(out, vec![(FREE_IT, safe.sentence())], FREE_IT.len(), style)
+}
+
+/// Lines behind labels of this width, broken at words where a terminal says how wide it is. A label that is printed above is
+/// not repeated.
+pub fn write_lines(
+    out: &mut impl Write,
+    lines: Vec<(&str, String)>,
+    label_width: usize,
+    style: &TextStyle,
+) -> io::Result<()> {
+    let room = style.width.map(|width| width.saturating_sub(label_width + 3));
     let mut last = "";
     for (label, text) in lines {
-        let shown = if label == last { "" } else { label };
-        writeln!(out, "  {shown:<10} {}", style.plain(text))?;
-        last = label;
+        for part in wrap(&style.plain(text), room) {
+            let shown = if label == last { "" } else { label };
+            writeln!(out, "  {shown:<label_width$} {part}")?;
+            last = label;
+        }
     }
     Ok(())
 }
 
 fn library_line(lock: &LockView) -> String {
-    let mut line = format!("{} ({:.2})", library(lock), lock.dialect_confidence);
-    if let Some((dialect, confidence)) = lock.second_choice {
-        line.push_str(&format!(", or else {dialect} ({confidence:.2})"));
+    let mut line = format!("{} ({})", library(lock), Certainty::of(lock.dialect_confidence).word());
+    if let Some((dialect, _)) = lock.second_choice {
+        line.push_str(&format!(", or else {dialect}"));
     }
     if lock.dialect_confidence < Claim::SURE {
         line.push_str("; say how to read it with --dialect NAME=GLOB");
@@ -124,14 +177,8 @@ fn held_line(lock: &LockView) -> String {
 }
 
 fn renewals_line(lock: &LockView) -> String {
-    let Some(renewals) = &lock.renewals else { return "not known; nothing was watched long enough".into() };
-    let mut parts = vec![renewals.count.to_string()];
-    parts.extend(renewals.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
-    parts.extend(renewals.period_ms.map(|ms| format!("every {}", short_duration(ms))));
-    parts.extend(renewals.expected_ms.map(|ms| format!("the library's own period is {}", short_duration(ms))));
-    parts.extend(renewals.missed.map(|missed| format!("{missed} missed")));
-    parts.extend(renewals.due_words());
-    parts.join(", ")
+    let Some(renewals) = &lock.renewals else { return "not known yet: it was not watched long enough".into() };
+    renewals.describe()
 }
 
 fn value_line(value: &RawValue) -> String {
@@ -141,10 +188,10 @@ fn value_line(value: &RawValue) -> String {
             let more = if shown.len() as u64 == *len { String::new() } else { format!(" … {len} bytes in all") };
             format!("{}{more}", visible(shown))
         }
-        RawValue::Hash { len, .. } => format!("a hash of {len} fields"),
-        RawValue::Zset { len, .. } => format!("a sorted set of {len} members"),
-        RawValue::Set { len, .. } => format!("a set of {len} members"),
-        RawValue::List { len } => format!("a list of {len} elements"),
+        RawValue::Hash { len, .. } => format!("a hash of {}", counted(*len, "field")),
+        RawValue::Zset { len, .. } => format!("a sorted set of {}", counted(*len, "member")),
+        RawValue::Set { len, .. } => format!("a set of {}", counted(*len, "member")),
+        RawValue::List { len } => format!("a list of {}", counted(*len, "element")),
         RawValue::Other(name) => format!("a {}", name.visible()),
         RawValue::Unread { why, .. } => format!("not read: {}", harmless(why)),
     }
@@ -194,20 +241,23 @@ mod tests {
         let text = page(&sample::redisson(), &notes, TextStyle::default());
         let expected = "\
 lock:order:8841  HELD
-  state      held, sure to 0.97
-  library    redisson (0.97)
+  state      held (certain); its holder lives
+  liveness   its holder lives: renewed 1.8s ago
+  free it?   no; ask the owner: it is renewing. HELD (certain), renewed 1.8s ago, client not known, 2 wait. If its holder \
+             lives, its watchdog stops, and its unlock() throws IllegalMonitorStateException.
+  library    redisson (certain)
   type       hash, exclusive lock
   node       0, database 0
   holder     3f2a8c00-1111-4222-8333-444455556666:57, thread 57, count 2
-  client     not known: a burst of MONITOR would show it
+  client     not known; MONITOR shows it once its holder sends a command
   held       14m02s
   ttl        8.1s
   lease      30.0s
-  renewals   4, last 1.8s ago, every 10.0s, the library's own period is 10.0s, 0 missed, next due in 3.1s, ±200ms
+  renewals   4 seen, one every 10.0s, last 1.8s ago, next due in 3.1s, ±200ms; the library would renew every 10.0s
   waiters    2 in the queue redisson_lock_queue:{lock:order:8841}, 1 of them not listening
               1 9b8d0c11-5e2f-4a3b-8c6d-7e8f9a0b1c2d:9, not listening: dead head, blocks all for 3m00s
               2 \\xff, listening
-  value      a hash of 1 fields
+  value      a hash of 1 field
   keys       lock:order:8841 hash, 1 element, TTL 8.1s
              redisson_lock_queue:{lock:order:8841} list, 2 elements, no TTL
              redisson_lock_token:{lock:order:8841} unknown, not read: NOPERM
@@ -231,8 +281,11 @@ lock:order:8841  HELD
         };
         let lock = LockView { findings: vec![finding], ..sample::redisson() };
         let text = page(&lock, &Notes::default(), TextStyle { ascii: true, ..TextStyle::default() });
-        let told = "findings   orphan-suspected: held for 11m40s\\u{1b} without a TTL (sure to 0.50)\n";
-        assert!(text.contains(told) && text.contains("  to settle it: a burst of MONITOR would show it\n"), "{text}");
+        let finding = "findings   orphan-suspected: held for 11m40s\\u{1b} without a TTL (guess)\n";
+        assert!(
+            text.contains(finding) && text.contains("  to settle it: a burst of MONITOR would show it\n"),
+            "{text}"
+        );
         assert!(text.contains("next due in 3.1s, +/-200ms") && text.is_ascii(), "{text}");
     }
 
@@ -241,7 +294,7 @@ lock:order:8841  HELD
         let text = page(&sample::forever(), &Notes::default(), TextStyle::default());
         for part in [
             "evidence   it has no TTL",
-            "plain? (0.45), or else redsync (0.40); say how to read it with --dialect",
+            "plain? (guess), or else redsync; say how to read it with --dialect",
             "ttl        never",
             "lease      not known",
             "renewals   not known",

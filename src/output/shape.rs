@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::closer::{Belonging, Connected, Contention, Waiting};
+use super::derivation::Questions;
 use super::json::SCHEMA;
 use super::stored::Stored;
 use super::{Notes, Place};
@@ -25,6 +26,8 @@ pub(super) struct Document<'a> {
     pub waiting: Waiting,
     pub keys: Vec<Belonging>,
     pub notes: &'a Notes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Questions>,
     pub server: &'a Value,
 }
 
@@ -45,6 +48,9 @@ pub(super) struct Lock<'a> {
     state: &'static str,
     evidence: &'a [String],
     confidence: f32,
+    safe_to_free: Safety,
+    /// `null` where nobody holds it.
+    liveness: Option<Liveness<'a>>,
     findings: Vec<Finding<'a>>,
     holders: Vec<Holder<'a>>,
     ttl_ms: Option<u64>,
@@ -54,7 +60,7 @@ pub(super) struct Lock<'a> {
     held_is: Option<&'static str>,
     renewals: Option<Renewals>,
     /// `null` if nothing is known.
-    contention: Option<Contention>,
+    contention: Option<Contention<'a>>,
     fencing_token: Option<u64>,
     /// Always `null`: a lock on one node has no other nodes to agree with.
     nodes: Option<()>,
@@ -83,6 +89,8 @@ impl<'a> Lock<'a> {
             state: lock.verdict.state.name(),
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
+            safe_to_free: Safety::of(&model::Safe::of(lock)),
+            liveness: lock.liveness.as_ref().map(Liveness::of),
             findings: lock.findings.iter().map(Finding::of).collect(),
             holders: lock.holders.iter().enumerate().map(|(index, holder)| Holder::of(index, holder, lock)).collect(),
             ttl_ms: lock.ttl.remaining().map(|left| left.as_millis() as u64),
@@ -104,8 +112,35 @@ impl<'a> Lock<'a> {
     }
 
     /// Adds what an inspection found.
-    pub(super) fn looked_at(self, lock: &LockView, found: &Inspection) -> Lock<'a> {
-        Lock { contention: Contention::looked_at(lock, found), ..self }
+    pub(super) fn looked_at(self, lock: &'a LockView, found: &'a Inspection) -> Lock<'a> {
+        let safe = model::Safe::of(lock).with_waiting(found.waiters.beside(lock).in_short());
+        Lock { contention: Contention::looked_at(lock, found), safe_to_free: Safety::of(&safe), ..self }
+    }
+}
+
+/// Whether it is safe to free, and why.
+#[derive(Serialize)]
+pub struct Safety {
+    answer: &'static str,
+    advice: &'static str,
+    sentence: String,
+    silence: String,
+    connection: String,
+    waiting: String,
+    if_freed: String,
+}
+
+impl Safety {
+    pub fn of(safe: &model::Safe) -> Safety {
+        Safety {
+            answer: safe.advice.answer(),
+            advice: safe.advice.name(),
+            sentence: safe.sentence(),
+            silence: safe.silence.clone(),
+            connection: safe.connection.clone(),
+            waiting: safe.waiting.clone(),
+            if_freed: safe.if_freed.clone(),
+        }
     }
 }
 
@@ -113,6 +148,38 @@ impl<'a> Lock<'a> {
 struct Choice {
     dialect: &'static str,
     confidence: f32,
+}
+
+#[derive(Serialize)]
+struct Liveness<'a> {
+    is: &'static str,
+    confidence: Option<f32>,
+    sentence: String,
+    signs: Vec<Sign>,
+    settle: Option<&'a str>,
+}
+
+impl<'a> Liveness<'a> {
+    fn of(liveness: &'a model::Liveness) -> Liveness<'a> {
+        let model::Liveness { is, confidence, signs, settle, .. } = liveness;
+        let (sentence, signs) = (liveness.sentence(), signs.iter().map(|sign| Sign::of(*sign)).collect());
+        Liveness { is: is.name(), confidence: *confidence, sentence, signs, settle: settle.as_deref() }
+    }
+}
+
+#[derive(Serialize)]
+struct Sign {
+    name: &'static str,
+    says: &'static str,
+    sentence: String,
+    confidence: f32,
+}
+
+impl Sign {
+    fn of(sign: model::Sign) -> Sign {
+        let (name, says) = (sign.name(), sign.says().name());
+        Sign { name, says, sentence: sign.sentence(), confidence: sign.confidence() }
+    }
 }
 
 #[derive(Serialize)]

@@ -12,6 +12,9 @@ use crate::model::LockView;
 
 const GAP: usize = 2;
 
+/// Without a terminal nothing is cut. A longer cell only shifts its own line, so that one huge name does not pad all others.
+const ALIGNED: usize = 100;
+
 /// The smallest width of a column that may be cut; `None` for the others.
 fn least(column: Column) -> Option<usize> {
     match column {
@@ -28,7 +31,7 @@ const DROPPED: [Column; 6] =
 /// Writes a header and a line for each lock, in the order given.
 pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io::Result<()> {
     let columns = layout(locks, style);
-    let mark = if style.ascii { '~' } else { '…' };
+    let mark = style.width.map(|_| if style.ascii { '~' } else { '…' });
     let title = |column: Column| column.title().to_string();
     line(out, &columns, mark, |column| (title(column), ""))?;
     for lock in locks {
@@ -43,12 +46,15 @@ pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io:
 fn line(
     out: &mut impl Write,
     columns: &[(Column, usize)],
-    mark: char,
+    mark: Option<char>,
     cell: impl Fn(Column) -> (String, &'static str),
 ) -> io::Result<()> {
     for (index, &(column, width)) in columns.iter().enumerate() {
         let (text, code) = cell(column);
-        let text = fit_marked(&text, width, mark);
+        let text = match mark {
+            Some(mark) => fit_marked(&text, width, mark),
+            None => text,
+        };
         let padding = width.saturating_sub(text.width());
         let is_last = index + 1 == columns.len();
         let text = if code.is_empty() { text } else { format!("\x1b[{code}m{text}\x1b[0m") };
@@ -72,7 +78,9 @@ fn layout(locks: &[LockView], style: &TextStyle) -> Vec<(Column, usize)> {
     let rated = locks.iter().any(|lock| lock.tries.is_some());
     let shown = Column::ALL.iter().filter(|column| rated || **column != Column::Fail);
     let mut columns: Vec<(Column, usize)> = shown.map(|&column| (column, natural(column))).collect();
-    let Some(width) = style.width else { return columns };
+    let Some(width) = style.width else {
+        return columns.into_iter().map(|(column, natural)| (column, natural.min(ALIGNED))).collect();
+    };
     let needed = |columns: &[(Column, usize)], cut: bool| -> usize {
         let widths = columns.iter().map(|&(column, natural)| match least(column) {
             Some(least) if cut => natural.min(least),
@@ -127,6 +135,17 @@ HELD    lock:order:8841  redisson  3f2a8c00-1111-4222-8333-444455556666:57  14m0
 HELD    锁:cart          redisson  ?                                             ?   8.1s      ?  ?            ?
 ";
         assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn one_huge_name_is_whole_in_a_pipe_and_pads_no_other_line() {
+        let mut locks = all();
+        let name = "lock:".to_string() + &"x".repeat(5_000);
+        locks[0].key = crate::lock::Key::from(name.as_str());
+        let text = table(&locks, TextStyle::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].contains(&name), "nothing is cut");
+        assert!(lines[2..].iter().all(|line| line.width() < 300), "{text}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::TextStyle;
 use super::columns::{attempts, fail, holders, library, rate, wait};
 use crate::base::text::fit_marked;
-use crate::model::{Contender, LockView, State};
+use crate::model::{Contender, LockView, State, WaitsAt};
 
 const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
 /// Columns and their smallest widths, cut in this order on a narrow terminal.
@@ -25,6 +25,7 @@ fn failures(lock: &LockView) -> String {
 pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io::Result<()> {
     let cells = |lock: &LockView| {
         let wait = match lock.waits {
+            Some(waits) if waits.count == 1 && waits.at == WaitsAt::Channel => format!("{} subscriber", wait(lock)),
             Some(waits) => format!("{} {}", wait(lock), waits.source()),
             None => wait(lock),
         };
@@ -83,7 +84,8 @@ mod tests {
     use crate::base::time::Time;
     use crate::filter::{Filter, Subject};
     use crate::lock::Token;
-    use crate::model::{Address, Tries, TriesFrom, Waits, WaitsAt};
+
+    use crate::model::{Address, Tokens, Tries, TriesFrom, Waits};
     use crate::testkit::sample;
 
     fn tries(failures: u64, unjudged: u64) -> Tries {
@@ -115,6 +117,7 @@ mod tests {
             failures: 13,
             won: None,
             passed_over: 2,
+            tokens: Tokens::default(),
         });
         unjudged.tries = Some(tries(0, 9));
         vec![calm, unjudged, hot]

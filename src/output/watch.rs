@@ -35,7 +35,7 @@ pub(super) fn why(change: Change) -> Option<&'static str> {
     match change {
         Change::Ended(Ending::Released | Ending::Expired | Ending::Forced) => None,
         Change::Ended(ending) => Some(ending.name()),
-        Change::Found | Change::Acquired | Change::Renewed | Change::PutBack | Change::Taken => None,
+        Change::Found | Change::Acquired | Change::Renewed | Change::PutBack | Change::Taken | Change::Moved => None,
     }
 }
 
@@ -45,7 +45,7 @@ fn paint(change: Change) -> &'static str {
         Change::Taken | Change::Ended(Ending::Forced) => "1;31",
         Change::Ended(Ending::Released) => "",
         Change::Ended(_) => "33",
-        Change::Found | Change::Renewed => "2",
+        Change::Found | Change::Renewed | Change::Moved => "2",
     }
 }
 

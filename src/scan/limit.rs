@@ -37,13 +37,13 @@ impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Shortfall::Endless { walked, keys: Some(keys) } => {
-                write!(f, "SCAN did not end after {walked} keys, though DBSIZE says {keys}; the walk was given up")
+                write!(f, "SCAN did not end after {walked} keys, though DBSIZE says {keys}; the scan was stopped")
             }
             Shortfall::Endless { walked, keys: None } => {
-                write!(f, "SCAN did not end after {walked} keys; the walk was given up")
+                write!(f, "SCAN did not end after {walked} keys; the scan was stopped")
             }
             Shortfall::Circling { cursor } => {
-                write!(f, "SCAN goes round in circles: cursor {cursor} came again and again; the walk was given up")
+                write!(f, "SCAN goes round in circles: cursor {cursor} came again and again; the scan was stopped")
             }
             Shortfall::Denied { keys } => {
                 let things = if *keys == 1 { "key" } else { "keys" };

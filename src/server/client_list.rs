@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_name_can_not_drive_a_terminal() {
-        let told = read("id=3 addr=127.0.0.1:9 name=a\u{1b}[2J age=1").unwrap().describe(Time(1_000_000));
-        assert_eq!(told, "127.0.0.1:9 (a\\u{1b}[2J), open for 1.0s");
+        let described = read("id=3 addr=127.0.0.1:9 name=a\u{1b}[2J age=1").unwrap().describe(Time(1_000_000));
+        assert_eq!(described, "127.0.0.1:9 (a\\u{1b}[2J), open for 1.0s");
     }
 }

@@ -49,8 +49,8 @@ const CLASSES: [(char, bool, &str); 10] = [
     ('z', false, "locks kept in sorted sets"),
     ('s', false, "locks kept in sets"),
     ('l', false, "queues of waiters"),
-    ('e', false, "locks dropped for want of memory (evicted)"),
-    ('n', false, "the difference between an acquire and a renewal that sets the key again (new)"),
+    ('e', false, "locks dropped because memory is full (evicted)"),
+    ('n', false, "new keys, so an acquire may look like a renewal"),
 ];
 
 /// What `A` stands for.

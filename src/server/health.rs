@@ -70,7 +70,7 @@ pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Rep
             watching::notifications(&facts, &permissions, scope),
             watching::looking(&facts, &permissions, scope),
             watching::sampling(&permissions),
-            watching::writing(&permissions),
+            watching::writing(&facts, &permissions),
             hazards::eviction(&facts),
             hazards::persistence(&facts),
             hazards::replication(&facts),
@@ -80,7 +80,8 @@ pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Rep
         ]);
     }
     let product = facts.product.known();
-    let observer_acl = scope.acl_line(Party::Observer, product);
-    let operator_acl = scope.acl_line(Party::Operator, product);
+    let of_cluster = if facts.mode.known() == Some(&Mode::Cluster) { permissions::CLUSTER } else { "" };
+    let acl_line = |party| format!("{}{of_cluster}", scope.acl_line(party, product));
+    let (observer_acl, operator_acl) = (acl_line(Party::Observer), acl_line(Party::Operator));
     Report { facts, permissions, checks, observer_acl, operator_acl, sampling_acl: permissions::sampling_line() }
 }

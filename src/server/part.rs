@@ -1,7 +1,7 @@
 //! A server that shows only a part of the locks, or an old copy of them: a cluster node, a replica, a sentinel.
 //!
-//! Clusters and Sentinel services are not read as a whole yet. Until then every reader says what it can't see here, and
-//! writes are sent to the master by its address.
+//! A cluster is read as a whole unless `--single-node` was given; a Sentinel service is not yet. Where only a part is read,
+//! every reader says what it can't see here, and writes are sent to the master by its address.
 
 use redis::Value;
 use redis::aio::ConnectionLike;
@@ -47,6 +47,11 @@ impl Part {
         Some(Part::Sentinel { masters: masters.unwrap_or_default().into_iter().filter_map(address).collect() })
     }
 
+    /// The rest of the keyspace is at other nodes of its cluster.
+    pub fn is_of_cluster(&self) -> bool {
+        matches!(self, Part::ClusterNode | Part::Replica { in_cluster: true, .. })
+    }
+
     /// Two or three words for the header.
     pub fn name(&self) -> &'static str {
         match self {
@@ -60,7 +65,7 @@ impl Part {
     pub fn sentence(&self) -> String {
         match self {
             Part::ClusterNode => "this is one node of a cluster: the locks of its other nodes are not here \
-                 (CLUSTER SLOTS lists the nodes; look at each master)"
+                 (without --single-node all masters are read)"
                 .into(),
             Part::Replica { master, in_cluster: true } => format!(
                 "this is a replica in a cluster, which does not let its keys be read; look at its master {}",

@@ -9,7 +9,7 @@ mod pattern;
 use redis::aio::ConnectionLike;
 use redis::{Pipeline, RedisError, RedisResult, Value};
 
-pub use acl::{Scope, sampling_line};
+pub use acl::{CLUSTER, Scope, sampling_line};
 pub use needs::{Need, Party};
 pub use pattern::sample_key;
 

@@ -111,7 +111,7 @@ impl Product {
     pub fn lacks(&self) -> Vec<&'static str> {
         let mut lacks = Vec::new();
         if !self.sends_new_key_events() {
-            lacks.push("no events for new keys (an acquire may look like a renewal that sets the key again)");
+            lacks.push("no events for new keys (an acquire may look like a renewal)");
         }
         if !self.has_read_rules() {
             lacks.push("no ACL DRYRUN (what this user may do shows only when we try it)");

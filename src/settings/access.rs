@@ -8,7 +8,7 @@ use super::{Login, ReadOnly, Settings, Tls};
 use crate::actions::Gate;
 use crate::base::fault::Fault;
 use crate::topology::Endpoint;
-use crate::topology::url::Address;
+use crate::topology::url::{Address, ServerUrl};
 
 impl Settings {
     /// The gate of a writing command. Running such a command is itself the consent to write.
@@ -26,9 +26,18 @@ impl Settings {
 
     /// Everything that a connection to the server needs.
     pub fn endpoint(&self) -> Result<Endpoint, Fault> {
-        let server = self.servers.first().ok_or_else(|| Fault::usage("no server was given; use --url"))?;
+        self.endpoints()?.into_iter().next().ok_or_else(|| Fault::usage("no server was given; use --url"))
+    }
+
+    /// The same for each node of a cluster that was named.
+    pub fn endpoints(&self) -> Result<Vec<Endpoint>, Fault> {
+        let servers = self.servers.iter();
+        servers.flat_map(|server| server.addresses().map(|address| self.endpoint_at(server, address))).collect()
+    }
+
+    fn endpoint_at(&self, server: &ServerUrl, address: &Address) -> Result<Endpoint, Fault> {
         let shown = server.shown();
-        let addr = match &server.address {
+        let addr = match address {
             Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
             Address::Tcp { host, port } if server.tls => ConnectionAddr::TcpTls {
                 host: host.clone(),

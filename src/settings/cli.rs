@@ -4,6 +4,8 @@
 //! URLs, filters and patterns stay text here: their own parsers give better error messages, and clap would echo a URL
 //! with its password.
 
+mod alerting;
+mod rules;
 mod values;
 mod writing;
 
@@ -19,18 +21,26 @@ use crate::base::fault::{Fault, quiet_pipe, shown};
 use crate::base::talk;
 use crate::base::text;
 use crate::base::time::duration;
-use crate::model::Column;
+use crate::model::{Column, GroupBy};
+pub use alerting::{Bundle, Check, Labelling, Record, Serve, Tune, Watching, When};
+pub use rules::{Export, Fire, Format, Import, RulesCommand};
 pub use values::{Environment, LockKind, OnLost, PaceArg};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
 #[derive(Parser, Debug)]
-#[command(name = "lockscope", version, about, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "lockscope", version = env!("LOCKSCOPE_VERSION"), about, max_term_width = 110, disable_help_subcommand = true)]
 #[command(after_help = "Without a command the console opens.\n\
     Example: lockscope ls -u redis://cache:6379 --filter 'ttl:none or held>1m'\n\
     Exit codes: 0 fine, 1 finding or refused, 2 wrong usage, 3 could not connect, not permitted, or lost the server.")]
 pub struct Cli {
     #[command(flatten)]
     pub global: Global,
+    /// Alert rules (TOML) for the console [default: those of the config, else the default rules]
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// A history that 'serve' or 'record' writes, for the console to read
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -38,7 +48,7 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {
-    /// Server: redis://, rediss:// (TLS), unix:// [default: $LOCKSCOPE_URL, $REDIS_URL, redis://127.0.0.1:6379]
+    /// Server: redis://, rediss:// (TLS), unix://, or a cluster: redis+cluster://HOST:PORT,… [default: $LOCKSCOPE_URL, $REDIS_URL, redis://127.0.0.1:6379]
     #[arg(short, long = "url", value_name = "URL", global = true, help_heading = "Server")]
     pub urls: Vec<String>,
     /// A named target of the config file, instead of a URL
@@ -62,7 +72,13 @@ pub struct Global {
     /// Do not check the server's certificate
     #[arg(long, global = true, help_heading = "Server")]
     pub insecure: bool,
-    /// What kind of place the server is; prod asks more before it lets anything happen
+    /// Read only this node, even if it belongs to a cluster
+    #[arg(long, global = true, help_heading = "Server")]
+    pub single_node: bool,
+    /// Reach a node that the cluster calls A (host or host:port) at B; repeatable
+    #[arg(long = "map-host", value_name = "A=B", global = true, help_heading = "Server")]
+    pub map_hosts: Vec<String>,
+    /// Environment of the server; prod asks for more confirmation before a write
     #[arg(long, value_name = "ENV", global = true, help_heading = "Server")]
     pub env: Option<Environment>,
 
@@ -79,23 +95,23 @@ pub struct Global {
     /// Allow writing to the server
     #[arg(long, global = true, help_heading = "Safety")]
     pub write: bool,
-    /// Refuse every write, whatever the command
+    /// Refuse every write, in every command
     #[arg(long, global = true, conflicts_with = "write", help_heading = "Safety")]
     pub read_only: bool,
 
     /// Config file [default: lockscope/config.toml in the XDG config directory]
     #[arg(long, value_name = "FILE", global = true, help_heading = "General")]
     pub config: Option<PathBuf>,
-    /// No colours [also: $NO_COLOR, or output that is no terminal]
+    /// No colours [also: $NO_COLOR, or output that is not a terminal]
     #[arg(long, global = true, help_heading = "General")]
     pub no_color: bool,
     /// ASCII only
     #[arg(long, global = true, help_heading = "General")]
     pub ascii: bool,
-    /// No talk on stderr but errors
+    /// Only errors on stderr
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "General")]
     pub quiet: bool,
-    /// More talk on stderr; twice for even more
+    /// More messages on stderr; twice for even more
     #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "General")]
     pub verbose: u8,
 }
@@ -110,14 +126,16 @@ pub enum Command {
         Bytes that can't be typed are written as ls shows them: \\x00, \\n, \\u{1b}, and \\\\ for a backslash.")]
     Show(Show),
     /// One line for each change of a lock, as it happens
-    #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json")]
+    #[command(after_help = "Example: lockscope watch --filter 'lib:redisson' --for 30s --json\n\
+        --notable leaves out what is usual: it prints changes of state (HELD to STALLED to ORPHAN), locks that were lost or \
+        taken over, restarts, and gaps in the watching.")]
     Watch(Watch),
-    /// How hard each lock is wanted: who waits, attempts and failures, the hardest first
+    /// Contention of each lock: who waits, attempts and failures, the most contended first
     #[command(after_help = "Example: lockscope contention --for 20s --monitor\n\
-        Without --monitor only those who wait are counted. MONITOR shows the server's every command and lowers the \
-        throughput of a busy one by a third while it runs; it runs in bursts of a second with a second between them, at \
-        most ten seconds in all, and nothing of it is kept but what is done to locks. 4.2~m ±0.6: sampled, with the \
-        half-width of the 95 % confidence interval; 4.2=c: each one counted; ?: not known.")]
+        Without --monitor only waiters are counted. MONITOR shows every command of the server and lowers the throughput of \
+        a busy one by a third while it runs. It runs in bursts of 1s with pauses of 1s, for at most 10s in all. Only \
+        what is done to locks is kept.\n\
+        4.2~m ±0.6: sampled, with the half-width of the 95 % confidence interval; 4.2=c: counted one by one; ?: not known.")]
     Contention(Contention),
     /// Find keyspaces that look like locks, with the patterns to use
     #[command(after_help = "Example: lockscope discover -u redis://cache:6379 --sample 1000000")]
@@ -125,41 +143,73 @@ pub enum Command {
     /// Check the server's settings and permissions, with the fix for each hazard
     #[command(after_help = "Example: lockscope doctor -u rediss://cache:6380 --user lockwatch")]
     Doctor(Doctor),
+    /// Evaluate the alert rules, for cron and CI; exit code 1 when one fires
+    #[command(after_help = "Example: lockscope check --for 30s --json\n\
+        Without --store it watches for a while. A rule whose 'for' is longer than that is pending at most: --ignore-for takes \
+        it as firing. With --store it judges by what 'record' or 'serve' wrote up to now, and asks no server.\n\
+        A rule is unknown where what it needs was not measured, such as failed attempts without --monitor.")]
+    Check(Check),
+    /// Replay alert rules over a recorded history: would they have fired, and with another threshold?
+    #[command(after_help = "Example: lockscope tune --store locks.history --rule LockManyWaiters --set above=7\n\
+        It tells how much of the time is covered, what fired, how long and how late, what nearly fired, and what a Prometheus \
+        that reads every 15s or 60s would miss; the rule as it is beside the candidate. Without --rule it lists all rules.\n\
+        It asks no server. Silences, grouping and inhibition of a pager are not simulated.\n\
+        With --prometheus it reads the alerting rules of your Prometheus and lists which can be tuned; with --rule it replays \
+        that one over the last week there (--from, --to), and first says how many of the recorded firings that reproduces.")]
+    Tune(Tune),
+    /// Record the history of all patterns of locks into a file, without a terminal
+    #[command(after_help = "Example: lockscope record --store locks.history --for 1h\n\
+        It runs until SIGTERM or Ctrl-C, logs alerts that fire, and keeps the file within 2 GiB. One process records into a \
+        file; any number may read it meanwhile.")]
+    Record(Record),
+    /// The daemon: metrics for Prometheus, history, alert rules
+    #[command(after_help = "Example: lockscope serve --listen 127.0.0.1:9190 --store locks.history\n\
+        It answers /metrics and /healthz, GET and HEAD only, and runs until SIGTERM or Ctrl-C. It needs no terminal; systemd \
+        may start it with Type=notify. Alerts that fire are logged on stderr.\n\
+        Without --monitor nobody counts failed attempts: their series are absent, and rules about them are unknown.")]
+    Serve(Serve),
+    /// An incident as one HTML page and JSON, to be handed over: a lock, or an alert that fired
+    #[command(
+        after_help = "Example: lockscope bundle lock:order:8841 --observe 20s --store locks.history --out incident-1\n\
+        The page opens without a network and contains no script. Tokens and values are left out unless --reveal is given; names \
+        of locks, hosts and addresses are in it."
+    )]
+    Bundle(Bundle),
     /// Free a lock, if it is still held by the holder that you saw
     #[command(
         after_help = "Example: lockscope release lock:order:8841 --holder 9c1e0b7a --reason 'worker-7 is gone'\n\
-        It compares the holder and frees the lock in one step, wakes the waiters of the lock's library, writes down what\n\
+        It compares the holder and frees the lock in one step, wakes the waiters of the lock's library, writes down what \
         was done (lockscope audit), and keeps what was freed (lockscope undo).\n\
         Many at once: lockscope release --filter 'state:stalled and lib:redisson', a dry run unless --yes."
     )]
     Release(Release),
-    /// Give a lock more time, or a lock without a TTL a time at all
+    /// Give a lock more time, or a TTL to one that has none
     #[command(after_help = "Example: lockscope extend lock:nightly --holder worker-7 --ttl 10m")]
     Extend(Extend),
     /// Put back what was freed, if its place is still free and nobody held it since
     #[command(after_help = "Example: lockscope undo\n\
-        Without an ID it is the last thing that you did on this target, and nothing before it.\n\
-        It needs --unwatched in scripts, since nobody watched whether others held the lock in between, and --force where\n\
-        the answer to the release was lost, or the server was restarted or is another one since.")]
+        Without an ID it undoes your last action on this target, and nothing earlier.\n\
+        A script needs --unwatched, because nobody watched whether others held the lock in between. --force is needed \
+        where the answer to the release was lost, or where the server was restarted or replaced since.")]
     Undo(Undo),
     /// What was done with lockscope on this machine: by whom, when, why
     #[command(after_help = "Example: lockscope audit --json | jq 'select(.outcome == \"done\")'")]
     Audit(Audit),
     /// Take a test lock: leave it there, hold it, or run a command under it
     #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
-        Without a command and --hold the lock stays until its TTL ends. A command always has a watchdog, finds \
-        LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment, and lends its exit code (128 and the signal's number if \
-        one ended it). It does not inherit LOCKSCOPE_PASSWORD, nor the password in LOCKSCOPE_URL. 1: the lock was not \
-        obtained, or lost.\n\
-        If lockscope itself is killed, the command and all in its process group are ended, by SIGTERM and after --grace \
-        by SIGKILL, unless --on-lost warn. What has left the group (setsid, a daemon) runs on; for a command \
-        on a terminal this takes Linux.")]
+        Without a command or --hold the lock stays until its TTL ends. A command always has a watchdog and finds \
+        LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment. lockscope ends with its exit code (128 plus the number of \
+        the signal that ended it). The command does not inherit LOCKSCOPE_PASSWORD or the password in LOCKSCOPE_URL. Exit code 1: the lock \
+        was not obtained, or was lost.\n\
+        If lockscope itself is killed, the command and its process group are ended by SIGTERM, and after --grace by \
+        SIGKILL, unless --on-lost warn. A process that left the group (setsid, a daemon) runs on. For a command on a \
+        terminal this works only on Linux.")]
     Acquire(Acquire),
     /// A canary lock: how long acquire, renew and release take, and whether renewals are late or lost
     #[command(after_help = "Example: lockscope probe --for 5m --ttl 3s -u redis://cache:6379\n\
         It takes a test lock, renews it three times and gives it back, again and again, with the scripts that \
-        applications use, and goes on when the server pauses or restarts. Ctrl-C ends it early. 1: the lock was lost, or \
-        somebody else has it; 3: the server could not be reached, or was away at the end.")]
+        applications use. It goes on when the server pauses or restarts. Ctrl-C ends it early. Exit code 1: the lock was \
+        lost, or somebody else has it; 3: the server could not be reached, or was away at the end.")]
     Probe(Probe),
     /// The Lua scripts with their SHA1, ready for an application
     #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
@@ -189,13 +239,19 @@ pub enum Command {
         #[command(subcommand)]
         what: ConfigCommand,
     },
+    /// The alert rules: a template, and to and from Prometheus
+    #[command(after_help = "Example: lockscope rules export > /etc/prometheus/lockscope.rules.yml")]
+    Rules {
+        #[command(subcommand)]
+        what: RulesCommand,
+    },
 }
 
 impl Command {
     /// Whether it reads or writes the records of actions.
     pub fn keeps_records(&self) -> bool {
-        use Command::{Acquire, Audit, Extend, Probe, Release, Undo};
-        matches!(self, Release(_) | Extend(_) | Undo(_) | Audit(_) | Acquire(_) | Probe(_))
+        use Command::{Acquire, Audit, Bundle, Extend, Probe, Release, Undo};
+        matches!(self, Bundle(_) | Release(_) | Extend(_) | Undo(_) | Audit(_) | Acquire(_) | Probe(_))
     }
 }
 
@@ -204,13 +260,16 @@ pub struct Ls {
     /// Only locks that match, for example 'state:no-ttl and not lib:shedlock'
     #[arg(short, long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Order by this column [default: worst state first, then held longest]
-    #[arg(short, long, value_name = "COLUMN")]
+    /// Sort by this column [default: worst state first, then held longest]
+    #[arg(short, long, value_name = "COLUMN", ignore_case = true)]
     pub sort: Option<Column>,
-    /// At most so many locks
+    /// At most this many locks, or groups
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Watch that long before printing, so that ages and renewals are known
+    /// A line for each group of locks instead of each lock
+    #[arg(short, long, value_name = "BY")]
+    pub group: Option<GroupBy>,
+    /// Watch this long before printing, so that ages and renewals are known
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub observe: Option<Duration>,
     /// One JSON document
@@ -225,9 +284,12 @@ pub struct Ls {
 pub struct Show {
     /// The lock's key; one that begins with '-' goes after --
     pub key: String,
-    /// Watch that long before printing, so that its age, renewals and past holds are known
+    /// Watch this long before printing, so that its age, renewals and past holds are known
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub observe: Option<Duration>,
+    /// Explain the verdict: the evidence for and against it, its time and source, and what would settle it
+    #[arg(long)]
+    pub why: bool,
     /// One JSON document
     #[arg(long)]
     pub json: bool,
@@ -235,10 +297,13 @@ pub struct Show {
 
 #[derive(Args, Clone, Debug)]
 pub struct Watch {
+    /// Only what matters, as in the console's timeline
+    #[arg(long)]
+    pub notable: bool,
     /// Only locks that match
     #[arg(short, long, value_name = "FILTER")]
     pub filter: Option<String>,
-    /// Stop after that long
+    /// Stop after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// One JSON object a line
@@ -248,7 +313,7 @@ pub struct Watch {
 
 #[derive(Args, Clone, Debug)]
 pub struct Contention {
-    /// Look for that long
+    /// Look for this long
     #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub duration: Duration,
     /// Sample attempts and failures with MONITOR, which slows a busy server down
@@ -264,7 +329,7 @@ pub struct Contention {
 
 #[derive(Args, Clone, Debug)]
 pub struct Discover {
-    /// Look at the names of at most so many keys
+    /// Look at the names of at most this many keys
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: u64,
     /// One JSON document
@@ -277,7 +342,7 @@ pub struct Demo {
     /// No console: watch for a while and print what was seen
     #[arg(long)]
     pub headless: bool,
-    /// Stop after that long [default: 20s without the console, else when you quit]
+    /// Stop after this long [default: 20s without the console, else when you quit]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
     /// The same seed plays the same fleet
@@ -351,7 +416,7 @@ fn sentence(said: &str) -> String {
     for tip in parts.filter_map(|part| part.strip_prefix("tip: ").map(String::from)) {
         line.push_str(&format!("; {tip}"));
     }
-    line.push_str("; 'lockscope --help' tells more");
+    line.push_str("; see 'lockscope --help'");
     text::visible(line.as_bytes())
 }
 

@@ -4,7 +4,7 @@
 //! [`settings`](crate::settings) merges it with the command line and the environment.
 
 mod findings;
-mod section;
+mod pager;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,16 +12,19 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
+use crate::alerts::{self, Rules};
 use crate::base::fault::Fault;
 use crate::base::glob::Glob;
-use crate::base::nearest::nearest;
+use crate::base::nearest;
+use crate::base::section::Section;
 use crate::dialects::Mapping;
+use crate::model::figures::Folding;
 use crate::settings::cli::{Environment, PaceArg};
 use crate::settings::keys::{self, Press};
 use crate::topology::url::ServerUrl;
 use clap::ValueEnum;
 pub use findings::{Tweak, tuned};
-use section::Section;
+pub use pager::PagerConfig;
 
 /// A config file with every key explained, for `config template`.
 pub const TEMPLATE: &str = include_str!("config/template.toml");
@@ -41,6 +44,12 @@ pub struct Config {
     pub targets: BTreeMap<String, Target>,
     /// Rebound keys of the console's commands.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// Alert rules, with the default ones; `None` if the file says nothing about rules.
+    pub rules: Option<Rules>,
+    /// At most this many patterns of locks have figures of their own.
+    pub most_patterns: Option<usize>,
+    /// Who is told of alerts.
+    pub pager: PagerConfig,
 }
 
 /// A server by name.
@@ -62,7 +71,22 @@ pub struct Target {
     pub tls_insecure: bool,
 }
 
-const TOP: &[&str] = &["default_target", "patterns", "protected", "dialect", findings::KEY, "target", "keys"];
+/// The key of how many patterns of locks have figures of their own.
+const MOST_PATTERNS: &str = "most_patterns";
+
+const TOP: &[&str] = &[
+    "default_target",
+    "patterns",
+    MOST_PATTERNS,
+    "protected",
+    "dialect",
+    findings::KEY,
+    "target",
+    "keys",
+    alerts::RULES,
+    alerts::WITH_DEFAULTS,
+    pager::KEY,
+];
 const DIALECT: &[&str] = &["name", "pattern"];
 const TARGET: &[&str] = &[
     "url",
@@ -111,6 +135,13 @@ impl Config {
             patterns: top.texts_as("patterns", glob)?,
             protected: top.texts_as("protected", glob)?,
             findings: findings::read(&top)?,
+            most_patterns: most_patterns(&top)?,
+            pager: pager::read(&top, path.parent().unwrap_or(Path::new("")))?,
+            rules: [alerts::RULES, alerts::WITH_DEFAULTS]
+                .iter()
+                .any(|key| top.has(key))
+                .then(|| Rules::read(&top))
+                .transpose()?,
             ..Config::default()
         };
         for section in top.tables_in_list("dialect", DIALECT)? {
@@ -149,8 +180,8 @@ impl Config {
             ),
             (Some(file), true) => format!("there is no target {name:?}: {file} has no [target.{name}]"),
             (Some(file), false) => {
-                let near = nearest(name, self.targets.keys().map(String::as_str));
-                format!("there is no target {name:?} in {file}; did you mean {near:?}?")
+                let hint = nearest::hint(name, self.targets.keys().map(String::as_str));
+                format!("there is no target {name:?} in {file}{hint}")
             }
         }
     }
@@ -186,6 +217,16 @@ fn target(section: &Section<'_>, folder: &Path) -> Result<Target, Fault> {
         tls_key: file("tls_key")?,
         tls_insecure: section.flag("tls_insecure")?,
     })
+}
+
+fn most_patterns(top: &Section<'_>) -> Result<Option<usize>, Fault> {
+    let Some(number) = top.any_number(MOST_PATTERNS)? else { return Ok(None) };
+    let whole = number.fract() == 0.0 && (1.0..=Folding::MOST as f64).contains(&number);
+    let wrong = || {
+        let why = format!("{MOST_PATTERNS:?} has to be a whole number from 1 to {}, not {number}", Folding::MOST);
+        top.wrong(MOST_PATTERNS, &why)
+    };
+    whole.then_some(Some(number as usize)).ok_or_else(wrong)
 }
 
 fn glob(text: &str) -> Result<Glob, String> {

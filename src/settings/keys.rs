@@ -1,6 +1,6 @@
 //! The one table of keys: what each key does, where, and how it is shown.
 //!
-//! Dispatch, the footer, the help screen, the README's list and rebinding from the config all read this table; a key is
+//! Dispatch, the footer, the help screen, the list in docs/screens.md and rebinding from the config all read this table; a key is
 //! spelled nowhere else.
 
 mod press;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crossterm::event::KeyEvent;
 
 use crate::base::fault::Fault;
-use crate::base::nearest::nearest;
+use crate::base::nearest;
 
 pub use press::Press;
 pub use table::{BINDINGS, Binding, Command, Place, Screen, Where};
@@ -39,10 +39,8 @@ impl Keys {
     pub fn bound(replaced: &BTreeMap<String, Vec<String>>) -> Result<Keys, Fault> {
         let names = names();
         if let Some(unknown) = replaced.keys().find(|name| !names.contains(&name.as_str())) {
-            let hint = nearest(unknown, names);
-            return Err(Fault::usage(format!(
-                "there is no command {unknown:?} to bind keys to; did you mean {hint:?}?"
-            )));
+            let hint = nearest::hint(unknown, names);
+            return Err(Fault::usage(format!("there is no command {unknown:?} to bind keys to{hint}")));
         }
         Keys::of_table(BINDINGS, replaced)
     }
@@ -127,7 +125,7 @@ pub fn named(name: &str) -> Option<Command> {
     BINDINGS.iter().find(|binding| binding.name == name).map(|binding| binding.command)
 }
 
-/// The table as Markdown, for the README.
+/// The table as Markdown, for docs/screens.md.
 pub fn markdown() -> String {
     let mut out = String::from("| keys | where | command | what it does |\n|---|---|---|---|\n");
     for binding in BINDINGS {

@@ -33,7 +33,7 @@ pub(super) struct Protection {
     pub environment: Option<Environment>,
     pub protected: Vec<Glob>,
     /// The rules added by targets that were not chosen by name, in a sentence.
-    pub told: Option<String>,
+    pub why: Option<String>,
 }
 
 impl Protection {
@@ -48,13 +48,13 @@ impl Protection {
             read_only: cli.read_only.then_some(ReadOnly::Asked),
             environment: cli.env,
             protected: config.protected.clone(),
-            told: None,
+            why: None,
         };
         let mut here = targets_at(config, outside, addresses);
         // The chosen target first: the user knows its rules, so they are not mentioned.
         here.sort_by_key(|name| Some(name.as_str()) != chosen);
         let strictest = here.iter().map(|name| rank(config.targets[*name].environment)).max().unwrap_or(0);
-        let mut told = Vec::new();
+        let mut why = Vec::new();
         for name in here {
             let target = &config.targets[name];
             let mut words = Vec::new();
@@ -74,10 +74,10 @@ impl Protection {
             found.protected.extend(more);
             if Some(name.as_str()) != chosen && !words.is_empty() {
                 let name = text::visible(name.as_bytes());
-                told.push(format!("{}: target {name} has this address", words.join(", ")));
+                why.push(format!("{}: target {name} has this address", words.join(", ")));
             }
         }
-        found.told = (!told.is_empty()).then(|| told.join("; "));
+        found.why = (!why.is_empty()).then(|| why.join("; "));
         found
     }
 }

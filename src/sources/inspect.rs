@@ -123,13 +123,12 @@ impl Inspection {
 impl Belonging {
     /// From a read; `None` where the key does not exist.
     fn found(key: &[u8], seen: Option<Seen>) -> Option<Belonging> {
-        let unread = |why: &str| RawValue::Unread { of: "unknown".into(), why: why.into() };
         let (value, ttl) = match seen {
             Some(Seen::Absent) => return None,
             // Where the value was refused, the TTL may have been too.
             Some(Seen::Present { value: value @ RawValue::Unread { .. }, ttl }) => (value, Some(ttl).filter(is_known)),
             Some(Seen::Present { value, ttl }) => (value, Some(ttl)),
-            None => (unread("it changed while we read it"), None),
+            None => (RawValue::unread("unknown", "it changed while we read it"), None),
         };
         Some(Belonging { key: Key::from(key), value, ttl })
     }
@@ -211,7 +210,7 @@ mod tests {
         let list = Seen::Present { value: RawValue::List { len: 3 }, ttl: Ttl::In(Duration::from_secs(5)) };
         let list = Belonging::found(b"q", Some(list)).unwrap();
         assert_eq!((list.length(), list.describe_length()), (Some(3), "3 elements".into()));
-        let value = RawValue::Unread { of: "unknown".into(), why: "NOPERM".into() };
+        let value = RawValue::unread("unknown", "NOPERM");
         let refused = Belonging::found(b"q", Some(Seen::Present { value, ttl: Ttl::Never })).unwrap();
         assert_eq!((refused.ttl, refused.length()), (None, None), "an unknown TTL is not `never`");
         assert_eq!(refused.describe_length(), "not read: NOPERM");

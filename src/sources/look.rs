@@ -6,8 +6,10 @@
 
 mod fetch;
 
+use std::time::Duration;
+
 use redis::aio::ConnectionLike;
-use redis::{Pipeline, RedisResult, Value};
+use redis::{Pipeline, RedisResult, ServerError, Value};
 
 use fetch::{Fetch, fields_like};
 
@@ -34,23 +36,120 @@ pub struct Wanted<'a> {
     pub hint: Option<&'static str>,
 }
 
-/// Reads each key; the results are in the same order. `None`: it changed while we read it, so read it again.
-pub async fn look(conn: &mut impl ConnectionLike, wanted: &[Wanted<'_>]) -> RedisResult<Vec<Option<Seen>>> {
-    let mut types = redis::pipe();
-    for want in wanted {
-        types.cmd("TYPE").arg(want.key);
+/// What a look at one key brought.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Look {
+    Seen(Seen),
+    /// It changed while we read it: read it again.
+    Changed,
+    /// Another node of the cluster has it, or may have it.
+    Elsewhere(Redirect),
+}
+
+/// Where a node of a cluster sends those who ask it for a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Redirect {
+    /// Another node owns its slot; as the server said it.
+    Moved(String),
+    /// Its slot is on its way to the node at this address, and the key may be there.
+    Ask(String),
+}
+
+impl Redirect {
+    fn of(error: &ServerError) -> Option<Redirect> {
+        match error.code() {
+            "MOVED" => Some(Redirect::Moved(text::said(error))),
+            "ASK" => error.details()?.rsplit(' ').next().map(|place| Redirect::Ask(place.to_string())),
+            _ => None,
+        }
     }
-    let types: Vec<Type> = ask(conn, types).await?.into_iter().map(Type::of_type).collect();
+}
+
+impl Look {
+    /// The same where no other node is asked: there, a key that is elsewhere can't be read.
+    pub fn here(self) -> Option<Seen> {
+        match self {
+            Look::Seen(seen) => Some(seen),
+            Look::Changed => None,
+            Look::Elsewhere(Redirect::Moved(said)) => Some(unread("unknown", &said, Ttl::Never)),
+            Look::Elsewhere(Redirect::Ask(place)) => Some(unread("unknown", &format!("ASK {place}"), Ttl::Never)),
+        }
+    }
+}
+
+/// Reads each key at this server; the results are in the same order. `None`: it changed while we read it, so read it again.
+pub async fn look(conn: &mut impl ConnectionLike, wanted: &[Wanted<'_>]) -> RedisResult<Vec<Option<Seen>>> {
+    Ok(look_around(conn, wanted).await?.into_iter().map(Look::here).collect())
+}
+
+/// The same for a node of a cluster, where other nodes may have some of the keys.
+pub async fn look_around(conn: &mut impl ConnectionLike, wanted: &[Wanted<'_>]) -> RedisResult<Vec<Look>> {
+    let types = ask_each(conn, wanted, |pipe, key| {
+        pipe.cmd("TYPE").arg(key);
+    })
+    .await?;
+    read(conn, wanted, types).await
+}
+
+/// The same, and for how long nobody had used each key. That is asked before the value is read, since reading resets it;
+/// `None` if the server does not say (an LFU policy, a user who may not ask).
+pub async fn first_look(
+    conn: &mut impl ConnectionLike,
+    wanted: &[Wanted<'_>],
+) -> RedisResult<Vec<(Look, Option<Duration>)>> {
+    let ask = |pipe: &mut Pipeline, key: &[u8]| {
+        pipe.cmd("TYPE").arg(key).cmd("OBJECT").arg("IDLETIME").arg(key);
+    };
+    let mut answers = ask_each(conn, wanted, ask).await?.into_iter();
+    let (mut types, mut idle) = (Vec::with_capacity(wanted.len()), Vec::with_capacity(wanted.len()));
+    while let (Some(of_type), Some(of_idle)) = (answers.next(), answers.next()) {
+        types.push(of_type);
+        idle.push(match of_idle {
+            Value::Int(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
+            _ => None,
+        });
+    }
+    Ok(read(conn, wanted, types).await?.into_iter().zip(idle).collect())
+}
+
+async fn ask_each(
+    conn: &mut impl ConnectionLike,
+    wanted: &[Wanted<'_>],
+    add: impl Fn(&mut Pipeline, &[u8]),
+) -> RedisResult<Vec<Value>> {
+    let mut pipe = redis::pipe();
+    for want in wanted {
+        add(&mut pipe, want.key);
+    }
+    ask(conn, pipe).await
+}
+
+async fn read(conn: &mut impl ConnectionLike, wanted: &[Wanted<'_>], types: Vec<Value>) -> RedisResult<Vec<Look>> {
+    let types: Vec<Type> = types.into_iter().map(Type::of_type).collect();
+    let seen = read_types(conn, wanted, &types).await?;
+    let looks = types.into_iter().zip(seen).map(|looked| match looked {
+        (Type::Elsewhere(redirect), _) => Look::Elsewhere(redirect),
+        (_, Some(seen)) => Look::Seen(seen),
+        (_, None) => Look::Changed,
+    });
+    Ok(looks.collect())
+}
+
+async fn read_types(
+    conn: &mut impl ConnectionLike,
+    wanted: &[Wanted<'_>],
+    types: &[Type],
+) -> RedisResult<Vec<Option<Seen>>> {
     let mut seen: Vec<Option<Seen>> = vec![None; wanted.len()];
 
     let mut sizes = redis::pipe();
-    for (want, kind) in wanted.iter().zip(&types) {
+    for (want, kind) in wanted.iter().zip(types) {
         kind.ask_first(&mut sizes, want.key);
     }
     let mut answers = ask(conn, sizes).await?.into_iter();
     let mut rest = redis::pipe();
     let mut waiting: Vec<(usize, Fetch)> = Vec::new();
-    for (index, (want, kind)) in wanted.iter().zip(&types).enumerate() {
+    for (index, (want, kind)) in wanted.iter().zip(types).enumerate() {
         match kind.take_first(&mut answers, want.hint) {
             First::Seen(done) => seen[index] = done,
             First::Ask(second) => {
@@ -101,6 +200,7 @@ enum Type {
     List,
     Other(ServerText),
     Denied(String),
+    Elsewhere(Redirect),
 }
 
 enum First {
@@ -120,14 +220,17 @@ impl Type {
                 "list" => Type::List,
                 _ => Type::Other(name.into()),
             },
-            Value::ServerError(error) => Type::Denied(text::said(&error)),
+            Value::ServerError(error) => match Redirect::of(&error) {
+                Some(redirect) => Type::Elsewhere(redirect),
+                None => Type::Denied(text::said(&error)),
+            },
             _ => Type::Other("unknown".into()),
         }
     }
 
     fn ask_first(&self, pipe: &mut Pipeline, key: &[u8]) {
         match self {
-            Type::Gone | Type::Denied(_) => return,
+            Type::Gone | Type::Denied(_) | Type::Elsewhere(_) => return,
             Type::Str => pipe.cmd("GETRANGE").arg(key).arg(0).arg(STRING_HEAD - 1),
             Type::Hash => sized(pipe, "HLEN", key),
             Type::Zset => sized(pipe, "ZCARD", key),
@@ -142,6 +245,7 @@ impl Type {
         let mut next = || answers.next().unwrap_or(Value::Nil);
         match self {
             Type::Gone => First::Seen(Some(Seen::Absent)),
+            Type::Elsewhere(_) => First::Seen(None),
             Type::Denied(why) => First::Seen(Some(unread("unknown", why, Ttl::Never))),
             Type::Str => {
                 let (head, ttl) = (next(), next());
@@ -193,6 +297,7 @@ struct Size {
 
 impl Size {
     fn take(len: Value, bytes: Value, ttl: Value) -> Size {
+        let len = if has_left(&bytes) { bytes.clone() } else { len };
         let bytes = match bytes {
             Value::Int(bytes) => Ok(bytes as f64),
             Value::ServerError(error) => Err(format!("its size is not known: {}", text::said(&error))),
@@ -230,6 +335,7 @@ impl Size {
 
 fn present(value: RawValue, ttl: Value) -> Option<Seen> {
     match ttl {
+        ttl if has_left(&ttl) => None,
         // A lock without a known TTL can't be judged.
         Value::ServerError(error) => Some(unread(&value.type_name(), &text::said(&error), Ttl::Never)),
         ttl => ttl_of(&ttl).map(|ttl| Seen::Present { value, ttl }),
@@ -237,17 +343,23 @@ fn present(value: RawValue, ttl: Value) -> Option<Seen> {
 }
 
 fn unread(of: &str, why: &str, ttl: Ttl) -> Seen {
-    Seen::Present { value: RawValue::Unread { of: of.into(), why: why.into() }, ttl }
+    Seen::Present { value: RawValue::unread(of, why), ttl }
 }
 
 /// A command was refused: the type changed meanwhile (`None`: read again), or it is not permitted.
 fn refusal(of: &str, refused: Value, ttl: Value) -> Option<Seen> {
     match refused {
+        refused if has_left(&refused) => None,
         Value::ServerError(error) if error.code() != "WRONGTYPE" => {
             Some(unread(of, &text::said(&error), ttl_of(&ttl).unwrap_or(Ttl::Never)))
         }
         _ => None,
     }
+}
+
+/// The key went to another node while we read it.
+fn has_left(answer: &Value) -> bool {
+    matches!(answer, Value::ServerError(error) if Redirect::of(error).is_some())
 }
 
 /// `None`: the key was gone when its TTL was read.

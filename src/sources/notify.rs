@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::base::backoff::{Backoff, chance};
 use crate::base::clock::Clock;
+use crate::base::glob::Globs;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
@@ -39,10 +40,10 @@ pub enum Standing {
         note: Option<String>,
         at: Time,
     },
-    /// Events were dropped: the queue was full. Tracking does not count them, and reports 0.
+    /// Events were dropped: the queue was full. `None`: nobody counts them, as with tracking.
     Overflow {
         at: Time,
-        lost: u64,
+        lost: Option<u64>,
     },
     Down {
         why: String,
@@ -65,7 +66,7 @@ pub struct Follower<M> {
     pub known: watch::Receiver<Prefixes>,
 }
 
-/// How often a lesser source stops, to check whether a better one is available.
+/// How often a lesser source checks whether a better one is available. It goes on meanwhile: each start leaves a gap.
 const LOOK_FOR_BETTER: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
@@ -90,6 +91,7 @@ pub async fn follow<M: Hears>(mut follower: Follower<M>) {
                 if began.elapsed() > LONGEST_RETRY {
                     backoff.reset();
                 }
+                follower.node.doubts_map();
                 let down = Standing::Down { why: text::said(&error), at: follower.clock.now() };
                 if !follower.tell(down).await {
                     return;
@@ -161,8 +163,8 @@ impl<M: Hears> Follower<M> {
             return Ok(Ended::Unheard);
         }
         tokio::select! {
-            ended = guard.watch(self.node.id, self.clock, self.out.clone()) => ended,
-            _ = tokio::time::sleep(LOOK_FOR_BETTER) => Ok(Ended::Choose),
+            ended = guard.watch(self.node.id, self.clock, self.out.clone(), watch::Sender::default()) => ended,
+            _ = better_than(&self.node, self.recogniser.patterns(), Source::Scan) => Ok(Ended::Choose),
         }
     }
 
@@ -186,12 +188,36 @@ impl<M: Hears> Follower<M> {
     }
 }
 
+/// Returns once a better source than this one is available, such as after a change of settings or rights.
+async fn better_than(node: &Node, patterns: &Globs, source: Source) {
+    loop {
+        tokio::time::sleep(LOOK_FOR_BETTER).await;
+        // A lost server is noticed by the task that follows it.
+        if is_better_there(node, patterns, source).await.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+async fn is_better_there(node: &Node, patterns: &Globs, than: Source) -> RedisResult<bool> {
+    let facts = server::ask(&mut node.connect().await?, node.db).await?;
+    let product = facts.product.known();
+    let covered = facts.settings.events.known().is_some_and(|flags| flags.covers_locks(product).is_enough());
+    if covered && keyspace::subscribe(node, patterns).await.is_ok() {
+        return Ok(true);
+    }
+    Ok(than == Source::Scan && tracking::start(node, &Prefixes::default()).await.is_ok())
+}
+
 fn missing(coverage: &Coverage, wanted: &str) -> String {
     let fix = format!("turn it on with: CONFIG SET notify-keyspace-events '{wanted}'");
     match coverage {
+        Coverage::Partial(gaps) if gaps.iter().all(|gap| gap.letter == 'n') => {
+            format!("new-key events (n) are off, so an acquire may look like a renewal; {fix}")
+        }
         Coverage::Partial(gaps) => {
             let lost: Vec<&str> = gaps.iter().map(|gap: &Gap| gap.lost).collect();
-            format!("notify-keyspace-events does not tell {}; {fix}", lost.join(", nor "))
+            format!("notify-keyspace-events does not report: {}; {fix}", lost.join("; "))
         }
         _ => format!("notify-keyspace-events is off; {fix}"),
     }

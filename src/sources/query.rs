@@ -3,7 +3,7 @@
 
 use super::waiters::Queue;
 use crate::base::time::Time;
-use crate::dialects::{self, Claim, DialectId, Sight, Waiting};
+use crate::dialects::{self, DialectId, Sight, Strength, Waiting};
 use crate::lock::{Key, Kind};
 use crate::model::Lock;
 
@@ -33,7 +33,7 @@ impl LockQuery {
     /// `None` where nobody can want it: a marker, or a lock that nobody holds.
     pub fn new(lock: &Lock, now: Time) -> Option<LockQuery> {
         let reading = lock.reading().filter(|reading| reading.kind == Kind::Lock && !reading.vacant)?;
-        let (waits, blocks) = place(reading.dialect, reading.confidence, &lock.sight(now));
+        let (waits, blocks) = place(reading.dialect, reading.strength, &lock.sight(now));
         let publishes = dialects::dialect(reading.dialect).publishes_attempts();
         Some(LockQuery { key: lock.key.clone(), waits, blocks, publishes })
     }
@@ -46,9 +46,9 @@ impl LockQuery {
 
 /// Where its waiters are counted, and whether they are blocked on a list. Neither where nothing on the server shows who
 /// waits, or the library is a guess.
-fn place(id: DialectId, confidence: f32, sight: &Sight<'_>) -> (Option<Place>, bool) {
+fn place(id: DialectId, strength: Strength, sight: &Sight<'_>) -> (Option<Place>, bool) {
     let dialect = dialects::dialect(id);
-    if confidence < Claim::SURE || !dialect.shows_waiters() {
+    if strength < Strength::Sure || !dialect.shows_waiters() {
         return (None, false);
     }
     match dialect.waiting(sight) {

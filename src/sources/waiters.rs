@@ -11,13 +11,14 @@ mod listeners;
 mod queue;
 
 pub(super) use ask::ask;
-pub(super) use blocked::ClientCounts;
+pub(super) use blocked::{Blocked, ClientCounts};
 pub use count::{count, count_blocked};
 pub(super) use listeners::Listeners;
 pub(super) use queue::Queue;
 
 use crate::base::text::{short_duration, visible};
 use crate::dialects::Waiting;
+use crate::model::{Connection, LockView, SOMEBODY, safe};
 use crate::server::Fact;
 
 /// No library gives its waiters longer names. A longer one would fill the screen before a release: it is not dropped.
@@ -44,6 +45,10 @@ pub enum Counted {
     BlockedClients,
     /// Nothing: the library is known to have no waiters.
     Library,
+    /// Clients that were refused and try again, in samples of MONITOR.
+    Sampled,
+    /// Nothing, but the key's idle time shows that somebody reads it.
+    IdleTime,
 }
 
 impl Counted {
@@ -54,6 +59,8 @@ impl Counted {
             Counted::Queue => "queue",
             Counted::BlockedClients => "blocked-clients",
             Counted::Library => "library",
+            Counted::Sampled => "sampled",
+            Counted::IdleTime => "idle-time",
         }
     }
 }
@@ -70,6 +77,8 @@ pub struct Waiters {
     pub note: Option<String>,
     /// The beginning of a fair queue, in order.
     pub queue: Vec<Waiter>,
+    /// Clients that may be among those counted, the first few.
+    pub blocked: Vec<Connection>,
 }
 
 /// One entry of a fair queue.
@@ -131,22 +140,48 @@ impl Waiters {
         deaf.map(|waiter| waiter.id.to_vec()).collect()
     }
 
+    /// As a clause: `at least 3 wait`.
+    pub fn in_short(&self) -> String {
+        match self.count {
+            Count::Exactly(count) => safe::waiting(count, ""),
+            Count::AtLeast(count) => safe::waiting(count, "at least "),
+            Count::AtMost(count) => safe::waiting(count, if count == 0 { "" } else { "at most " }),
+            Count::Unknown(_) if self.counted == Some(Counted::IdleTime) => SOMEBODY.into(),
+            Count::Unknown(_) => "waiters not known".into(),
+        }
+    }
+
+    /// The same with what was seen of the lock besides: those that poll, whom the server does not list. Every screen and
+    /// command says this one, as the list does.
+    pub fn beside(&self, lock: &LockView) -> Waiters {
+        let known = match self.count {
+            Count::Exactly(count) | Count::AtLeast(count) => count,
+            Count::AtMost(_) | Count::Unknown(_) => 0,
+        };
+        let unknown = matches!(self.count, Count::Unknown(_));
+        match lock.tried_by().map(u64::from).filter(|seen| *seen > known) {
+            Some(seen) => Waiters { count: Count::AtLeast(seen), counted: Some(Counted::Sampled), ..self.clone() },
+            None if unknown && lock.wanted.is_some() => Waiters { counted: Some(Counted::IdleTime), ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
     pub fn unknown(waiting: &Waiting, why: String) -> Waiters {
         let on = match waiting {
             Waiting::Channel(on) | Waiting::ChannelPattern(on) | Waiting::BlockedOn(on) => Some(on.clone()),
             Waiting::Queue { channel, .. } => Some(channel.clone()),
             Waiting::Polls { .. } | Waiting::Nobody => None,
         };
-        Waiters { count: Count::Unknown(why), counted: None, on, note: None, queue: Vec::new() }
+        Waiters { count: Count::Unknown(why), counted: None, on, note: None, queue: Vec::new(), blocked: Vec::new() }
     }
 
     /// For libraries whose waiters leave nothing to count.
     fn without_asking(waiting: &Waiting) -> Option<Waiters> {
         let unknown = |why: &str| Some(Waiters::unknown(waiting, why.into()));
         match waiting {
-            Waiting::Polls { .. } => unknown("waiters try again and again, and nothing on the server shows them"),
+            Waiting::Polls { .. } => unknown("waiters poll, and the server keeps no list of them"),
             Waiting::ChannelPattern(_) => {
-                unknown("waiters poll, or listen by a pattern, and the server does not tell who listens to which")
+                unknown("waiters poll, or listen by a pattern, and the server does not say who listens to which")
             }
             Waiting::Nobody => Some(Waiters {
                 count: Count::Exactly(0),
@@ -160,7 +195,7 @@ impl Waiters {
     fn of_channel(channel: &[u8], listeners: &Listeners) -> Waiters {
         let (count, note) = listeners.on(0);
         let counted = (!matches!(count, Count::Unknown(_))).then_some(Counted::Subscribers);
-        Waiters { count, counted, on: Some(channel.to_vec()), note, queue: Vec::new() }
+        Waiters { count, counted, on: Some(channel.to_vec()), note, queue: Vec::new(), blocked: Vec::new() }
     }
 
     /// A lock that may be fair; without a queue it is not.
@@ -177,6 +212,7 @@ impl Waiters {
                 on: Some(list.to_vec()),
                 note: None,
                 queue,
+                blocked: Vec::new(),
             },
             (Fact::Unknown(why), Count::Exactly(count @ 1..) | Count::AtLeast(count @ 1..)) => {
                 Waiters { count: Count::AtLeast(count), note: Some(why), ..unfair }
@@ -188,14 +224,15 @@ impl Waiters {
     /// Only the beginning of a queue.
     fn queued(queue: Vec<Waiter>) -> Waiters {
         let count = Count::AtLeast(queue.len() as u64);
-        Waiters { count, counted: Some(Counted::Queue), on: None, note: None, queue }
+        Waiters { count, counted: Some(Counted::Queue), on: None, note: None, queue, blocked: Vec::new() }
     }
 
-    fn of_blocked(list: &[u8], count: Count, db: i64) -> Waiters {
+    fn of_blocked(list: &[u8], found: Blocked, db: i64) -> Waiters {
+        let Blocked { count, clients: blocked } = found;
         let counted = (!matches!(count, Count::Unknown(_))).then_some(Counted::BlockedClients);
         let note = matches!(count, Count::AtMost(_))
-            .then(|| format!("clients blocked on any list of database {db}; on which, the server does not say"));
-        Waiters { count, counted, on: Some(list.to_vec()), note, queue: Vec::new() }
+            .then(|| format!("clients blocked on any list of database {db}; the server does not say on which"));
+        Waiters { count, counted, on: Some(list.to_vec()), note, queue: Vec::new(), blocked }
     }
 
     /// The same where the library, and so the place of its waiters, is a guess.
@@ -208,7 +245,8 @@ impl Waiters {
             other => other,
         };
         let counted = self.counted.filter(|_| !matches!(count, Count::Unknown(_)));
-        Waiters { count, counted, ..self }
+        let blocked = if counted.is_some() { self.blocked } else { Vec::new() };
+        Waiters { count, counted, blocked, ..self }
     }
 
     /// The number, where it is exact.
@@ -241,7 +279,11 @@ impl Waiters {
         let on = self.on.as_deref().map(visible).unwrap_or_default();
         let note = self.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
         match (&self.count, self.counted) {
+            (Count::Unknown(why), Some(Counted::IdleTime)) => format!("unknown: {why}; {SOMEBODY}"),
             (Count::Unknown(why), _) => format!("unknown: {why}"),
+            (Count::AtLeast(count), Some(Counted::Sampled)) => {
+                format!("at least {count}: seen to be refused and to try again, in samples of MONITOR")
+            }
             (Count::Exactly(_), Some(Counted::Library)) => "nobody: a refused attempt gives up".into(),
             (Count::Exactly(0), Some(Counted::BlockedClients)) => "nobody: no client is blocked on a list".into(),
             (Count::Exactly(0), _) => format!("nobody is subscribed to {on}{note}"),

@@ -52,9 +52,9 @@ pub fn settle(table: &mut Table, now: Time, look: impl Fn(&[u8]) -> Seen) {
 }
 
 /// Gives what `table` recorded to another one, by way of its written form: it must show the same, and tell the same.
-/// `told` is what the first one told and somebody took.
+/// `taken`: the transitions that were already taken from the first one.
 #[track_caller]
-pub fn assert_replays(table: &mut Table, mut other: Table, told: &[Transition], now: Time) {
+pub fn assert_replays(table: &mut Table, mut other: Table, taken: &[Transition], now: Time) {
     let (recorded, left_out) = table.take_recorded();
     assert_eq!(left_out, 0);
     for observation in recorded {
@@ -62,8 +62,8 @@ pub fn assert_replays(table: &mut Table, mut other: Table, told: &[Transition], 
         let read: record::Record<Observation> = serde_json::from_str(&text).expect("it can be read");
         other.apply(read.of);
     }
-    let told: Vec<Transition> = told.iter().cloned().chain(table.take_transitions().0).collect();
-    assert_eq!(other.take_transitions().0, told);
+    let taken: Vec<Transition> = taken.iter().cloned().chain(table.take_transitions().0).collect();
+    assert_eq!(other.take_transitions().0, taken);
     let (shown, again) = (table.snapshot(now), other.snapshot(now));
     assert_eq!((again.locks, again.complete, again.dropped), (shown.locks, shown.complete, shown.dropped));
 }
@@ -85,6 +85,11 @@ impl Keyspace {
     /// Whether it was there.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.0.remove(key.as_ref()).is_some()
+    }
+
+    /// Removes it, and returns what it was.
+    pub fn take(&mut self, key: impl AsRef<[u8]>) -> Option<(RawValue, Option<Time>)> {
+        self.0.remove(key.as_ref())
     }
 
     pub fn clear(&mut self) {

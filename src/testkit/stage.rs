@@ -11,15 +11,18 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent as Press, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::Color;
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, Title, Wish};
 use crate::base::time::*;
 use crate::console::driver::{self, Known, World, drive};
+use crate::daemon::Own;
 use crate::engine::{NodeStatus, ScanReport, Stream};
 use crate::lock::*;
+use crate::metrics::{self, MetricId, Moment};
 use crate::model::*;
 use crate::server::{Fact, ServerFacts, Settings};
 use crate::settings::cli::Environment;
@@ -42,6 +45,8 @@ pub struct Stage {
     pub node: NodeStatus,
     pub now: Time,
     server: Keyspace,
+    /// What our own write freed last.
+    freed: Option<(RawValue, Option<Time>)>,
 }
 
 impl Stage {
@@ -67,15 +72,15 @@ impl Stage {
         let title = Title { target: "orders-redis".into(), environment: Some(Environment::Prod), ..Title::default() };
         let theme = Theme { color: true, ascii: false };
         let app = App::new(title, Keys::default(), theme);
-        Stage { app, table, node, now: START, server: Keyspace::default() }
+        Stage { app, table, node, now: START, server: Keyspace::default(), freed: None }
     }
 
     /// Changes lines of the server's INFO.
     pub fn inform(&mut self, lines: &[&str]) {
         let name = |line: &str| line.split(':').next().unwrap_or_default().to_string();
-        let told =
+        let lines =
             INFO.split("\r\n").map(|old| lines.iter().find(|new| name(new) == name(old)).unwrap_or(&old).to_string());
-        self.node.facts = facts(&told.collect::<Vec<_>>().join("\r\n"));
+        self.node.facts = facts(&lines.collect::<Vec<_>>().join("\r\n"));
     }
 
     pub fn pass(&mut self, ms: u64) {
@@ -84,6 +89,7 @@ impl Stage {
             self.tell(&key, &[KeyEvent::Expired]);
         }
         self.settle();
+        self.table.patrol(usize::MAX, self.now);
     }
 
     /// A walk of the keyspace, in no time.
@@ -145,6 +151,55 @@ impl Stage {
         }
     }
 
+    /// A lock that exists and was not reported.
+    pub fn hold_unseen(&mut self, key: &str, token: &str) {
+        self.server.put(key, RawValue::string(token.as_bytes()), None);
+    }
+
+    /// Releases a lock, and no event tells of it.
+    pub fn release_unheard(&mut self, key: &str) {
+        self.server.remove(key);
+    }
+
+    /// Somebody else writes the lock over.
+    pub fn take_over(&mut self, key: &str, token: &str, ttl_ms: u64) {
+        self.server.put(key, RawValue::string(token.as_bytes()), Some(self.now + Duration::from_millis(ttl_ms)));
+        self.tell(key.as_bytes(), &[KeyEvent::Set, KeyEvent::Expire]);
+        self.settle();
+    }
+
+    /// So many wait for the lock, by its library's own count.
+    pub fn want(&mut self, key: &str, count: u32) {
+        let waits = Waits { count, at: WaitsAt::Queue, at_least: false, counted: self.now, dead_heads: None };
+        self.table.apply(Observation::Counted { node: NODE, key: Key::from(key), waits });
+    }
+
+    pub fn evict(&mut self, key: &str) {
+        self.server.remove(key);
+        self.tell(key.as_bytes(), &[KeyEvent::Evicted]);
+        self.settle();
+    }
+
+    /// The operator's write reaches the table as in production: announced, done, reported.
+    pub fn write_ourselves(&mut self, key: &str, write: OwnWrite) {
+        let (node, name, at) = (NODE, Key::from(key), self.now);
+        self.table.apply(Observation::Acting { node, key: name.clone(), at });
+        let events: &[KeyEvent] = match write.act {
+            Act::PutBack { .. } => {
+                let (value, expires) = self.freed.take().expect("something was freed");
+                self.server.put(key, value, expires);
+                &[KeyEvent::New, KeyEvent::Set]
+            }
+            _ => {
+                self.freed = self.server.take(key);
+                &[KeyEvent::Del]
+            }
+        };
+        self.tell(key.as_bytes(), events);
+        self.table.apply(Observation::Acted { node, key: name, write: Some(write), sent: at, answered: at });
+        self.settle();
+    }
+
     pub fn flush(&mut self) {
         self.server.clear();
         self.table.apply(Observation::Flushed { node: NODE, at: self.now });
@@ -153,14 +208,31 @@ impl Stage {
 
     /// The connection is lost, and events with it.
     pub fn lose(&mut self) {
-        self.node.stream = Stream::Reconnecting { why: "connection refused".into(), since: self.now };
+        let why = "connection refused".to_string();
+        self.table.apply(Observation::Noted { node: NODE, at: self.now, what: What::Away { why: why.clone() } });
+        self.node.stream = Stream::Reconnecting { why, since: self.now };
         self.node.reconnects += 1;
         self.table.apply(Observation::Gap { node: NODE, at: self.now });
     }
 
     pub fn come_back(&mut self) {
+        if let Stream::Reconnecting { since, .. } = self.node.stream {
+            let away_ms = self.now.since(since).as_millis() as u64;
+            self.table.apply(Observation::Noted {
+                node: NODE,
+                at: self.now,
+                what: What::Back { away_ms, source: Source::Notification },
+            });
+        }
         self.node.stream = Stream::Live(Source::Notification);
         self.scan();
+    }
+
+    /// The same after a restart that kept no data.
+    pub fn come_back_empty(&mut self) {
+        self.server.clear();
+        self.table.apply(Observation::Noted { node: NODE, at: self.now, what: What::Restarted });
+        self.come_back();
     }
 
     fn tell(&mut self, key: &[u8], events: &[KeyEvent]) {
@@ -176,6 +248,16 @@ impl Stage {
         }
         let (changes, left_out) = self.table.take_transitions();
         self.app.update(Event::Changes(changes, left_out), self.now);
+    }
+
+    /// What the loop measures each second.
+    pub fn measure(&mut self) {
+        let (mut moment, target, node) = (Moment::new(self.now), Arc::from("orders-redis"), Arc::from("10.0.3.7:6379"));
+        let up = matches!(self.node.stream, Stream::Live(_));
+        moment.push(MetricId::of("lockscope_up"), &[&target, &node], f64::from(u8::from(up)));
+        metrics::of_table(&mut moment, &self.table, &target);
+        Own::new().add_build(&mut moment);
+        self.app.update(Event::Moment(Box::new(moment)), self.now);
     }
 
     /// What the loop does when it draws.
@@ -305,6 +387,37 @@ pub fn text(buffer: &Buffer) -> String {
             x += symbol.width().max(1) as u16;
         }
         lines.push(line.trim_end().to_string());
+    }
+    lines.join("\n")
+}
+
+/// The same with what is not in the default style marked: `{red bold|ORPHAN}`.
+pub fn painted(buffer: &Buffer) -> String {
+    let name = |cell: &Cell| {
+        let mut words = Vec::new();
+        if cell.fg != Color::Reset {
+            words.push(format!("{:?}", cell.fg).to_lowercase());
+        }
+        words.extend(cell.modifier.iter_names().map(|(name, _)| name.to_lowercase()));
+        words.join(" ")
+    };
+    let mut lines = Vec::new();
+    for y in 0..buffer.area.height {
+        let mut runs: Vec<(String, String)> = Vec::new();
+        let mut x = 0;
+        while x < buffer.area.width {
+            let cell = &buffer[(x, y)];
+            x += cell.symbol().width().max(1) as u16;
+            match runs.last_mut().filter(|(style, _)| *style == name(cell)) {
+                Some((_, text)) => text.push_str(cell.symbol()),
+                None => runs.push((name(cell), cell.symbol().to_string())),
+            }
+        }
+        let run = |(style, text): &(String, String)| match style.as_str() {
+            "" => text.clone(),
+            style => format!("{{{style}|{text}}}"),
+        };
+        lines.push(runs.iter().map(run).collect::<String>().trim_end().to_string());
     }
     lines.join("\n")
 }

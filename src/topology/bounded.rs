@@ -45,8 +45,9 @@ pub enum Excess {
 pub(super) struct Bounded<S> {
     stream: S,
     frames: Frames,
-    /// The commands sent, where each has one reply; `None` where messages arrive unrequested.
+    /// The commands sent, where each has one reply; `None` where messages arrive unrequested, or we lost count.
     questions: Option<Frames>,
+    is_messages: bool,
     excess: Arc<OnceLock<Excess>>,
 }
 
@@ -54,15 +55,19 @@ impl<S> Bounded<S> {
     /// A stream of commands and replies. `excess` is set when a limit ends the connection: the caller may otherwise
     /// learn only that it is closed.
     pub fn of_answers(stream: S, excess: Arc<OnceLock<Excess>>) -> Bounded<S> {
-        Bounded { stream, frames: Frames::default(), questions: Some(Frames::default()), excess }
+        Bounded { stream, frames: Frames::default(), questions: Some(Frames::default()), is_messages: false, excess }
     }
 
     /// A stream of messages.
     pub fn of_messages(stream: S) -> Bounded<S> {
-        Bounded { stream, frames: Frames::default(), questions: None, excess: Arc::default() }
+        Bounded { stream, frames: Frames::default(), questions: None, is_messages: true, excess: Arc::default() }
     }
 
     fn received(&mut self, bytes: &[u8]) -> Result<(), Excess> {
+        if self.is_messages {
+            // No command asks for them, so only each one is limited, not their sum.
+            self.frames.since_asked = 0;
+        }
         self.frames.take(bytes)?;
         match &self.questions {
             // One reply too many: each later one would be taken for the reply to another command.
@@ -357,6 +362,20 @@ mod tests {
         theirs.write_all(b"+PONG\r\n").await.unwrap();
         assert_eq!(ours.read(&mut buffer).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(excess.get(), Some(&Excess::Unasked));
+    }
+
+    #[test]
+    fn a_stream_of_messages_never_ends_because_many_came() {
+        let message =
+            [&b"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$65536\r\n"[..], &[b'x'; 1 << 16], b"\r\n"].concat();
+        let mut stream = Bounded::of_messages(());
+        for _ in 0..5_000 {
+            stream.received(&message).unwrap();
+        }
+        let mut stream = Bounded::of_answers((), Arc::default());
+        stream.wrote(b"*1\r\n$4\r\nPING\r\n".repeat(5_000).as_slice());
+        let ended = (0..5_000).find_map(|_| stream.received(&message).err());
+        assert_eq!(ended, Some(Excess::Many), "as many answers to one question are too many");
     }
 
     proptest! {

@@ -14,6 +14,11 @@ impl Fault {
     /// Translates an error of the client crate. `url` is the server in its printable form; see
     /// [`ServerUrl::shown`](crate::topology::url::ServerUrl::shown) and [`shown`](crate::base::fault::shown).
     pub fn from_redis(err: &RedisError, url: &str) -> Fault {
+        if err.detail().is_some_and(|said| said.contains("SELECT is not allowed in cluster mode")) {
+            return Fault::usage(format!(
+                "{url} is a node of a cluster, which has only database 0; leave the database out"
+            ));
+        }
         if let Some(sentence) = err.code().and_then(|code| by_code(code, err.detail().unwrap_or(""), url)) {
             return Fault::server(sentence);
         }

@@ -1,6 +1,6 @@
 //! One server on its own.
 
-use redis::{Client, RedisResult};
+use redis::{Client, ConnectionInfo, RedisResult, TlsCertificates};
 
 use super::{Endpoint, Node};
 use crate::lock::{KeyspaceId, NodeId};
@@ -8,9 +8,13 @@ use crate::lock::{KeyspaceId, NodeId};
 pub fn node(endpoint: &Endpoint, id: NodeId) -> RedisResult<Node> {
     let name = endpoint.info.addr().to_string();
     let db = endpoint.info.redis_settings().db();
-    let client = match &endpoint.tls {
-        Some(certificates) => Client::build_with_tls(endpoint.info.clone(), certificates.clone())?,
-        None => Client::open(endpoint.info.clone())?,
-    };
-    Ok(Node { id, space: KeyspaceId(id.0), name, db, client, tls: endpoint.tls.clone() })
+    let client = client(endpoint.info.clone(), endpoint.tls.as_ref())?;
+    Ok(Node { id, space: KeyspaceId(id.0), name, db, client, tls: endpoint.tls.clone(), kin: None })
+}
+
+pub fn client(info: ConnectionInfo, tls: Option<&TlsCertificates>) -> RedisResult<Client> {
+    match tls {
+        Some(certificates) => Client::build_with_tls(info, certificates.clone()),
+        None => Client::open(info),
+    }
 }

@@ -58,7 +58,8 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn config(certificates: Option<&TlsCertificates>, insecure: bool) -> io::Result<ClientConfig> {
+/// How TLS is spoken: with the authority and the certificate of ours that the user named.
+pub fn config(certificates: Option<&TlsCertificates>, insecure: bool) -> io::Result<ClientConfig> {
     let builder = ClientConfig::builder().with_root_certificates(roots(certificates)?);
     let client = certificates.and_then(|certificates| certificates.client_tls.as_ref());
     let mut config = match client {

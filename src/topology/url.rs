@@ -1,4 +1,5 @@
-//! The address of a server as users write it: `redis://`, `rediss://`, `redis+unix://`, `unix://`.
+//! The address of a server as users write it: `redis://`, `rediss://`, `redis+unix://`, `unix://`, and that of a cluster:
+//! `redis+cluster://`, `rediss+cluster://`.
 //!
 //! Parsing keeps the password apart, and no way to print the result shows it. Schemes of topologies that we know but do
 //! not support are refused by name.
@@ -22,6 +23,10 @@ pub enum Address {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerUrl {
     pub address: Address,
+    /// More nodes of the same cluster.
+    pub more: Vec<Address>,
+    /// It must be a node of a cluster.
+    pub cluster: bool,
     pub tls: bool,
     /// `#insecure`: TLS without checking the certificate.
     pub insecure: bool,
@@ -30,7 +35,7 @@ pub struct ServerUrl {
     pub password: Option<Secret>,
 }
 
-const FORMS: &str = "redis://host:6379/0, rediss://host:6379 (TLS) or unix:///path/to.sock";
+const FORMS: &str = "redis://host:6379/0, rediss://host:6379 (TLS), redis+cluster://host:6379 or unix:///path/to.sock";
 
 const PORT: &str = "has a port that is no number from 1 to 65535";
 
@@ -57,9 +62,8 @@ impl ServerUrl {
             "redis" | "valkey" => tcp(text, rest, false),
             "rediss" | "valkeys" => tcp(text, rest, true),
             "redis+unix" | "valkey+unix" | "unix" => unix(text),
-            "redis+cluster" | "rediss+cluster" => Err(Fault::usage(
-                "Redis Cluster URLs are not supported yet; give one of its nodes as redis://host:port to see that node's locks",
-            )),
+            "redis+cluster" | "valkey+cluster" => cluster(text, rest, false),
+            "rediss+cluster" | "valkeys+cluster" => cluster(text, rest, true),
             "redis+sentinel" | "rediss+sentinel" => {
                 Err(Fault::usage("Sentinel URLs are not supported yet; give the current master as redis://host:port"))
             }
@@ -67,10 +71,34 @@ impl ServerUrl {
         }
     }
 
+    /// All addresses that it names.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        std::iter::once(&self.address).chain(&self.more)
+    }
+
     /// The same server without its password, in the form a user would type.
     pub fn shown(&self) -> String {
         self.to_string()
     }
+}
+
+/// Several nodes may be named, each with its port: whichever answers names the others.
+fn cluster(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    let (login, hosts) = authority.rsplit_once('@').map_or(("", authority), |(login, hosts)| (login, hosts));
+    let at = if login.is_empty() { "" } else { "@" };
+    let scheme = if tls { "rediss" } else { "redis" };
+    let one = |host: &str| {
+        let rest = format!("{login}{at}{host}{tail}");
+        tcp(&format!("{scheme}://{rest}"), &rest, tls)
+    };
+    let mut nodes = hosts.split(',').map(one).collect::<Result<Vec<_>, _>>()?.into_iter();
+    let first = nodes.next().ok_or_else(|| bad(text, "names no node"))?;
+    if first.db != 0 {
+        return Err(bad(text, "names a database, and a cluster has only database 0; leave it out"));
+    }
+    Ok(ServerUrl { more: nodes.map(|node| node.address).collect(), cluster: true, ..first })
 }
 
 fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
@@ -112,6 +140,8 @@ fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
     };
     let mut server = ServerUrl {
         address: Address::Tcp { host, port },
+        more: Vec::new(),
+        cluster: false,
         tls,
         insecure: false,
         db: 0,
@@ -139,6 +169,8 @@ fn unix(text: &str) -> Result<ServerUrl, Fault> {
     }
     let mut server = ServerUrl {
         address: Address::Unix(PathBuf::from(path)),
+        more: Vec::new(),
+        cluster: false,
         tls: false,
         insecure: false,
         db: 0,
@@ -205,13 +237,23 @@ fn bad(text: &str, why: &str) -> Fault {
     Fault::usage(format!("the URL {} {why}", shown(text)))
 }
 
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
-            Address::Tcp { host, port } => {
+            address @ Address::Tcp { .. } => {
                 let scheme = if self.tls { "rediss" } else { "redis" };
-                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
-                write!(f, "{scheme}://{open}{host}{close}:{port}")?;
+                write!(f, "{scheme}{}://{address}", if self.cluster { "+cluster" } else { "" })?;
+                self.more.iter().try_for_each(|address| write!(f, ",{address}"))?;
                 if self.db == 0 { Ok(()) } else { write!(f, "/{}", self.db) }
             }
             Address::Unix(path) => {
@@ -243,6 +285,8 @@ mod tests {
             ("valkeys://cache", "rediss://cache:6379"),
             ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
             ("redis+unix:///run/a%20b.sock", "unix:///run/a b.sock"),
+            ("redis+cluster://anna:s3cret@a,b:7001,[::1]:7/0", "redis+cluster://a:6379,b:7001,[::1]:7"),
+            ("rediss+cluster://a", "rediss+cluster://a:6379"),
             ("redis://cache?protocol=3", "redis://cache:6379"),
         ] {
             assert_eq!(url(text).shown(), expected, "{text}");
@@ -282,7 +326,8 @@ mod tests {
             ("redis://:sekret@0.0.0.0", "wildcard"),
             ("redis://:sekret@host#x", "insecure"),
             ("unix://run/redis.sock", "three slashes"),
-            ("redis+cluster://:sekret@h", "not supported yet"),
+            ("redis+cluster://:sekret@h,i:2/1", "only database 0"),
+            ("redis+cluster://:sekret@h:1,i:x", "port"),
             ("redis+sentinel://a:1,b:2/main", "not supported yet"),
         ] {
             let fault = ServerUrl::parse(text).unwrap_err();

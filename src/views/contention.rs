@@ -6,24 +6,26 @@
 //!   CONTENDED  └ orders-lock:4411      3f2a…91 orders-2    12.0s      1     0.1      0.1~m
 //!  ──────────────────────────────────────────────────────────────────────────── 1 of 2 ──
 //!   flash-sale-lock: 5 wait for it, 1 more behind orders-lock:4411, whose holder waits for it
-//!   38.1 attempts a second, of which 36.9 ± 2.4 fail, sampled: 10 % of the last 60s was looked at
-//!   10.0.3.7:51322 sale-4      waits for 12.0s    412 tries   410 failed   passed over 5 times
+//!   38.1 attempts a second, 36.9 ± 2.4 of them fail (sampled, 10 % of the last 60s)
+//!   7be0…44 10.0.3.7:51322     waiting 12.0s      412 tries   410 failed   passed over 5 times
 //! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
+use unicode_width::UnicodeWidthStr;
 
 use super::evidence;
-use super::part::{self, fit, fit_key, fit_right};
+use super::paint;
+use super::part::{self, fit, fit_right};
 use super::row::Row;
 use super::wrap::wrap;
 use crate::app::scene::NodeScene;
 use crate::app::{App, Consent};
 use crate::base::text::short_duration;
 use crate::engine::Stream;
-use crate::model::{Contender, LockView, Source, TriesFrom};
+use crate::model::{Contender, LockView, SOMEBODY, Source, TriesFrom};
 use crate::output::columns;
 use crate::settings::keys::Command;
 
@@ -31,6 +33,9 @@ const STATE: usize = 9;
 const HELD: usize = 8;
 const WAIT: usize = 4;
 const FAIL: usize = 9;
+/// The names of contenders: an address at least, and at most a shortened token with it.
+const LEAST_WHO: usize = 22;
+const WHO: usize = 34;
 
 struct Widths {
     state: usize,
@@ -42,8 +47,8 @@ struct Widths {
 impl Widths {
     fn of(width: usize) -> Widths {
         let (state, holder, attempts) = match width {
-            0..80 => (0, 16, 0),
-            80..110 => (STATE, 18, 0),
+            0..80 => (0, 13, 0),
+            80..110 => (STATE, 13, 0),
             _ => (STATE, 34, 8),
         };
         let others = [state, holder, HELD, WAIT, attempts, FAIL];
@@ -54,11 +59,11 @@ impl Widths {
 
 /// The height of the part about the selected lock.
 pub fn below(height: u16) -> u16 {
-    (height.saturating_sub(3) / 2).clamp(4, 14)
+    (height.saturating_sub(3) / 3).clamp(4, 14)
 }
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, list: Rect, below: Rect) {
-    let widths = Widths::of(usize::from(list.width));
+    let (widths, keys) = fit_keys(app, usize::from(list.width));
     let mut lines = vec![heading(app, &widths)];
     if app.scene.rows.is_empty() {
         lines.push(Line::raw(""));
@@ -66,17 +71,23 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, list: Rect, below: Rect) {
         let why = why.iter().flat_map(|text| wrap(text, usize::from(list.width).saturating_sub(4)));
         lines.extend(why.map(|text| Line::styled(format!("  {text}"), app.theme.dim())));
     }
-    for (index, lock) in app.scene.rows.iter().enumerate() {
+    for (index, (lock, key)) in app.scene.rows.iter().zip(keys).enumerate() {
         let selected = app.scene.cursor == Some(app.scene.first + index);
-        lines.push(row(app, lock, selected, &widths));
+        lines.push(row(app, lock, key, selected, &widths));
     }
-    for (index, line) in lines.into_iter().take(usize::from(list.height)).enumerate() {
-        frame.render_widget(line, Rect { y: list.y + index as u16, height: 1, ..list });
-    }
+    paint::lines(frame, lines, list);
     evidence::draw_rule(frame, app, below);
     let Some(lock) = app.scene.lock.as_ref().filter(|_| !app.scene.rows.is_empty()) else { return };
     let width = usize::from(below.width).saturating_sub(2);
-    for (index, line) in tell(app, lock, width).into_iter().take(usize::from(below.height) - 1).enumerate() {
+    let room = usize::from(below.height).saturating_sub(1);
+    let mut told = tell(app, lock, width);
+    if let over @ 1.. = told.len().saturating_sub(room)
+        && room > 1
+    {
+        told.truncate(room - 1);
+        told.push(Line::styled(format!("{} more lines; a higher window shows them", over + 1), app.theme.dim()));
+    }
+    for (index, line) in told.into_iter().take(room).enumerate() {
         frame.render_widget(
             line,
             Rect { x: below.x + 1, y: below.y + 1 + index as u16, width: width as u16, height: 1 },
@@ -87,16 +98,16 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, list: Rect, below: Rect) {
 /// Why the list is empty, and what to do about it.
 fn nothing(app: &App) -> Vec<String> {
     if app.list.filter.is_some() {
-        return vec![format!("No lock that is wanted matches the filter; {} clears it.", app.key_of(Command::Back))];
+        return vec![format!("None of the wanted locks matches the filter; {} clears it.", app.key_of(Command::Back))];
     }
     if app.is_ordering() {
         return vec!["Looking for locks that are wanted.".into()];
     }
-    let mut why = vec!["Nobody is seen to wait for a lock on a channel or in a queue.".to_string()];
+    let mut why = vec!["Nobody waits for a lock on a channel or in a queue.".to_string()];
     if app.consent != Consent::Given {
         let key = app.key_of(Command::Sample);
         why.push(format!(
-            "Clients that poll show only in a sample of the server's commands: {key} takes some, with MONITOR."
+            "Clients that poll show only in a sample of the server's commands; {key} samples them with MONITOR."
         ));
     }
     why.extend(app.scene.nodes.iter().flat_map(|node| unseen(app, node)));
@@ -109,14 +120,14 @@ fn unseen(app: &App, node: &NodeScene) -> Vec<String> {
     let mut unseen = Vec::new();
     if let Some(why) = &node.unsampled {
         unseen.push(format!(
-            "MONITOR does not run on {name}, so clients that poll do not show: {}.",
+            "MONITOR does not run on {name}: {}. Clients that poll are not seen.",
             part::safe(why, app.theme)
         ));
     }
     if matches!(node.stream, Stream::Live(Source::Scan)) {
         unseen.push(format!(
-            "Notifications of {name} are not followed: locks that come and go between two walks do not show, and how \
-             attempts end may not be known."
+            "Notifications of {name} are not followed. Locks that come and go between two scans are missed, and the \
+             result of an attempt may not be known."
         ));
     }
     unseen
@@ -141,22 +152,45 @@ fn heading(app: &App, widths: &Widths) -> Line<'static> {
     Line::styled(text, theme.title())
 }
 
-fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'static> {
+/// The widths, and the keys as they are shown. Where keys look the same, the holder gives way to them.
+fn fit_keys(app: &App, width: usize) -> (Widths, Vec<String>) {
+    let mut widths = Widths::of(width);
+    let rows = &app.scene.rows;
+    let names: Vec<String> = rows.iter().map(|lock| part::key(&lock.key, app.theme)).collect();
+    let signs = rows.iter().map(|lock| sign(app, lock).chars().count()).max().unwrap_or(0);
+    loop {
+        let (keys, apart) = part::fit_keys(&names, widths.key.saturating_sub(signs), app.theme);
+        if apart || widths.holder == 0 {
+            return (widths, keys);
+        }
+        widths.key += std::mem::take(&mut widths.holder) + 1;
+    }
+}
+
+fn is_in_deadlock(app: &App, lock: &LockView) -> bool {
+    let contended = &app.scene.contended;
+    contended.index_of(lock).is_some_and(|index| contended.blocking.is_in_deadlock(index))
+}
+
+/// Stands before the key of a lock that is stuck behind the one above it, or in a ring.
+fn sign(app: &App, lock: &LockView) -> String {
+    let depth = app.scene.contended.index_of(lock).map_or(0, |index| app.scene.contended.depth(index));
+    match (is_in_deadlock(app, lock), depth) {
+        (true, _) => app.theme.sign("↻ ", "@ ").to_string(),
+        (false, 0) => String::new(),
+        (false, depth) => format!("{}{}", "  ".repeat(depth.min(4) - 1), app.theme.sign("└ ", "` ")),
+    }
+}
+
+/// `key`: as it is shown, beside the other keys in sight.
+fn row(app: &App, lock: &LockView, key: String, selected: bool, widths: &Widths) -> Line<'static> {
     let theme = app.theme;
     let mut row = Row::new(app, lock, selected);
-    let index = app.scene.contended.index_of(lock);
-    let deadlock = index.is_some_and(|index| app.scene.contended.blocking.is_in_deadlock(index));
-    let depth = index.map_or(0, |index| app.scene.contended.depth(index));
-    let state = if lock.stale { "stale" } else { lock.verdict.state.label() };
-    row.styled(fit(state, widths.state, theme), theme.state(lock.verdict.state));
-    let sign = match (deadlock, depth) {
-        (true, _) => theme.sign("↻ ", "@ ").to_string(),
-        (false, 0) => String::new(),
-        (false, depth) => format!("{}{}", "  ".repeat(depth.min(4) - 1), theme.sign("└ ", "` ")),
-    };
-    let room = widths.key.saturating_sub(sign.chars().count());
-    row.styled(format!("{sign}{}", fit_key(&lock.key, room, theme)), if deadlock { theme.bad() } else { Style::new() });
-    row.cell(fit(&holder(app, lock), widths.holder, theme));
+    let state = if lock.stale { "stale".into() } else { lock.state_label() };
+    row.styled(fit(&state, widths.state, theme), theme.state(lock.verdict.state));
+    let key = fit(&format!("{}{}", sign(app, lock), key.trim_end()), widths.key, theme);
+    row.styled(key, if is_in_deadlock(app, lock) { theme.bad() } else { Style::new() });
+    row.cell(fit(&holder(app, lock, widths.holder), widths.holder, theme));
     row.cell(fit_right(&part::held(lock, theme), HELD, theme));
     row.cell(fit_right(&part::safe(&columns::wait(lock), theme), WAIT, theme));
     if widths.attempts > 0 {
@@ -167,17 +201,15 @@ fn row(app: &App, lock: &LockView, selected: bool, widths: &Widths) -> Line<'sta
     row.line()
 }
 
-/// The holder, and its connection if known.
-fn holder(app: &App, lock: &LockView) -> String {
+/// The holder, and its connection if it is known and there is room for it.
+fn holder(app: &App, lock: &LockView, room: usize) -> String {
     let token = match lock.holders.as_slice() {
         [] => return "-".into(),
         [one] => part::holder(app, one),
         [first, rest @ ..] => format!("{} +{}", part::holder(app, first), rest.len()),
     };
-    match part::place(app, lock) {
-        Some(place) => format!("{token} {place}"),
-        None => token,
-    }
+    let both = part::place(app, lock).map(|place| format!("{token} {place}"));
+    both.filter(|both| both.width() <= room).unwrap_or(token)
 }
 
 /// Everything about the selected lock: what blocks it, how often clients try to take it, and who wants it.
@@ -191,7 +223,14 @@ fn tell(app: &App, lock: &LockView, width: usize) -> Vec<Line<'static>> {
     let now = app.scene.at;
     let mut contenders: Vec<&Contender> = lock.contenders.iter().collect();
     contenders.sort_by_key(|contender| (!contender.is_waiting(now), contender.first, contender.address.clone()));
-    lines.extend(contenders.into_iter().map(|contender| one(app, contender, width)));
+    let names: Vec<String> = contenders.iter().map(|contender| name(app, contender)).collect();
+    let who = names.iter().map(|name| name.width()).max().unwrap_or(0).clamp(LEAST_WHO, WHO);
+    let known =
+        contenders.into_iter().zip(names).map(|(contender, name)| one(app, contender, &fit(&name, who, theme), width));
+    lines.extend(known);
+    let blocked =
+        lock.blocked.iter().map(|client| fit(&format!("perhaps {}", part::blocked(app, client)), width, theme));
+    lines.extend(blocked.map(Line::raw));
     lines
 }
 
@@ -216,7 +255,8 @@ fn blocked(app: &App, lock: &LockView) -> String {
     let mut parts = match waiting {
         0 => vec![match at_most {
             Some(most) => format!("{key}: at most {most} wait for it, blocked on a list"),
-            None => format!("{key}: nobody is seen to wait"),
+            None if lock.wanted.is_some() || lock.tries.is_some() => key,
+            None => format!("{key}: nobody waits on a channel or in a queue"),
         }],
         1 => vec![format!("{key}: 1 waits for it")],
         many => vec![format!("{key}: {many} wait for it")],
@@ -226,7 +266,7 @@ fn blocked(app: &App, lock: &LockView) -> String {
         let root = *chain.last().unwrap_or(&next);
         parts.push(format!("its holder waits for {}", name(next)));
         if root != next {
-            parts.push(format!("all of them for the holder of {}", name(root)));
+            parts.push(format!("they all wait for the holder of {}", name(root)));
         }
     }
     for (stuck, distance) in contended.blocking.stuck_behind(index).into_iter().take(3) {
@@ -240,33 +280,32 @@ fn blocked(app: &App, lock: &LockView) -> String {
 /// How often clients try to take it, and the source of that number.
 fn tried(app: &App, lock: &LockView) -> String {
     let Some(tries) = lock.tries else {
-        return match lock.wanted {
-            Some(at) => format!(
-                "somebody tries to take it, last about {} ago; how often is not known",
-                short_duration(app.scene.at.since(at).as_millis() as u64)
-            ),
-            None => {
-                let node = app.scene.nodes.iter().find(|node| node.id == lock.node);
-                let why = match node.and_then(|node| node.unsampled.as_ref()) {
-                    Some(why) => format!(": {why}"),
-                    None => format!("; {} samples it with MONITOR", app.key_of(Command::Sample)),
-                };
-                format!("how often somebody tries to take it is not known{why}")
+        let node = app.scene.nodes.iter().find(|node| node.id == lock.node);
+        let unsampled = node.and_then(|node| node.unsampled.as_ref());
+        let sample = app.key_of(Command::Sample);
+        return match (lock.wanted, unsampled) {
+            (Some(at), _) => {
+                let ago = short_duration(app.scene.at.since(at).as_millis() as u64);
+                let more = unsampled
+                    .map_or(format!("{sample} counts them"), |why| format!("their number is not known: {why}"));
+                format!("{SOMEBODY} (last {ago} ago); {more}")
             }
+            (None, Some(why)) => format!("whether somebody polls for it is not known: {why}"),
+            (None, None) => format!("whether somebody polls for it is not known; {sample} samples it with MONITOR"),
         };
     };
     let attempts = columns::rate(tries.attempts_per_s());
     if let Some(why) = tries.unknown_why() {
         return match tries.known_attempts_per_s() {
             Some(_) => format!("{attempts} attempts a second; how many fail is not known: {why}"),
-            None => format!("how often somebody tries to take it is not known: {why}"),
+            None => format!("the rate of attempts is not known: {why}"),
         };
     }
     let failures = columns::rate(tries.failures_per_s());
     match tries.from {
-        TriesFrom::Counted => format!("{attempts} attempts a second, of which {failures} fail, counted"),
+        TriesFrom::Counted => format!("{attempts} attempts a second, {failures} of them fail (counted)"),
         TriesFrom::Sampled => format!(
-            "{attempts} attempts a second, of which {failures} ± {} fail, sampled: {:.0} % of the last {} was looked at",
+            "{attempts} attempts a second, {failures} ± {} of them fail (sampled, {:.0} % of the last {})",
             columns::rate(tries.margin_per_s),
             tries.coverage() * 100.0,
             short_duration(tries.span.as_millis() as u64)
@@ -274,29 +313,37 @@ fn tried(app: &App, lock: &LockView) -> String {
     }
 }
 
-/// One contender.
-fn one(app: &App, contender: &Contender, width: usize) -> Line<'static> {
-    let (theme, now) = (app.theme, app.scene.at);
-    let who = match (&contender.address, &contender.token) {
+/// Its token and its address, as far as they are known.
+fn name(app: &App, contender: &Contender) -> String {
+    let token = contender.token.as_ref().map(|token| part::token(app, &token.to_string()));
+    let address = contender.address.as_ref().map(|address| address.to_string());
+    let known: Vec<String> = [token, address].into_iter().flatten().collect();
+    match known.as_slice() {
         _ if app.display.private => part::HIDDEN.to_string(),
-        (Some(address), _) => address.to_string(),
-        (None, Some(token)) => part::token(app, &token.to_string()),
-        (None, None) => "somebody".into(),
-    };
+        [] => "somebody".into(),
+        known => known.join(" "),
+    }
+}
+
+/// One contender. `who`: its name, fitted to its column.
+fn one(app: &App, contender: &Contender, who: &str, width: usize) -> Line<'static> {
+    let (theme, now) = (app.theme, app.scene.at);
     let waits = contender.is_waiting(now);
     let since = contender.won.unwrap_or(contender.first).max(contender.first);
     let state = match (waits, contender.won) {
-        (true, _) => format!("waits for {}", short_duration(now.since(since).as_millis() as u64)),
+        (true, _) => format!("waiting {}", short_duration(now.since(since).as_millis() as u64)),
         (false, Some(won)) => format!("got it {} ago", short_duration(now.since(won).as_millis() as u64)),
+        // Whether its attempts failed is not known, so nor is whether it still wants it.
+        (false, None) if contender.failures == 0 => {
+            format!("tried {} ago", short_duration(now.since(contender.last).as_millis() as u64))
+        }
         (false, None) => "gave up".into(),
     };
-    let mut text = format!(
-        "{} {} {} tries, {} failed",
-        fit(&who, 22, theme),
-        fit(&state, 18, theme),
-        contender.attempts,
-        contender.failures
-    );
+    let outcome = match (contender.won, contender.failures) {
+        (None, 0) => "how many failed is not known".to_string(),
+        (_, failures) => format!("{failures} failed"),
+    };
+    let mut text = format!("{who} {} {} tries, {outcome}", fit(&state, 18, theme), contender.attempts);
     if waits && contender.passed_over > 0 {
         let times = match contender.passed_over {
             1 => "once".to_string(),

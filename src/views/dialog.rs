@@ -9,10 +9,12 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::{help, part, wrap};
 use unicode_width::UnicodeWidthStr;
 
-use crate::actions::Plan;
+use crate::actions::{Plan, safe_to_free};
 use crate::app::{App, Dialog, Ended, Sight};
 use crate::base::text::short_duration;
 use crate::base::time::Ttl;
+use crate::lock::Key;
+use crate::output::FREE_IT;
 use crate::settings::keys::Command;
 
 const WIDEST: u16 = 120;
@@ -45,7 +47,12 @@ impl Layout {
         let (mut lines, plans) = (Vec::new(), dialog.choice().plans.as_slice());
         match plans {
             [one] => warn_of_one(app, dialog, one, inner, &mut lines),
-            many => warn_of_many(app, many, inner, &mut lines),
+            many => warn_of_many(app, dialog, many, inner, &mut lines),
+        }
+        if !dialog.choice().hidden.is_empty() {
+            let names: Vec<String> = dialog.choice().hidden.iter().map(|key| part::key(key, app.theme)).collect();
+            let text = format!("marked, and the filter does not show it: {}", names.join(", "));
+            say(app, "hidden", &text, app.theme.warning(), inner, &mut lines);
         }
         for why in &dialog.choice().left_out {
             say(app, "left out", why, app.theme.warning(), inner, &mut lines);
@@ -114,7 +121,7 @@ fn question(app: &App, dialog: &Dialog, width: usize) -> Vec<Line<'static>> {
     let text = match &dialog.prompt.refused {
         Some((why, _)) => why.clone(),
         None => format!(
-            "Type {} and enter to {}, with a reason after it if you like; esc leaves it",
+            "Type {} (a reason may follow) and press enter to {}. Esc cancels",
             dialog.word(),
             dialog.choice().label
         ),
@@ -128,8 +135,10 @@ fn warn_of_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mu
     let theme = app.theme;
     let staying = plan.staying.names();
     let mut put = |label: &str, text: &str, style| say(app, label, text, style, width, lines);
-    put("lock", &format!("{}   {}", part::key(&plan.key, theme), plan.dialect), theme.title());
-    if plan.staying.is_nobody() {
+    put("lock", &format!("{}   {}", part::key(&plan.key, theme), plan.library()), theme.title());
+    if let Some(permits) = plan.permits_words() {
+        put("permits", &permits, Style::new());
+    } else if plan.staying.is_nobody() {
         put("held by", &holders(app, plan), Style::new());
     } else {
         put("loses it", &holders(app, plan), Style::new());
@@ -138,6 +147,10 @@ fn warn_of_one(app: &App, dialog: &Dialog, plan: &Plan, width: usize, lines: &mu
     put("TTL", &ttl(plan), if plan.ttl == Ttl::Never { theme.warning() } else { Style::new() });
     if let Some(waiters) = &dialog.waiters {
         put("waiters", waiters, Style::new());
+    }
+    if let Some(safe) = plan.safe.as_ref().filter(|_| dialog.is_to_free()) {
+        let style = if safe.advice.answer() == "yes" { theme.good() } else { theme.warning() };
+        put(FREE_IT, &safe.sentence(), style);
     }
     for hazard in &plan.hazards {
         put("beware", &hidden(app, plan, hazard.clone()), theme.warning());
@@ -158,10 +171,11 @@ fn what_runs(app: &App, plan: &Plan, width: usize, lines: &mut Vec<Line<'static>
 }
 
 fn list(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
-    let key = (width / 2).max(20);
-    for plan in plans.iter().take(LISTED) {
-        let name = part::fit_key(&plan.key, key, app.theme);
-        let rest = format!(" {:<12} {:<10} ", plan.dialect, short_ttl(plan));
+    let names: Vec<Option<&Key>> = plans.iter().take(LISTED).map(|plan| Some(&plan.key)).collect();
+    let (key, names) = part::fit_keys_of(&names, width, width / 2, app.theme);
+    for (plan, name) in plans.iter().zip(names) {
+        let name = name.unwrap_or_default();
+        let rest = format!(" {:<12} {:<10} ", plan.library(), short_ttl(plan));
         let room = width.saturating_sub(key + rest.width());
         let whole = Some(holders(app, plan)).filter(|whole| whole.width() <= room);
         let rest = rest + &whole.unwrap_or_else(|| holders_in_short(app, plan));
@@ -174,8 +188,14 @@ fn list(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>)
 }
 
 /// Each warning once, with how many locks it is about. What there is no room for is counted.
-fn warn_of_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
+fn warn_of_many(app: &App, dialog: &Dialog, plans: &[Plan], width: usize, lines: &mut Vec<Line<'static>>) {
     let mut put = |label: &str, text: &str| say(app, label, text, app.theme.warning(), width, lines);
+    if let Some(waiters) = &dialog.waiters {
+        put("waiters", waiters);
+    }
+    for (index, line) in safe_to_free(plans).into_iter().enumerate() {
+        put(if index == 0 { FREE_IT } else { "" }, &line);
+    }
     let (mut hazards, mut more): (Vec<(&String, usize)>, usize) = (Vec::new(), 0);
     for hazard in plans.iter().flat_map(|plan| &plan.hazards) {
         match hazards.iter().position(|(known, _)| *known == hazard) {
@@ -185,10 +205,15 @@ fn warn_of_many(app: &App, plans: &[Plan], width: usize, lines: &mut Vec<Line<'s
         }
     }
     for (hazard, count) in hazards {
-        put(&format!("beware {count}"), hazard);
+        let of = match count {
+            count if count == plans.len() => String::new(),
+            1 => "1 lock: ".into(),
+            count => format!("{count} locks: "),
+        };
+        put("beware", &format!("{of}{hazard}"));
     }
     if more > 0 {
-        put("beware", &format!("{more} more warnings, which each lock tells when it is opened"));
+        put("beware", &format!("{more} more warnings; open a lock to read its own"));
     }
     let for_good: Vec<(&Plan, &String)> =
         plans.iter().filter_map(|plan| Some((plan, plan.undo.as_ref()?.as_ref().err()?))).collect();
@@ -218,13 +243,13 @@ fn holders(app: &App, plan: &Plan) -> String {
         return part::HIDDEN.into();
     }
     let tokens: Vec<String> = plan.holders.iter().map(|token| token.to_string()).collect();
-    if tokens.is_empty() { "nobody that is known".into() } else { tokens.join(", ") }
+    if tokens.is_empty() { "not known".into() } else { tokens.join(", ") }
 }
 
 /// One of many locks has a line only: how many others lose it is said before anything is cut.
 fn holders_in_short(app: &App, plan: &Plan) -> String {
     let more = plan.holders.len().saturating_sub(1);
-    let first = plan.holders.first().map_or("nobody known".into(), |token| part::token(app, &token.to_string()));
+    let first = plan.holders.first().map_or("not known".into(), |token| part::token(app, &token.to_string()));
     if more > 0 { format!("+{more} {first}") } else { first }
 }
 
@@ -258,19 +283,34 @@ pub fn draw_results(frame: &mut Frame<'_>, app: &App, area: Rect, scroll: usize)
         let text = part::safe(&came.line, app.theme);
         lines.extend(wrap::wrap(&text, inner).into_iter().map(|line| Line::styled(line, style)));
     }
+    let again = match app.writing.can_look_again() {
+        true => format!("; {} looks again", app.key_of(Command::LookAgain)),
+        false => String::new(),
+    };
+    let undo = match app.writing.results.iter().any(|came| came.undoes) {
+        true => format!("; {} puts back", app.key_of(Command::Undo)),
+        false => String::new(),
+    };
+    draw_box(frame, app, area, lines, scroll, format!(" Result{again}{undo}; esc closes "));
+}
+
+/// What was copied to be handed over.
+pub fn draw_incident(frame: &mut Frame<'_>, app: &App, area: Rect, text: &str, scroll: usize) {
+    let inner = usize::from(area.width.min(WIDEST).saturating_sub(BORDER + 2));
+    let lines = text.lines().flat_map(|line| wrap::wrap(&part::safe(line, app.theme), inner));
+    let title = " Copied, if your terminal allows it; esc closes ".to_string();
+    draw_box(frame, app, area, lines.map(Line::raw).collect(), scroll, title);
+}
+
+/// A box with lines over the screen, as large as it has to be.
+fn draw_box(frame: &mut Frame<'_>, app: &App, area: Rect, lines: Vec<Line<'_>>, scroll: usize, title: String) {
+    let width = area.width.min(WIDEST);
     let height = (lines.len() as u16 + BORDER).min(area.height.saturating_sub(1));
     let room = usize::from(height.saturating_sub(BORDER));
     let scroll = scroll.min(lines.len().saturating_sub(room));
     let more = if lines.len() > scroll + room { " more below " } else { "" };
     let over = Rect { x: area.x + (area.width - width) / 2, y: area.y + 2.min(area.height - height), width, height };
-    let again = match app.writing.can_look_again() {
-        true => format!("; {} looks again at what moved", app.key_of(Command::LookAgain)),
-        false => String::new(),
-    };
-    let block = Block::bordered()
-        .border_set(help::border(app.theme))
-        .title(format!(" What came of it{again}; esc closes this "))
-        .title_bottom(more);
+    let block = Block::bordered().border_set(help::border(app.theme)).title(title).title_bottom(more);
     frame.render_widget(Clear, over);
     frame.render_widget(block, over);
     let inside = Rect { x: over.x + 2, y: over.y + 1, width: width.saturating_sub(4), height: room as u16 };

@@ -1,4 +1,8 @@
-//! The two top lines: the target, how current the screen is, and the counts of locks.
+//! The top lines: the target and how current the screen is, the screens, and the counts of locks with the filter.
+//!
+//! Where the window is low, the counts share the line of the screens.
+
+mod several;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,11 +10,14 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::part;
-use crate::app::scene::NodeScene;
-use crate::app::{App, Screen};
+use super::{groups, paint, part};
+use crate::alerts::AlertState;
+use crate::app::scene::{NodeScene, shows_free};
+use crate::app::{App, Recording, Screen};
+use crate::base::text;
 use crate::engine::Stream;
 use crate::model::{Source, State};
+use crate::settings::keys::Command;
 
 /// A piece of a line.
 struct Part {
@@ -32,9 +39,33 @@ impl Part {
     }
 }
 
-pub fn draw(frame: &mut Frame<'_>, app: &App, header: Rect, tabs: Rect) {
+/// At this width the names of all screens stay, whatever else has to go.
+const NAMED: u16 = 80;
+
+/// `counts` may be empty.
+pub fn draw(frame: &mut Frame<'_>, app: &App, header: Rect, tabs: Rect, counts: Rect) {
     draw_both(frame, app, header, place(app), truth(app));
-    draw_both(frame, app, tabs, tab_parts(app), filter_parts(app, tabs.width));
+    let (mut left, filter) = (tab_parts(app, tabs.width), filter_parts(app, tabs.width));
+    if counts.height > 0 {
+        draw_both(frame, app, tabs, left, Vec::new());
+        return draw_both(frame, app, counts, count_parts(app), filter);
+    }
+    left.extend(count_parts(app));
+    draw_both(frame, app, tabs, left, filter);
+}
+
+/// The locks that the server took, until the operator dismisses it.
+pub fn draw_losses(frame: &mut Frame<'_>, app: &App, area: Rect) {
+    let Some(losses) = app.timeline.losses() else { return };
+    let causes: Vec<&str> = losses.causes.iter().map(|cause| cause.name()).collect();
+    let when = if losses.goes_on { "since" } else { "at" };
+    let lost = text::counted(losses.locks, "lock");
+    let text = format!(" {lost} lost {when} {} ({})", part::clock_seconds(losses.at), causes.join(", "));
+    let keys = (app.key_of(Command::Events), app.key_of(Command::Dismiss));
+    let hint = format!("  {} shows what happened, {} dismisses this", keys.0, keys.1);
+    let theme = app.theme;
+    let parts = vec![part(text, theme.bad()), part(part::safe(&hint, theme), theme.dim()).gives_way(1)];
+    draw_both(frame, app, area, parts, Vec::new());
 }
 
 fn width(parts: &[Part]) -> usize {
@@ -62,8 +93,8 @@ fn draw_both(frame: &mut Frame<'_>, app: &App, area: Rect, mut left: Vec<Part>, 
     let line = |parts: Vec<Part>| {
         Line::from(parts.into_iter().map(|part| Span::styled(part.text, part.style)).collect::<Vec<_>>())
     };
-    frame.render_widget(line(left), Rect { width: left_width, ..area });
-    frame.render_widget(line(right), Rect { x: area.x + left_width, width: right_width, ..area });
+    paint::line(frame, &line(left), Rect { width: left_width, ..area });
+    paint::line(frame, &line(right), Rect { x: area.x + left_width, width: right_width, ..area });
 }
 
 /// The target. If room is short the last part left is cut, so the name comes after the other parts that are kept.
@@ -73,6 +104,7 @@ fn place(app: &App) -> Vec<Part> {
     if let Some(environment) = app.title.environment {
         parts.push(part(format!(" {} ", environment.name().to_uppercase()), theme.environment(environment)));
     }
+    parts.extend(badge(app));
     parts.push(part(format!(" {} ", part::safe(&app.title.target, theme)), theme.accent()));
     // With several nodes, the servers screen shows this for each.
     if let [node] = app.scene.nodes.as_slice() {
@@ -80,18 +112,31 @@ fn place(app: &App) -> Vec<Part> {
             let product = format!(" {} {}", product.flavor.name(), product.version);
             parts.push(part(part::safe(&product, theme), Style::new()).gives_way(5));
         }
-        if let Some(part) = node.facts.part() {
+        if let Some(part) = node.part() {
             parts.push(super::header::part(format!(" {} ", part.name()), theme.bad()));
         } else if let Some(mode) = node.facts.mode.known() {
             let mode = format!(" {} {} ", theme.sign("·", "-"), mode.name());
             parts.push(part(mode, theme.dim()).gives_way(6));
         }
     }
+    if app.scene.nodes.len() > 1 && app.scene.nodes.iter().all(|node| node.in_cluster) {
+        parts.push(part(format!(" {} cluster ", theme.sign("·", "-")), theme.dim()).gives_way(6));
+    }
     // This is longer than the name and is kept, so it comes last and is cut instead.
-    if let Some(told) = &app.title.protected_by {
-        parts.push(part(format!(" {} ", part::safe(told, theme)), theme.warning()));
+    if let Some(why) = &app.title.protected_by {
+        parts.push(part(format!(" {} ", part::safe(why, theme)), theme.warning()));
     }
     parts
+}
+
+/// How many alerts fire, else how many soon may.
+fn badge(app: &App) -> Option<Part> {
+    let (firing, pending) = (app.alerting.count(AlertState::Firing), app.alerting.count(AlertState::Pending));
+    match (firing, pending) {
+        (0, 0) => None,
+        (0, pending) => Some(part(format!(" {pending} pending "), app.theme.warning()).gives_way(1)),
+        (firing, _) => Some(part(format!(" {firing} firing "), app.theme.bad().add_modifier(Modifier::REVERSED))),
+    }
 }
 
 /// How current and complete the screen is.
@@ -99,7 +144,10 @@ fn truth(app: &App) -> Vec<Part> {
     let theme = app.theme;
     let dot = theme.sign("·", "-");
     let mut parts = Vec::new();
-    for node in &app.scene.nodes {
+    if app.scene.nodes.len() > 1 {
+        parts = several::truth(app);
+    }
+    for node in app.scene.nodes.iter().filter(|_| app.scene.nodes.len() == 1) {
         let (state, style) = stream(app, node);
         parts.push(part(format!(" {state}"), style));
         match &node.stream {
@@ -114,8 +162,9 @@ fn truth(app: &App) -> Vec<Part> {
         if let Some((word, _)) = &node.sampling {
             parts.push(part(format!(" {dot} {word}"), theme.warning()).gives_way(2));
         }
-        if node.lost > 0 {
-            parts.push(part(format!(" {dot} {} events lost", node.lost), theme.bad()));
+        if node.lost != Some(0) {
+            let lost = node.lost.map(|lost| format!("{lost} ")).unwrap_or_default();
+            parts.push(part(format!(" {dot} {lost}events lost"), theme.bad()));
         }
         // While the server is lost, it matters more that the rows are stale than how old the scan is.
         let scan = if matches!(node.stream, Stream::Reconnecting { .. }) { 3 } else { 1 };
@@ -137,6 +186,11 @@ fn truth(app: &App) -> Vec<Part> {
             let cost = format!(" {dot} cost {}{:.1}%", theme.sign("≤", "<="), (cost * 1_000.0).ceil() / 10.0);
             parts.push(part(cost, Style::new()).gives_way(4));
         }
+    }
+    match &app.recording {
+        Recording::Off | Recording::Changing => {}
+        Recording::On { trouble: None, .. } => parts.push(part("  REC", theme.warning())),
+        Recording::On { trouble: Some(_), .. } => parts.push(part("  REC FAILS", theme.bad())),
     }
     if app.display.paused {
         parts.push(part("  ", Style::new()));
@@ -164,7 +218,7 @@ fn stream(app: &App, node: &NodeScene) -> (&'static str, Style) {
     }
 }
 
-fn tab_parts(app: &App) -> Vec<Part> {
+fn tab_parts(app: &App, width: u16) -> Vec<Part> {
     let theme = app.theme;
     let mut parts = vec![part(" ", Style::new())];
     for (index, (screen, command, name)) in Screen::TABS.into_iter().enumerate() {
@@ -175,19 +229,33 @@ fn tab_parts(app: &App) -> Vec<Part> {
             Some(press) => {
                 parts.push(part(part::safe(&press.to_string(), theme), style));
                 // If room is short, only the key of a screen is shown, starting with the last screens.
-                part(format!(" {name}"), style).gives_way(if here { KEEP } else { 2 + index as u8 })
+                let gives_way = if width < NAMED { COUNTS + State::ALL.len() as u8 } else { 2 };
+                part(format!(" {name}"), style).gives_way(if here { KEEP } else { gives_way + index as u8 })
             }
         };
         parts.push(name);
         parts.push(part("  ", Style::new()));
     }
-    let scene = &app.scene;
+    parts
+}
+
+/// The first of the counts to give way is the calmest state, this plus its place among the states.
+const COUNTS: u8 = 10;
+
+fn count_parts(app: &App) -> Vec<Part> {
+    let (theme, scene) = (app.theme, &app.scene);
     // Before the first scan is done, no locks found means unknown, not zero.
     let unknown = scene.total == 0 && scene.nodes.iter().any(|node| node.scanned_ago.is_none());
-    let total = if unknown { "? locks".into() } else { counted(scene.total, "lock") };
-    parts.push(part(format!(" {total}"), theme.title()));
+    let total = if unknown { "? locks".into() } else { text::counted(scene.total as u64, "lock") };
+    // Where only walks find new locks, the count can but fall between them.
+    let polled = |node: &NodeScene| node.stream == Stream::Live(Source::Scan) && node.scanned_ago.is_some();
+    let least = if !unknown && scene.nodes.iter().any(polled) { theme.sign("≥", ">=") } else { "" };
+    let mut parts = vec![part(format!(" {least}{total}"), theme.title())];
     for (state, count) in scene.counts.iter().filter(|(state, count)| *count > 0 && *state != State::Held) {
-        parts.push(part(format!("  {count} {}", state.name()), theme.state(*state)));
+        let hidden = *state == State::Free && !shows_free(app.list.filter.as_ref());
+        let hidden = if hidden { " hidden" } else { "" };
+        let part = part(format!("  {count} {}{hidden}", state.name()), theme.state(*state));
+        parts.push(part.gives_way(COUNTS + *state as u8));
     }
     if !app.list.marked.is_empty() {
         parts.push(part(format!("  {} marked", app.list.marked.len()), theme.accent()));
@@ -199,25 +267,20 @@ fn tab_parts(app: &App) -> Vec<Part> {
 }
 
 fn filter_parts(app: &App, width: u16) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if let Some(name) = app.open_group() {
+        let shown = groups::fit_name(app, name, usize::from(width) / 3);
+        parts.push(part(format!(" {}: {} ", name.by().name(), shown.trim_end()), app.theme.accent()));
+    }
     if app.list.filter_text.is_empty() {
-        return Vec::new();
+        return parts;
     }
     let text = part::safe(&app.list.filter_text, app.theme);
-    let shown = format!(" ({} shown) ", app.scene.listed);
+    let listed = if app.in_timeline() { app.scene.timeline.listed } else { app.scene.listed };
+    let shown = format!(" ({listed} shown) ");
     let room = (usize::from(width) / 2).saturating_sub(shown.width() + 3);
     let text = if text.width() > room { part::fit(&text, room, app.theme) } else { text };
-    vec![part(format!(" / {text}"), app.theme.accent()), part(shown, app.theme.accent()).gives_way(1)]
-}
-
-/// `1,204 locks`
-pub fn counted(count: usize, thing: &str) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    format!("{out} {thing}{}", if count == 1 { "" } else { "s" })
+    parts.push(part(format!(" / {text}"), app.theme.accent()));
+    parts.push(part(shown, app.theme.accent()).gives_way(1));
+    parts
 }

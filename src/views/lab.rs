@@ -78,7 +78,7 @@ fn nothing(app: &App) -> Vec<String> {
         true => format!("No test locks. {take} takes one, from any screen."),
         false => format!("No test locks. {write} turns writing on, then {take} takes one, from any screen."),
     };
-    vec![how, "Whatever is taken here is marked TEST, ends by itself, and is removed when lockscope ends.".into()]
+    vec![how, "A test lock is marked TEST, expires by itself, and is removed when lockscope ends.".into()]
 }
 
 fn heading(width: usize, theme: Theme) -> Line<'static> {
@@ -170,20 +170,20 @@ fn about(app: &App, width: usize) -> Vec<Line<'static>> {
     let token = report.token.as_ref().map_or("-".into(), |token| part::token(app, &token.to_string()));
     let lease = short_duration(report.ttl.as_millis() as u64);
     let renewal = match report.watchdog {
-        true => "renewed after each third of it",
-        false => "not renewed by itself",
+        true => "renewed every third of it",
+        false => "not renewed",
     };
     say("token", token, Style::new());
     say("lease", format!("{lease}, {renewal}"), Style::new());
     let counts = &report.counts;
     if report.contenders > 0 || counts.attempts() > 0 {
-        let there = super::header::counted(report.contenders, "contender");
+        let there = crate::base::text::counted(report.contenders as u64, "contender");
         let (attempts, failures, obtained) = (counts.attempts(), counts.failures, counts.obtained);
         let troubles = match counts.troubles {
             0 => String::new(),
             troubles => format!(", {troubles} without an answer"),
         };
-        let text = format!("{there}: {attempts} attempts, {failures} failed, {obtained} obtained it{troubles}");
+        let text = format!("{there}: {attempts} attempts, {failures} failed, {obtained} got it{troubles}");
         say("contention", text, Style::new());
         if let (1.., Some(rate)) = (report.contenders, report.failures_per_s) {
             let window = WINDOW.as_secs();
@@ -192,7 +192,7 @@ fn about(app: &App, width: usize) -> Vec<Line<'static>> {
     }
     if !app.writes() && report.phase == Phase::Held {
         let write = app.key_of(Command::Write);
-        say("read-only", format!("it is kept, and nothing new is taken; {write} turns writing on"), theme.dim());
+        say("read-only", format!("this lock is kept, and no other is taken; {write} turns writing on"), theme.dim());
     }
     page.lines
 }

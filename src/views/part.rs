@@ -6,32 +6,42 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
+use super::shorten;
 use crate::app::App;
+use crate::app::scene::Was;
 use crate::app::theme::Theme;
 use crate::base::server_text::ServerText;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
 use crate::lock::{Holder, Key};
-use crate::model::{LockView, Notice, Presence};
+use crate::model::{Connection, LockView, Presence};
 use crate::output::columns;
 
-/// Shown in place of what private mode hides.
-pub const HIDDEN: &str = "(hidden)";
+pub use crate::app::HIDDEN;
 
 /// Exactly `width` cells: cut with a mark, or filled with spaces.
 pub fn fit(text: &str, width: usize, theme: Theme) -> String {
-    let text = if theme.ascii { text::ascii(text) } else { text.to_string() };
-    let mark = if theme.ascii { '~' } else { '…' };
-    let cut = text::fit_marked(&text, width, mark);
-    let room = width.saturating_sub(cut.width());
-    format!("{cut}{}", " ".repeat(room))
+    let mut cut = cut(text, width, theme);
+    let room = width.saturating_sub(text::cells(&cut));
+    cut.extend(std::iter::repeat_n(' ', room));
+    cut
 }
 
 /// The same, right-aligned.
 pub fn fit_right(text: &str, width: usize, theme: Theme) -> String {
-    let cut = fit(text, width, theme);
-    let trimmed = cut.trim_end();
-    format!("{}{trimmed}", " ".repeat(width.saturating_sub(trimmed.width())))
+    let cut = cut(text, width, theme);
+    let text = cut.trim_end();
+    let mut fitted = " ".repeat(width.saturating_sub(text::cells(text)));
+    fitted.push_str(text);
+    fitted
+}
+
+/// At most `width` cells.
+fn cut(text: &str, width: usize, theme: Theme) -> String {
+    match theme.ascii {
+        true => text::fit_marked(&text::ascii(text), width, mark(theme)),
+        false => text::fit_marked(text, width, mark(theme)),
+    }
 }
 
 /// Makes text that is not entirely our own safe to print on this terminal.
@@ -55,66 +65,55 @@ pub fn fit_key(name: &Key, width: usize, theme: Theme) -> String {
 /// The key, with its middle cut out if it is too long: both ends identify a key better than one.
 pub fn cut_key(name: &Key, width: usize, theme: Theme) -> String {
     let key = key(name, theme);
-    let mark = if theme.ascii { '~' } else { '…' };
-    if key.width() <= width || width < 9 {
-        return text::fit_marked(&key, width, mark);
+    shorten::distinct(&[key], width, mark(theme)).pop().unwrap_or_default()
+}
+
+/// The keys of a list in exactly `width` cells each, so that what differs between them stays in sight, and whether that
+/// tells all of them apart.
+pub fn fit_keys(names: &[String], width: usize, theme: Theme) -> (Vec<String>, bool) {
+    let shown = shorten::distinct(names, width, mark(theme));
+    let apart = shorten::tells_apart(names, &shown);
+    (shown.into_iter().map(|name| fit(&name, width, theme)).collect(), apart)
+}
+
+/// The same for a list of which not every row has a key: the column is as wide as the longest, but at least 24 cells, so that
+/// it rarely moves. It leaves `rest` cells of the room, unless the keys would look the same.
+pub fn fit_keys_of(keys: &[Option<&Key>], room: usize, rest: usize, theme: Theme) -> (usize, Vec<Option<String>>) {
+    let names: Vec<String> = keys.iter().flatten().map(|name| key(name, theme)).collect();
+    let longest = names.iter().map(|name| name.width()).max().unwrap_or(0).max(24);
+    let mut width = longest.min(room.saturating_sub(rest + 1));
+    let (mut shown, apart) = fit_keys(&names, width, theme);
+    if !apart {
+        width = longest.min(room);
+        shown = fit_keys(&names, width, theme).0;
     }
-    let tail_width = width / 2;
-    let mut tail = String::new();
-    for c in key.chars().rev() {
-        if tail.width() + c.to_string().width() > tail_width {
-            break;
-        }
-        tail.insert(0, c);
-    }
-    let head = text::fit_marked(&key, width - tail.width(), mark);
-    format!("{head}{tail}")
+    let mut shown = shown.into_iter();
+    (width, keys.iter().map(|key| key.and_then(|_| shown.next())).collect())
+}
+
+/// Stands for what was cut.
+fn mark(theme: Theme) -> char {
+    if theme.ascii { '~' } else { '…' }
 }
 
 /// A token, hidden, whole or shortened as the display settings say.
 pub fn token(app: &App, text: &str) -> String {
-    match (app.display.private, app.display.reveal) {
-        (true, _) => HIDDEN.into(),
-        (false, true) => text.to_string(),
-        (false, false) => text::short_token(text),
-    }
+    app.token(text)
 }
 
 /// A text that may contain these names, as it may be shown now.
-pub fn without(app: &App, mut names: Vec<String>, text: String) -> String {
-    if !app.display.private {
-        return text;
-    }
-    names.retain(|name| !name.is_empty());
-    // A name that is part of another would leave the rest of it to be seen.
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    names.iter().fold(text, |text, name| text.replace(name, HIDDEN))
+pub fn without(app: &App, names: Vec<String>, text: String) -> String {
+    app.without(names, text)
 }
 
 /// A text that may name the lock's holders, as it may be shown now.
 pub fn without_holders(app: &App, lock: &LockView, text: String) -> String {
-    if !app.display.private {
-        return text;
-    }
-    let mut names: Vec<String> = Vec::new();
-    for holder in &lock.holders {
-        names.extend([&holder.client, &holder.host].into_iter().flatten().map(ServerText::visible));
-    }
-    let noticed = lock.notices.iter().map(|(_, notice)| match notice {
-        Notice::Late { token, address, .. } => (Some(token), address.as_ref()),
-        Notice::FreedBy { holder, address } => (holder.as_ref(), address.as_ref()),
-    });
-    let contenders = lock.contenders.iter().map(|contender| (contender.token.as_ref(), contender.address.as_ref()));
-    let connections = lock.presence.iter().filter_map(Presence::connection).chain(&lock.connection);
-    let connection = connections.map(|connection| (None, Some(&connection.address)));
-    let holders = lock.holders.iter().map(|holder| (Some(&holder.token), None));
-    let past = lock.past.iter().map(|hold| (hold.holder.as_ref(), None));
-    for (token, address) in holders.chain(past).chain(contenders).chain(noticed).chain(connection) {
-        names.extend(token.map(|token| token.to_string()));
-        names.extend(token.map(|token| text::short_token(&token.to_string())));
-        names.extend(address.map(|address| address.to_string()));
-    }
-    without(app, names, text)
+    app.without_holders(lock, text)
+}
+
+/// A client that is blocked in a command, where it may be shown.
+pub fn blocked(app: &App, client: &Connection) -> String {
+    if app.display.private { HIDDEN.into() } else { safe(&client.describe_blocked(app.scene.at), app.theme) }
 }
 
 /// The holder, in short: a name that people know if there is one, else the token.
@@ -122,15 +121,15 @@ pub fn holder(app: &App, holder: &Holder) -> String {
     if app.display.private {
         return HIDDEN.into();
     }
-    let mut parts = vec![token(app, &holder.token.to_string())];
-    if let Some(host) = &holder.host {
-        let pid = holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default();
-        // A MAC address helps an operator less than the token.
-        if !host.as_bytes().starts_with(b"mac ") {
-            parts = vec![format!("{}{pid}", host.visible())];
-        }
+    // A MAC address helps an operator less than the token.
+    match holder.host.as_ref().filter(|host| !host.as_bytes().starts_with(b"mac ")) {
+        Some(host) => format!("{}{}", host.visible(), holder.pid.map(|pid| format!(":{pid}")).unwrap_or_default()),
+        None => shown_token(app, holder),
     }
-    parts.join(" ")
+}
+
+fn shown_token(app: &App, holder: &Holder) -> String {
+    token(app, &holder.token.to_string())
 }
 
 /// The holders in exactly `width` cells; the number of holders is never cut off.
@@ -138,9 +137,13 @@ pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
     match lock.holders.as_slice() {
         [] => fit("-", width, app.theme),
         [one] => {
-            let (text, place) = (holder(app, one), place(app, lock));
-            let whole = place.map(|place| format!("{text} {place}")).filter(|whole| whole.width() <= width);
-            fit(&whole.unwrap_or(text), width, app.theme)
+            let (short, place) = (holder(app, one), place(app, lock));
+            let whole = Some(safe(&one.token.to_string(), app.theme))
+                .filter(|_| !app.display.private && short == shown_token(app, one));
+            let with = |token: &String| place.as_ref().map(|place| format!("{token} {place}"));
+            let wishes = [whole.as_ref().and_then(with), with(&short), whole.clone()];
+            let best = wishes.into_iter().flatten().find(|text| text.width() <= width);
+            fit(&best.unwrap_or(short), width, app.theme)
         }
         [first, rest @ ..] => {
             let more = format!(" +{}", rest.len());
@@ -148,6 +151,13 @@ pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
             fit(&format!("{}{more}", first.trim_end()), width, app.theme)
         }
     }
+}
+
+/// What a lock was before it got better: `was ORPHAN`, or in less room `<ORPHAN`.
+pub fn fit_was(was: Was, width: usize, theme: Theme) -> String {
+    let label = was.state.label();
+    let whole = format!("was {label}");
+    fit(&if whole.len() <= width { whole } else { format!("<{label}") }, width, theme)
 }
 
 /// The name or address of its only holder's client, where that is known.
@@ -194,6 +204,11 @@ pub fn whole_seconds(age: Duration) -> String {
 /// The time of day in UTC, as in logs.
 pub fn clock(at: Time) -> String {
     at.rfc3339().get(11..23).unwrap_or_default().to_string()
+}
+
+/// The same to the second.
+pub fn clock_seconds(at: Time) -> String {
+    clock(at).get(..8).unwrap_or_default().to_string()
 }
 
 /// The width of a label and the spaces around it.

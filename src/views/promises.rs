@@ -36,7 +36,7 @@ fn a_healthy_system_shows_a_calm_screen() {
         stage.renew("lock:order:2", 30_000);
         stage.compose();
     }
-    for screen in ["1", "3", "5", "6"] {
+    for screen in ["1", "3", "v", "4", "5", "6"] {
         stage.press(screen);
         let buffer = stage.draw();
         let loud = buffer.content.iter().filter(|cell| matches!(cell.fg, Color::Red | Color::Yellow | Color::Magenta));
@@ -54,8 +54,8 @@ fn each_verdict_is_a_word_and_a_sentence_with_its_numbers() {
     }
     stage.pass(22_000);
     let screen = stage.screen();
-    let sentence = screen.lines().rev().skip(1).take(2).collect::<Vec<_>>();
-    let sentence = format!("{}{}", sentence[1], sentence[0]);
+    let sentence = screen.lines().skip_while(|line| !line.starts_with('─')).skip(1).take(2).collect::<Vec<_>>();
+    let sentence = format!("{}{}", sentence[0], sentence[1]);
     assert!(sentence.contains("lock:order:8841  STALLED"), "{sentence}");
     for number in ["every 10.0s", "22.0s ago", "2 missed", "8.0s"] {
         assert!(sentence.contains(number), "{number} in {sentence}");
@@ -98,11 +98,14 @@ fn lost_and_partial_data_are_told_in_red() {
     stage.app.title.environment = None;
     stage.acquire("lock:a", "t", 60_000);
     stage.pass(10);
-    stage.node.lost = 7;
+    stage.node.lost = Some(7);
     stage.table.apply(Observation::Gap { node: NODE, at: stage.now });
     stage.pass(2_000);
     let buffer = stage.draw();
     assert_eq!(colours_of(&buffer, "7 events lost"), [Color::Red]);
+    stage.node.lost = None;
+    let uncounted = stage.draw();
+    assert_eq!(colours_of(&uncounted, "· events lost"), [Color::Red], "an unknown number is not a zero");
     assert_eq!(colours_of(&buffer, "partial"), [Color::Red]);
     stage.lose();
     stage.pass(2_000);
@@ -116,7 +119,7 @@ fn the_feed_shows_what_matches_the_filter() {
         stage.acquire(key, "t", 60_000);
     }
     stage.filter("order");
-    stage.press("3");
+    stage.press("3 v");
     let screen = stage.screen();
     assert!(screen.contains("lock:order:1") && screen.contains("lock:order:2") && !screen.contains("cart"), "{screen}");
     stage.press("1 esc 3");
@@ -153,6 +156,7 @@ fn whatever_is_on_a_screen_is_also_a_command() {
             Screen::Locks => "ls",
             Screen::Contention => "contention",
             Screen::Events => "watch",
+            Screen::Alerts => "check",
             Screen::Servers => "doctor",
             Screen::Lab => "acquire",
         };
@@ -163,7 +167,7 @@ fn whatever_is_on_a_screen_is_also_a_command() {
     stage.acquire("lock:a", "t", 60_000);
     stage.resize(140, 40);
     let screen = stage.screen();
-    let titles = screen.lines().nth(2).unwrap().split_whitespace().map(|title| title.trim_end_matches('▾'));
+    let titles = screen.lines().nth(3).unwrap().split_whitespace().map(|title| title.trim_end_matches('▾'));
     for title in titles {
         assert!(Column::ALL.iter().any(|column| column.title() == title), "{title} is no column of ls");
     }

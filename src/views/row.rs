@@ -4,7 +4,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::app::{App, LockId};
-use crate::model::LockView;
+use crate::model::{LockView, State};
 
 pub struct Row {
     spans: Vec<Span<'static>>,
@@ -16,14 +16,20 @@ impl Row {
     pub fn new(app: &App, lock: &LockView, selected: bool) -> Row {
         let theme = app.theme;
         let marked = app.list.marked.contains(&LockId::of(lock));
-        let sign = match (selected, marked) {
-            (_, true) => theme.sign("●", "*"),
-            (true, false) => theme.sign("▌", ">"),
-            (false, false) => " ",
+        let was = app.scene.was(lock);
+        let better = was.map(|was| was.is_worse_than(lock));
+        let sign = match (selected, marked, better) {
+            (_, true, _) => theme.sign("●", "*"),
+            (true, false, _) => theme.sign("▌", ">"),
+            (false, false, Some(true)) => theme.sign("▽", "-"),
+            (false, false, Some(false)) => theme.sign("▲", "+"),
+            (false, false, None) => " ",
         };
-        let base = match (selected, lock.stale) {
+        let faded = lock.stale || better == Some(true) || lock.verdict.state == State::Free;
+        let base = match (selected, faded) {
             (true, _) => theme.selected(),
             (false, true) => theme.dim(),
+            (false, false) if better == Some(false) => theme.title(),
             (false, false) => Style::new(),
         };
         let mut row = Row { spans: Vec::new(), selected, base };
@@ -42,9 +48,10 @@ impl Row {
     }
 
     /// The same in a style of its own.
-    pub fn styled(&mut self, text: String, style: Style) {
+    pub fn styled(&mut self, mut text: String, style: Style) {
         if !text.is_empty() {
-            self.spans.push(Span::styled(format!("{text} "), self.over(style)));
+            text.push(' ');
+            self.spans.push(Span::styled(text, self.over(style)));
         }
     }
 

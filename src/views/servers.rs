@@ -34,7 +34,7 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
     let theme = app.theme;
     let plain = Style::new();
     let facts = &node.facts;
-    let told = |fact: Fact<String>| match fact {
+    let shown = |fact: Fact<String>| match fact {
         Fact::Known(text) => (text, plain),
         Fact::Unknown(why) => (format!("unknown: {why}"), theme.dim()),
     };
@@ -42,10 +42,13 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
     let title = format!(" {} database {}", safe(&node.name, theme), node.db);
     page.lines.push(Line::styled(title, theme.title()));
     let mut say = |label: &str, (text, style): (String, Style)| page.say(label, &safe(&text, theme), style);
-    say("server", told(facts.product.as_ref().map(|product| format!("{} {}", product.flavor.name(), product.version))));
-    say("role", told(facts.role.as_ref().map(|role| role.name().to_string())));
-    say("up for", told(facts.uptime.as_ref().map(|uptime| short_duration(uptime.as_millis() as u64))));
-    say("keys", told(facts.keys.as_ref().map(|keys| keys.to_string())));
+    say(
+        "server",
+        shown(facts.product.as_ref().map(|product| format!("{} {}", product.flavor.name(), product.version))),
+    );
+    say("role", shown(facts.role.as_ref().map(|role| role.name().to_string())));
+    say("up for", shown(facts.uptime.as_ref().map(|uptime| short_duration(uptime.as_millis() as u64))));
+    say("keys", shown(facts.keys.as_ref().map(|keys| keys.to_string())));
     say("watched by", stream(app, node));
     for note in [&node.note, &node.clients_note].into_iter().flatten() {
         say("", (note.clone(), theme.warning()));
@@ -53,7 +56,11 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
     if let Some((_, sentence)) = &node.sampling {
         say("sampling", (super::part::safe(sentence, theme), theme.warning()));
     }
-    let lost = if node.lost > 0 { format!(", {} lost", node.lost) } else { String::new() };
+    let lost = match node.lost {
+        Some(0) => String::new(),
+        Some(lost) => format!(", {lost} lost"),
+        None => ", some lost".into(),
+    };
     let rate = node.events_per_s.map(|rate| format!(", {rate:.1} a second now")).unwrap_or_default();
     say("events", (format!("{}{rate}{lost}, {} reconnects", node.events, node.reconnects), plain));
     let scan = match (node.scanning, node.scanned_ago, node.scan_took) {
@@ -68,7 +75,7 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
         say("", (format!("incomplete: {why}"), theme.bad()));
     }
     if node.too_large > 0 {
-        let text = format!("{} keys were not read: no lock is so large", node.too_large);
+        let text = format!("{} keys were not read: too large for a lock", node.too_large);
         say("", (text, plain));
     }
     let cost = node.cost.map_or("not known yet".into(), |cost| {
@@ -96,7 +103,7 @@ fn stream(app: &App, node: &NodeScene) -> (String, Style) {
         Stream::Live(Source::Notification) => ("keyspace notifications".into(), theme.good()),
         Stream::Live(Source::Tracking) => ("client-side caching broadcasts".into(), theme.warning()),
         Stream::Live(_) => ("polling".into(), theme.warning()),
-        Stream::Reconnecting { why, .. } => (format!("nothing: lost the server, trying again ({why})"), theme.bad()),
+        Stream::Reconnecting { why, .. } => (format!("nothing: lost the server, reconnecting ({why})"), theme.bad()),
         Stream::Starting => ("connecting".into(), theme.warning()),
         Stream::Off => ("nothing".into(), theme.dim()),
     }

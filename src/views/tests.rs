@@ -1,5 +1,7 @@
 //! What the screens look like: snapshots at common sizes, and what must hold at any size.
 
+mod long_keys;
+
 use std::collections::BTreeMap;
 
 use insta::assert_snapshot;
@@ -8,7 +10,7 @@ use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
 use crate::app::theme::Theme;
-use crate::app::{Overlay, Writing};
+use crate::app::{Overlay, Screen, Writing};
 use crate::engine::Stream;
 use crate::lock::Key;
 use crate::model::Source;
@@ -45,7 +47,20 @@ fn shop() -> Stage {
 /// The screens with everything on them, one after the other.
 fn tour(stage: &mut Stage) -> Vec<Buffer> {
     let mut buffers = Vec::new();
-    for keys in ["1", "3", "5", "?", "x 1 enter", "esc space P", "/ ctrl-u ( enter", "esc : x enter", "esc t p"] {
+    for keys in [
+        "1",
+        "b p",
+        "b b 3",
+        "v",
+        "4",
+        "5",
+        "?",
+        "x 1 enter",
+        "esc space P",
+        "/ ctrl-u ( enter",
+        "esc : x enter",
+        "esc t p",
+    ] {
         stage.press(keys);
         buffers.push(stage.draw());
     }
@@ -83,14 +98,14 @@ fn locks_at_140x40() {
 fn events_at_80x24() {
     let mut stage = shop();
     stage.release("lock:cart:991");
-    stage.press("3");
+    stage.press("3 v");
     assert_snapshot!(stage.screen());
 }
 
 #[test]
 fn events_at_140x40() {
     let mut stage = shop();
-    stage.press("3");
+    stage.press("3 v");
     stage.resize(140, 40);
     assert_snapshot!(stage.screen());
 }
@@ -189,7 +204,7 @@ fn no_lock_that_matches() {
     let mut stage = shop();
     stage.filter("lib:huey");
     assert_snapshot!(stage.screen());
-    stage.press("3");
+    stage.press("3 v");
     assert!(stage.screen().contains("Nothing that matches the filter"), "{}", stage.screen());
 }
 
@@ -232,20 +247,28 @@ fn the_first_line_tells_how_changes_are_learnt() {
 #[test]
 fn lost_events_and_partial_knowledge_are_told_at_80_columns() {
     let mut stage = shop();
-    stage.node.lost = 1_204;
+    stage.node.lost = Some(1_204);
     stage.table.apply(crate::model::Observation::Gap { node: crate::testkit::stage::NODE, at: stage.now });
     stage.pass(2_000);
     stage.filter("lock:");
     let screen = stage.screen();
-    let top: Vec<&str> = screen.lines().take(2).collect();
-    let (events, locks) = (
-        " lockscope  PROD  orders-redis  live · 1204 events lost · scan 1m44s  READ-ONLY",
-        " 1 Locks  2  3  5  6   6 locks  1 no-ttl  1 done  partial     / lock: (5 shown)",
-    );
-    assert_eq!(top, [events, locks]);
-    let rows = screen.lines().skip(3).take_while(|line| !line.is_empty());
+    let top: Vec<&str> = screen.lines().take(3).collect();
+    let events = " lockscope  PROD  orders-redis  live · 1204 events lost · scan 1m44s  READ-ONLY";
+    let tabs = " 1 Locks  2 Contention  3 Events  4 Alerts  5 Servers  6 Lab";
+    let locks = " 6 locks  1 no-ttl  1 done  partial                           / lock: (5 shown)";
+    assert_eq!(top, [events, tabs, locks]);
+    let rows = screen.lines().skip(4).take_while(|line| !line.is_empty());
     let states: Vec<&str> = rows.filter_map(|row| row.trim_start_matches('▌').split_whitespace().next()).collect();
     assert_eq!(states, ["stale"; 5], "{screen}");
+}
+
+#[test]
+fn a_count_that_can_only_fall_between_walks_is_marked() {
+    let mut stage = shop();
+    assert!(stage.screen().contains(" 6 locks "), "{}", stage.screen());
+    stage.node.stream = Stream::Live(Source::Scan);
+    stage.pass(1_000);
+    assert!(stage.screen().contains(" ≥6 locks "), "{}", stage.screen());
 }
 
 #[test]
@@ -313,20 +336,23 @@ fn a_screen_that_is_too_small_says_so_and_never_panics() {
 
 #[test]
 fn every_line_of_the_help_is_whole_at_80_columns_on_every_screen() {
-    for screen in ["1", "6", "1 enter"] {
+    for screen in ["1", "1 b p", "6", "1 enter"] {
         let mut stage = shop();
         stage.press(screen);
         let place = stage.app.place();
         stage.press("?");
-        let top = stage.screen();
-        stage.press("G");
-        let bottom = stage.screen();
+        let pages: Vec<String> = ["home", "pagedown", "pagedown", "pagedown"]
+            .map(|key| {
+                stage.press(key);
+                stage.screen()
+            })
+            .to_vec();
         for binding in BINDINGS {
             let told = match binding.at {
                 Where::Only { name, .. } if !binding.at.includes(place) => format!(" {name}: {}", binding.about),
                 _ => format!(" {}", binding.about),
             };
-            assert!([&top, &bottom].iter().any(|screen| screen.contains(&told)), "{screen}: {told}");
+            assert!(pages.iter().any(|screen| screen.contains(&told)), "{screen}: {told}");
         }
     }
 }
@@ -381,8 +407,8 @@ fn wide_names_keep_the_columns_in_line() {
         stage.resize(size.0, size.1);
         let screen = stage.screen();
         let lines: Vec<&str> = screen.lines().collect();
-        let column = column_of(lines[2], "HOLDER");
-        for line in &lines[3..10] {
+        let column = column_of(lines[3], "HOLDER");
+        for line in &lines[4..11] {
             assert_eq!(column_of(line, "holder"), column, "{screen}");
         }
     }
@@ -420,7 +446,7 @@ fn names_that_differ_look_different_and_drive_nothing() {
         for name in names {
             stage.acquire(name, "\x1b]52;c;aGk=\x07", 60_000);
         }
-        for keys in ["1", "3", "1 enter"] {
+        for keys in ["1", "3", "v", "1 enter"] {
             stage.press(keys);
             let buffer = stage.draw();
             for cell in &buffer.content {
@@ -428,7 +454,7 @@ fn names_that_differ_look_different_and_drive_nothing() {
             }
             let screen = text(&buffer);
             if keys == "1" {
-                let rows: std::collections::BTreeSet<&str> = screen.lines().skip(3).take(names.len()).collect();
+                let rows: std::collections::BTreeSet<&str> = screen.lines().skip(4).take(names.len()).collect();
                 assert_eq!(rows.len(), names.len(), "{screen}");
             }
         }
@@ -441,7 +467,7 @@ fn a_long_name_keeps_both_its_ends() {
     let name = format!("lock:tenant-17:{}:invoice:8841", "x".repeat(300));
     stage.acquire(&name, "t", 60_000);
     let screen = stage.screen();
-    let row = screen.lines().nth(3).unwrap();
+    let row = screen.lines().nth(4).unwrap();
     assert!(row.contains("lock:t") && row.contains("8841"), "{row}");
     assert!(screen.contains("held by t;"), "the sentence has room beside the name: {screen}");
 }
@@ -476,4 +502,66 @@ fn the_prompt_keeps_its_cursor_in_sight() {
     stage.app.overlay = Overlay::None;
     let mut terminal = ratatui::Terminal::new(ratatui::backend::TestBackend::new(80, 24)).unwrap();
     terminal.draw(|frame| assert_eq!(super::draw(frame, &stage.app), None)).unwrap();
+}
+
+#[test]
+fn every_tab_says_its_name_at_80_columns_and_more() {
+    for (width, height) in [(80, 12), (80, 19), (80, 20), (80, 24), (100, 30), (140, 40)] {
+        for (keys, filter) in [("1", ""), ("2", "lock:"), ("5", "state:held and ttl<20s or lib:redisson")] {
+            let mut stage = shop();
+            stage.resize(width, height);
+            stage.filter(filter);
+            stage.press(keys);
+            let screen = stage.screen();
+            let tabs = screen.lines().nth(1).unwrap_or_default();
+            for (_, command, name) in Screen::TABS {
+                let name = format!("{} {name}", stage.app.key_of(command));
+                assert!(tabs.contains(&name) || height < 20 && !filter.is_empty(), "{width}x{height}: {tabs}");
+            }
+            assert!(screen.lines().take(3).any(|line| line.contains("6 locks")), "{screen}");
+        }
+    }
+}
+
+#[test]
+fn a_screen_with_room_shows_more_of_the_selected_lock() {
+    let mut stage = shop();
+    let small = stage.screen();
+    assert!(small.contains("free it?") && small.contains("findings"), "{small}");
+    stage.resize(140, 40);
+    stage.press("j");
+    let large = stage.screen();
+    for part in
+        ["free it?", "findings", "liveness", "holder", "client", "ttl", "renewals", "before", "expected", "seen"]
+    {
+        assert!(large.contains(&format!(" {part} ")), "{part}: {large}");
+    }
+    // A long list needs the room itself.
+    for n in 0..40 {
+        stage.acquire(format!("lock:more:{n:02}"), "t", 60_000);
+    }
+    stage.pass(2_000);
+    let full = stage.screen();
+    assert!(!full.contains("free it?"), "{full}");
+    assert_eq!(stage.app.scene.rows.len(), stage.app.scene.page);
+    let rows = full.lines().filter(|line| line.contains("lock:")).count();
+    assert!(rows >= stage.app.scene.page, "{full}");
+}
+
+#[test]
+fn the_gauge_has_the_colour_of_what_is_left_of_the_lease() {
+    let mut stage = Stage::new();
+    stage.resize(140, 24);
+    stage.acquire("lock:a", "t", 100_000);
+    for (pass, left, color) in [
+        (0, "100s", Color::Green),
+        (70_000, "30s", Color::Green),
+        (10_000, "20s", Color::Yellow),
+        (12_000, "8s", Color::Red),
+    ] {
+        stage.pass(pass);
+        let buffer = stage.draw();
+        let cell = buffer.content.iter().find(|cell| matches!(cell.symbol(), "█" | "░")).expect("a gauge");
+        assert_eq!(cell.fg, color, "{left} left: {}", text(&buffer));
+    }
 }

@@ -216,7 +216,7 @@ impl<F: Future<Output = End>> Canary<'_, F> {
                         // We slept through the lease ourselves; it is not the server's fault.
                         Loss::Unconfirmed { why: None, .. } if own >= self.request.ttl() / 2 => {
                             let kept = text::short_duration(own.as_millis() as u64);
-                            self.tally.lost(now, format!("lockscope itself was kept from running for {kept}"));
+                            self.tally.lost(now, format!("lockscope itself did not run for {kept}"));
                             return Renewed::Lost(loss);
                         }
                         Loss::Unconfirmed { why, .. } => {

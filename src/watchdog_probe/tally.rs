@@ -180,7 +180,7 @@ impl Tally {
         }
     }
 
-    /// The end: whatever still lasts ends now. Returns whether the server answers.
+    /// The end: closes everything that is still open. Returns whether the server answers.
     pub fn close(&mut self, now: Instant) -> bool {
         self.free(now);
         match self.silence.take() {

@@ -7,34 +7,46 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod acting;
+pub mod alertmanager;
 pub mod burst;
+pub mod cluster;
 pub mod desk;
 pub mod engine;
 pub mod feed;
+pub mod history;
 pub mod judged;
 pub mod left_out;
 pub mod library;
 pub mod listener;
 pub mod process;
 pub mod program;
+pub mod prometheus;
+pub mod promtool;
 pub mod samples;
+pub mod scripted;
 pub mod server;
+pub mod serving;
 pub mod tls;
 pub mod watching;
+pub mod worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+pub use cluster::Cluster;
 pub use desk::{Desk, Ran};
 pub use feed::Feed;
-pub use left_out::left_out;
+pub use left_out::{left_out, left_to_the_matrix};
 pub use library::{Driver, Library, Load, Taken};
 pub use listener::Listener;
+pub use prometheus::Prometheus;
 pub use samples::{ExpectedHolder, Sample};
 pub use server::Server;
+pub use serving::{Answer, Serving};
 pub use tls::Certificates;
 pub use watching::Watching;
+pub use worker::Worker;
 
 /// Waits until `condition` holds, and fails the test with `what` after `timeout`.
 #[track_caller]
@@ -52,7 +64,7 @@ pub fn wait_until(what: &str, timeout: Duration, mut condition: impl FnMut() -> 
 pub fn row(screen: &str, state: &str, key: &str) -> bool {
     screen.lines().any(|line| {
         let mut words = line.trim_start_matches(['▌', '●', ' ']).split_whitespace();
-        words.next() == Some(state) && words.next() == Some(key)
+        words.next() == Some(state) && words.find(|word| !word.starts_with('!')) == Some(key)
     })
 }
 

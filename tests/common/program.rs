@@ -16,9 +16,9 @@ pub fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = std::env::split_paths(&path)
         .flat_map(|directory| ["redis-server", "valkey-server"].map(|name| directory.join(name)));
-    let fetched = target_directory().join("servers/valkey-9.1.2/valkey-server");
+    let fetched = ["redis-7.0.15/redis-server", "valkey-9.1.2/valkey-server"];
     installed
-        .chain([fetched])
+        .chain(fetched.map(|program| target_directory().join("servers").join(program)))
         .find(|program| program.is_file())
         .expect("no redis-server or valkey-server here: run scripts/ensure-server, which fetches one")
 }

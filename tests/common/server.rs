@@ -100,38 +100,16 @@ impl Server {
         }
     }
 
+    /// The same with these certificates, which other servers have too.
+    pub fn with_certificates(certificates: &Certificates, arguments: &[&str]) -> Server {
+        let listen = Listen::Tls(certificates.clone());
+        Server::launch(listen, arguments).unwrap_or_else(|log| panic!("the server did not start: {log}"))
+    }
+
     /// A sentinel that watches a master.
     pub fn sentinel(master: &Server) -> Server {
         let config = format!("sentinel monitor watched 127.0.0.1 {} 1\n", master.port);
         Server::launch(Listen::Sentinel(config), &[]).unwrap_or_else(|log| panic!("the sentinel did not start: {log}"))
-    }
-
-    /// Masters of one cluster that share the slots evenly, each knowing the others; empty, counted as left out, where
-    /// the server can't be told its bus port.
-    pub fn cluster(size: u16) -> Vec<Server> {
-        if !has((7, 0), "choice of the cluster's bus port") {
-            return Vec::new();
-        }
-        let bus = || free_port().to_string();
-        let nodes: Vec<Server> =
-            (0..size).map(|_| Server::with(&["--cluster-enabled", "yes", "--cluster-port", &bus()])).collect();
-        for (index, node) in (0..size).zip(&nodes) {
-            let (first, next) =
-                (u32::from(index) * 16_384 / u32::from(size), (u32::from(index) + 1) * 16_384 / u32::from(size));
-            node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &(next - 1).to_string()]);
-            node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
-            for other in &nodes[usize::from(index) + 1..] {
-                let bus = other.settings.argument("--cluster-port").expect("it was given");
-                node.cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port.to_string(), bus]);
-            }
-        }
-        for node in &nodes {
-            super::wait_until("the cluster to agree", PATIENCE, || {
-                let info: String = node.ask(&["CLUSTER", "INFO"]);
-                field(&info, "cluster_state") == Some("ok") && field(&info, "cluster_size") == Some(&size.to_string())
-            });
-        }
-        nodes
     }
 
     fn launch(listen: Listen, arguments: &[&str]) -> Result<Server, String> {

@@ -168,6 +168,11 @@ pub trait Library {
         false
     }
 
+    /// The channel that a client with this token listens to while it waits.
+    fn waits_on(&self, _token: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// How many clients sleep until somebody wakes them.
     fn waiting(&self) -> usize {
         0

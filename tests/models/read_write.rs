@@ -190,6 +190,10 @@ impl Library for RedissonReadWrite {
         }
     }
 
+    fn waits_on(&self, _token: &[u8]) -> Option<Vec<u8>> {
+        Some(self.channel().into_bytes())
+    }
+
     fn owns(&self, key: &[u8]) -> bool {
         key == self.key.as_bytes() || key.starts_with(format!("{}:", self.braced()).as_bytes())
     }

@@ -151,6 +151,11 @@ impl Library for Redisson {
         Wake::Message { channel: channel.into_bytes(), body: Some(b"0".to_vec()) }
     }
 
+    fn waits_on(&self, token: &[u8]) -> Option<Vec<u8>> {
+        let channel = self.channel().into_bytes();
+        Some(if self.is_fair() { [&channel[..], b":", token].concat() } else { channel })
+    }
+
     /// A fencing counter goes up with each hold.
     fn leaves_a_trace(&self) -> bool {
         matches!(self.kind, Kind::Fenced)

@@ -14,6 +14,10 @@ impl Wire {
         Wire { connection }
     }
 
+    pub fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     /// Runs one command.
     pub fn run<T: FromRedisValue>(&mut self, command: &[&[u8]]) -> T {
         let mut line = redis::Cmd::new();

@@ -60,6 +60,11 @@ impl Subject {
         }
     }
 
+    /// It is taken by one command and gets its TTL by another.
+    pub fn takes_in_two_steps(&self) -> bool {
+        matches!(self.make, Make::String(make) if make().take == Take::SetThenExpire)
+    }
+
     /// Whether the real library is at hand, where it takes one.
     pub fn is_installed(&self, server: &Server) -> bool {
         match self.make {
@@ -205,7 +210,7 @@ fn machine(process: u64, _: u64, _: u8) -> Vec<u8> {
 }
 
 fn shedlock(_: u64, serial: u64, _: u8) -> Vec<u8> {
-    let at = chrono::DateTime::from_timestamp_millis(1_763_000_000_000 + serial as i64).expect("a moment");
+    let at = chrono::DateTime::from_timestamp_millis((tokens::EPOCH_MS + serial) as i64).expect("a moment");
     let at = at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
     format!("ADDED:{at}@worker-3:{}", tokens::uuid4(serial)).into_bytes()
 }

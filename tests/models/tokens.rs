@@ -39,9 +39,12 @@ pub fn uuid4(number: u64) -> String {
     format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
 }
 
-/// As Python's `uuid1().hex`: the time of `number` milliseconds after a day in 2025, and a machine's address.
+/// A day in 2025, in milliseconds of Unix time.
+pub const EPOCH_MS: u64 = 1_763_000_000_000;
+
+/// As Python's `uuid1().hex`: the time of `number` milliseconds after [`EPOCH_MS`], and a machine's address.
 pub fn uuid1_hex(number: u64) -> String {
-    let ticks = (1_763_000_000_000 + number) * 10_000 + 0x01b2_1dd2_1381_4000;
+    let ticks = (EPOCH_MS + number) * 10_000 + 0x01b2_1dd2_1381_4000;
     let clock = &hex(number, 2)[1..];
     format!("{:08x}{:04x}1{:03x}8{clock}0242ac110005", ticks & 0xffff_ffff, ticks >> 32 & 0xffff, ticks >> 48)
 }

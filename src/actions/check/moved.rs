@@ -3,12 +3,12 @@
 use redis::Value;
 
 use super::Check;
-use crate::actions::lease::ANEW;
+use crate::actions::lease::AGAIN;
 use crate::base::text::{self, short_duration};
 use crate::lock::Key;
 
 impl Check {
-    /// The holder that was seen has the lock, for another lease: a person who looks again may free it all the same.
+    /// The holder that was seen has the lock, for another lease: a person who looks again may still free it.
     pub fn is_another_lease(&self, now: &Value) -> bool {
         match self {
             Check::Lease(_) => matches!(now, Value::Int(-1..)),
@@ -32,14 +32,7 @@ impl Check {
         };
         match self {
             Check::Absent(key) => format!("somebody has taken {} since", Key::from(&key[..])),
-            Check::Lapsed(_) => format!("it has a lease now, and had none when you looked: {ANEW}"),
-            Check::Entries { field, count, .. } => match now {
-                Value::BulkString(now) => {
-                    let [holder, now, seen] = [field, now, count].map(|bytes| text::visible(bytes));
-                    format!("{holder} has entered it {now} times now, not {seen}")
-                }
-                _ => format!("{} does not hold it any more", text::visible(field)),
-            },
+            Check::Lapsed(_) => format!("it has a lease now, and had none when you looked: {AGAIN}"),
             Check::Present(_) | Check::Rest(_) => self.moved_away(),
             Check::Value { .. } => match now {
                 Value::BulkString(value) => format!("it has another holder now: {}", text::visible(value)),
@@ -50,28 +43,20 @@ impl Check {
                     Value::BulkString(now) => text::visible(now),
                     _ => "not there".into(),
                 };
-                format!("the counter is {now} now, not the {} that you saw", text::visible(count))
+                format!("the counter is {now} now; you saw {}", text::visible(count))
             }
             Check::Digest { .. } => "it has another holder now".into(),
             Check::Field { field: holder, .. }
             | Check::FieldValue { field: holder, .. }
+            | Check::FieldEnd { field: holder, .. }
+            | Check::Entries { field: holder, .. }
             | Check::Member { member: holder, .. }
-            | Check::Element { member: holder, .. } => match now {
-                Value::BulkString(value) => {
-                    format!("{} holds it in another way now: {}", text::visible(holder), text::visible(value))
-                }
-                _ => format!("{} does not hold it any more", text::visible(holder)),
-            },
-            Check::Score { member, .. } | Check::FieldEnd { field: member, .. } if *now == Value::Nil => {
-                format!("{} does not hold it any more", text::visible(member))
-            }
-            Check::Score { member, .. } | Check::FieldEnd { field: member, .. } => {
-                format!("{} has another lease now: {}", text::visible(member), ANEW)
-            }
+            | Check::Score { member: holder, .. }
+            | Check::Element { member: holder, .. } => self.holder_moved(&text::visible(holder), now),
             Check::Fields { count: seen, .. }
             | Check::Members { count: seen, .. }
             | Check::Elements { count: seen, .. } => {
-                format!("there are {} entries now, not the {seen} that you saw", count.unwrap_or(0))
+                format!("there are {} entries now; you saw {seen}", count.unwrap_or(0))
             }
             Check::NoField { .. } | Check::NoMember { .. } | Check::NoElement { .. } => {
                 "somebody holds it in that place now".into()
@@ -84,30 +69,21 @@ impl Check {
             Check::AtLeast { .. } => "all permits are in use now".into(),
             Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
             Check::Lease(lease) => lease.moved(count),
-            Check::NoTtl(_) | Check::TtlAtMost { .. } => match count {
-                None | Some(-2) => gone(),
-                Some(-1) => "it has no TTL now".into(),
-                Some(left) => {
-                    let left = short_duration(left.max(0) as u64);
-                    match self {
-                        Check::NoTtl(_) => format!("it has {left} left now, and had no TTL when you looked"),
-                        _ => format!("it has {left} left now: more than asked for"),
-                    }
-                }
-            },
-            Check::NobodyListens(_) => "somebody listens for its permits now: it counts those of a semaphore".into(),
+            Check::NoTtl(_) => ttl_moved(count, ", and had no TTL when you looked"),
+            Check::TtlAtMost { .. } => ttl_moved(count, ": more than asked for"),
+            Check::NobodyListens(_) => "somebody listens for its permits now, so it is a semaphore".into(),
             Check::NobodyBlocked if count.is_none() => {
-                "the server does not tell any more whether clients are blocked, and one may wait for this lock".into()
+                "the server no longer says whether clients are blocked; one may wait for this lock".into()
             }
             Check::NobodyBlocked => {
                 "clients are blocked on the server now, and none was when you looked: one may wait for this lock; look \
-                 again, so that it is woken"
+                 again to have it woken"
                     .into()
             }
             Check::Before(_) => "its lease would have run out by now".into(),
             Check::Dump { .. } => "it changes too fast to be kept for undoing".into(),
             Check::FieldsAtMost { .. } | Check::LiveAtMost { .. } => {
-                "its place was taken since: there may be no free one".into()
+                "its place was taken since; there may be no other".into()
             }
             Check::Counter { .. } => match now {
                 Value::BulkString(value) => format!(
@@ -116,6 +92,20 @@ impl Check {
                 ),
                 _ => "somebody has held it since it was freed".into(),
             },
+        }
+    }
+
+    /// What one holder has now in place of what was seen.
+    fn holder_moved(&self, holder: &str, now: &Value) -> String {
+        match (self, now) {
+            (Check::Entries { count, .. }, Value::BulkString(now)) => {
+                format!("{holder} has entered it {} times now, not {}", text::visible(now), text::visible(count))
+            }
+            (Check::Score { .. } | Check::FieldEnd { .. }, now) if *now != Value::Nil => {
+                format!("{holder} has another lease now: {AGAIN}")
+            }
+            (_, Value::BulkString(value)) => format!("{holder} holds it in another way now: {}", text::visible(value)),
+            _ => format!("{holder} does not hold it any more"),
         }
     }
 
@@ -132,7 +122,7 @@ impl Check {
                 format!("{} does not hold it any more: the lock is gone", text::visible(holder))
             }
             Check::Present(key) | Check::AtLeast { key, .. } => format!("{} is not there", Key::from(&key[..])),
-            Check::Rest(_) => "the others that held it have let go of it since: it is a free lock now".into(),
+            Check::Rest(_) => "the other holders have released it since: the lock is free now".into(),
             Check::Listed { .. } => "somebody has taken the token from the pool since".into(),
             _ => gone(),
         }
@@ -163,10 +153,19 @@ impl Check {
     }
 }
 
+/// By what PTTL says now; `unlike`: how that differs from what was seen.
+fn ttl_moved(now: Option<i64>, unlike: &str) -> String {
+    match now {
+        None | Some(-2) => gone(),
+        Some(-1) => "it has no TTL now".into(),
+        Some(left) => format!("it has {} left now{unlike}", short_duration(left.max(0) as u64)),
+    }
+}
+
 pub fn gone() -> String {
     "the lock is gone: it was freed, or ran out, since you looked".into()
 }
 
 fn another_type(now: &str, before: &str) -> String {
-    format!("the key is a {now} now, not the {before} that you saw")
+    format!("the key is a {now} now; you saw a {before}")
 }

@@ -21,7 +21,7 @@ fn a_lock_that_changed_hands_is_told_with_its_new_holder() {
     let check = Check::Value { key: KEY.to_vec(), value: b"t1".to_vec() };
     assert_eq!(check.moved(&bytes("t2\x1b[2J")), "it has another holder now: t2\\u{1b}[2J");
     assert_eq!(check.moved(&kind("none")), "the lock is gone: it was freed, or ran out, since you looked");
-    assert_eq!(check.moved(&kind("hash")), "the key is a hash now, not the string that you saw");
+    assert_eq!(check.moved(&kind("hash")), "the key is a hash now; you saw a string");
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_holder_that_left_is_told_from_a_lock_that_is_gone() {
     let check = Check::Field { key: KEY.to_vec(), field: b"h".to_vec() };
     assert_eq!(check.moved(&Value::Int(0)), "h does not hold it any more");
     assert_eq!(check.moved(&kind("none")), "h does not hold it any more: the lock is gone");
-    assert_eq!(check.moved(&kind("zset")), "the key is a zset now, not the hash that you saw");
+    assert_eq!(check.moved(&kind("zset")), "the key is a zset now; you saw a hash");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::actions::gate::Refusal;
 use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
 use crate::actions::queue;
+use crate::actions::semaphore;
 use crate::actions::staying::Staying;
 use crate::actions::write::Write;
 use crate::base::text::{self, short_duration};
@@ -22,7 +23,7 @@ impl Kept {
     /// Puts it all back, if nobody has taken the lock since and its lease would still run.
     pub fn plan(&self, now: Time) -> Result<Plan, Refusal> {
         if self.deed == Deed::Extended {
-            return Err(Refusal::NotSo(format!("{} gave {} more time: that has no undo", self.id(), self.lock())));
+            return Err(Refusal::NotSo(format!("{} gave {} more time, which can't be undone", self.id(), self.lock())));
         }
         if self.state != State::Confirmed && comparisons::is_made("confirmed") {
             return Err(Refusal::NotSo(self.unconfirmed()));
@@ -49,7 +50,13 @@ impl Kept {
             writes.push(write);
         }
         let dropped: Vec<Token> = self.dropped.iter().map(|token| Token::from(&token.0[..])).collect();
-        let mut hazards = vec!["The holder may have noticed the loss and stopped its work.".to_string()];
+        let noticed = match living.as_slice() {
+            [Keep { what: What::Permits { .. }, .. }] => {
+                "Somebody may have got a permit since; then one more than allowed is at work."
+            }
+            _ => "The holder may have noticed the loss and stopped its work.",
+        };
+        let mut hazards = vec![noticed.to_string()];
         hazards.extend(
             queue::not_put_back(&dropped, self.overdue, true).map(|what| format!("Dropped waiters are {what}.")),
         );
@@ -59,6 +66,8 @@ impl Kept {
             space: KeyspaceId::FIRST,
             key: self.lock(),
             dialect: by_name(&self.dialect).map_or("plain", |id| dialect(id).name()),
+            guessed: self.guessed,
+            safe: None,
             holders: self.holders.iter().filter(|t| !over(t)).map(|token| Token::from(&token.0[..])).collect(),
             staying: Staying::default(),
             ttl,
@@ -88,18 +97,25 @@ impl Kept {
         let about = &self.about;
         let safe = |text: &String| text::visible(text.as_bytes());
         let ago = short_duration(now.since(Time(about.at)).as_millis() as u64);
-        let why = about.reason.as_ref().map(|why| format!(", because {}", safe(why))).unwrap_or_default();
-        format!("{} was freed {ago} ago by {}{why}", self.lock(), safe(&about.by))
+        let why = about.reason.as_ref().map(|why| format!(", because \"{}\"", safe(why))).unwrap_or_default();
+        let what = match self.things.as_slice() {
+            [Keep { what: What::Permits { permits, .. }, .. }] => {
+                let were = if *permits == 1 { "was" } else { "were" };
+                format!("{} of {} {were} given back", semaphore::words(*permits), self.lock())
+            }
+            _ => format!("{} was freed", self.lock()),
+        };
+        format!("{what} {ago} ago by {}{why}", safe(&about.by))
     }
 
     /// The message if the release surely did not happen.
     pub fn not_freed(&self) -> String {
-        format!("{} did not free {}: what it would have taken away is still there", self.id(), self.lock())
+        format!("{} did not free {}: what it would have deleted is still there", self.id(), self.lock())
     }
 
     /// The message if that is unknown.
     pub fn perhaps_freed(&self) -> String {
-        format!("{}; it is gone now, but its holder may have let it go, or it ran out", self.unconfirmed())
+        format!("{}; it is gone now, but its holder may have released it, or it expired", self.unconfirmed())
     }
 
     fn unconfirmed(&self) -> String {
@@ -112,10 +128,7 @@ impl Kept {
 
     fn over(&self, until: i64, now: Time) -> Refusal {
         let ago = short_duration((now.0 - until).max(0) as u64);
-        Refusal::NotSo(format!(
-            "the lease of {} would have run out {ago} ago: nobody would hold it any more",
-            Key::from(&self.key.0[..])
-        ))
+        Refusal::NotSo(format!("the lease of {} would have ended {ago} ago", Key::from(&self.key.0[..])))
     }
 
     /// The parts that would not have expired by now. A check ensures the same when they are written.

@@ -1,10 +1,14 @@
-//! Finds out whether an unconfirmed release happened: its answer was lost, or lockscope ended in the middle of it.
+//! Finds out whether an unconfirmed release happened (its answer was lost, or lockscope ended in the middle of it), and
+//! whether the place of what was freed is still free: no hint promises an undo that would be refused.
 
 use redis::aio::ConnectionLike;
 use redis::{RedisResult, Value};
 
 use super::read::measure;
 use super::{Kept, State, What};
+use crate::actions::check::Check;
+use crate::base::time::Time;
+use crate::lock::Key;
 
 /// What the server shows about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,6 +21,19 @@ pub enum Happened {
 }
 
 impl Kept {
+    /// Why its place is not free now, as a clause: then it can't be put back by any option.
+    pub async fn taken(&self, conn: &mut impl ConnectionLike, now: Time) -> RedisResult<Option<String>> {
+        let Ok(plan) = self.clone().insisted(None).plan(now) else { return Ok(None) };
+        for check in &plan.checks {
+            let Check::Absent(key) = check else { continue };
+            let kind: String = redis::cmd("TYPE").arg(key).query_async(conn).await?;
+            if kind != "none" {
+                return Ok(Some(format!("somebody has taken {} since", Key::from(&key[..]))));
+            }
+        }
+        Ok(None)
+    }
+
     /// Asks the server if the record does not say it.
     pub async fn happened(&self, conn: &mut impl ConnectionLike) -> RedisResult<Happened> {
         if self.state == State::Confirmed {

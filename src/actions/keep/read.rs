@@ -65,7 +65,7 @@ pub(in crate::actions) async fn read(
     let answers: Vec<Value> = pipe.ignore_errors().query_async(conn).await?;
     let mut answers = answers.into_iter();
     let Some(server_now) = answers.next().and_then(server_time) else {
-        return Ok(Err("the server does not tell its time".into()));
+        return Ok(Err("the server does not report its time".into()));
     };
     let until = |left: Option<Value>| match left {
         Some(Value::Int(left)) => Ttl::of_pttl(left)?.remaining().map(|left| (Time(server_now) + left).0),
@@ -202,7 +202,7 @@ async fn many(conn: &mut impl ConnectionLike, commands: impl Iterator<Item = Cmd
 fn too_large(key: &[u8], size: &Value, most: u64, unit: &str) -> Option<String> {
     match size {
         Value::Int(size) if *size as u64 > most => {
-            Some(format!("{} has {size} {unit}, and no more than {most} are kept", word(key)))
+            Some(format!("{} has {size} {unit}; at most {most} are kept", word(key)))
         }
         Value::ServerError(error) if refuses(size) => {
             Some(format!("its size could not be asked: {}", text::said(error)))

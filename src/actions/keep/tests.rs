@@ -1,6 +1,7 @@
 use super::*;
+use crate::actions::Refusal;
 use crate::actions::plan::{Freeing, free};
-use crate::actions::{Refusal, Write};
+use crate::actions::write::Write;
 use crate::testkit::sample;
 
 const AT: i64 = 1_790_000_900_000;
@@ -14,6 +15,7 @@ fn kept(things: Vec<Keep>) -> Kept {
     let lock = sample::redisson();
     let plan = free(&lock, Freeing::default(), lock.at).unwrap();
     let about = About {
+        batch: None,
         id: "1-1-1".into(),
         target: "redis://a".into(),
         db: 0,
@@ -41,7 +43,7 @@ fn a_lock_is_put_back_into_a_free_place_while_its_lease_would_run() {
     assert_eq!(plan.checks, [Check::Before(AT + 60_000), Check::Absent(b"lock:a".to_vec())]);
     assert_eq!(plan.commands(), ["RESTORE lock:a as it was with the TTL that would be left"]);
     let late = back(&kept(vec![whole("lock:a")]), 60_000).unwrap_err();
-    assert!(late.to_string().contains("would have run out"), "{late}");
+    assert!(late.to_string().contains("would have ended"), "{late}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use redis::{ErrorKind, RedisError, ServerErrorKind, cmd};
 use tokio::time::timeout;
 
-use super::answer::Answer;
+use super::returned::Returned;
 use super::{ANSWER, Outcome};
 use crate::actions::audit;
 use crate::actions::check::Check;
@@ -49,7 +49,7 @@ pub(super) struct Attempt<'a> {
     pub kept: Result<Kept, String>,
     /// The record of an action that leaves nothing to put back.
     pub trace: Option<Kept>,
-    /// When its lease ended, in milliseconds of the server's Unix time; less than nought: never.
+    /// When its lease ended, in milliseconds of the server's Unix time; negative: never.
     pub ended: Option<i64>,
     /// The last of several holders went.
     pub emptied: bool,
@@ -69,9 +69,10 @@ impl Attempt<'_> {
             here.as_ref().map_err(String::clone).and_then(|here| here.continues(then)).map_err(Refusal::Moved)?;
         }
         let about = About {
+            batch: None,
             id: id.to_string(),
             target: context.target.clone(),
-            db: context.db,
+            db: self.node.db,
             keyspace: here.ok(),
             by: audit::user(),
             reason: context.reason.clone(),
@@ -127,10 +128,10 @@ impl Attempt<'_> {
                 }
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
                 Ok(Err(error)) => return unreachable(format!("the server refused it: {}", text::said(&error))),
-                Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
+                Err(_) => return self.unknown(&format!("no answer within {}s", ANSWER.as_secs())).await,
             };
-            match Answer::of(&answer, &program) {
-                Answer::Done { woken, emptied, silent, ended, queue } => {
+            match Returned::of(&answer, &program) {
+                Returned::Done { woken, emptied, silent, ended, queue } => {
                     (self.ended, self.emptied) = (ended, emptied);
                     if let Ok(kept) = &mut self.kept {
                         kept.settle(emptied, &queue);
@@ -139,7 +140,7 @@ impl Attempt<'_> {
                     return Outcome::Done { woken, silent };
                 }
                 // The holder is the same, but what it holds has changed: keep that instead.
-                Answer::Moved(Check::Dump { .. }, _) => {
+                Returned::Moved(Check::Dump { .. }, _) => {
                     let Ok(before) = &self.kept else { break };
                     let about = About { at: clock.now().0, ..before.about.clone() };
                     match keep::read(conn, self.plan, about).await {
@@ -149,16 +150,16 @@ impl Attempt<'_> {
                         }
                     }
                 }
-                Answer::Moved(check, now) if check.is_another_lease(&now) => {
+                Returned::Moved(check, now) if check.is_another_lease(&now) => {
                     return Outcome::Refused(Refusal::AnotherLease(check.moved(&now)));
                 }
-                Answer::Moved(check, now) => return moved(check.moved(&now)),
-                Answer::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
-                Answer::Denied { command, on } => {
+                Returned::Moved(check, now) => return moved(check.moved(&now)),
+                Returned::Unfit(why) => return unreachable(format!("the server refused it: {why}")),
+                Returned::Denied { command, on } => {
                     return not_permitted(&format!("this user may not run {command} on {on}; {ADVICE}"));
                 }
-                Answer::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
-                Answer::Strange => return self.unknown("an answer that no script of ours gives").await,
+                Returned::Half(why) => return self.unknown(&format!("it was stopped half-way: {why}")).await,
+                Returned::Strange => return self.unknown("the server gave an unexpected answer").await,
             }
         }
         moved("the lock changes too fast to be kept for undoing; nothing was changed".into())
@@ -175,7 +176,7 @@ impl Attempt<'_> {
             }
             _ => {
                 return not_permitted(
-                    "this user may not run scripts (EVAL), and without one the holder can't be compared and the lock \
+                    "this user may not run scripts (EVAL), so the holder can't be compared and the lock \
                      freed in one step; nothing was changed",
                 );
             }
@@ -187,7 +188,7 @@ impl Attempt<'_> {
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
                 // Not known to this server, or not permitted.
                 Ok(Err(_)) => {}
-                Err(_) => return self.unknown(&format!("no answer within {} s", ANSWER.as_secs())).await,
+                Err(_) => return self.unknown(&format!("no answer within {}s", ANSWER.as_secs())).await,
             }
         }
         not_permitted(

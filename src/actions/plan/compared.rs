@@ -17,7 +17,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             Step::Delete(key) if own(key) => {
                 whole_or_refused(lock)?;
                 checks.extend(check::whole(lock));
-                checks.extend(lease::of(lock, lock.holders.iter().map(|holder| &holder.token)));
+                checks.extend(lease::checks(lock, lock.holders.iter().map(|holder| &holder.token)));
             }
             Step::DeleteField { key, field } if own(key) => {
                 let end = Obstacle::EndField { key: key.clone(), field: field.clone() };
@@ -34,7 +34,7 @@ pub fn compared(lock: &LockView, release: &Release) -> Result<Vec<Check>, Refusa
             Step::ReturnPermits { counter, .. } if own(counter) => checks.extend(semaphore::count(lock)),
             // Without its counter the number of permits is unknown: giving one back would create a new permit.
             Step::ReturnPermits { counter, .. } => checks.push(Check::Present(counter.clone())),
-            // What stands beside the lock is not what was shown of it.
+            // Keys beside the lock are not part of what was shown.
             Step::Delete(_) | Step::DeleteField { .. } | Step::RemoveScored { .. } | Step::RemoveMember { .. } => {}
             // These take no hold away. A new kind of step has to say here what is compared.
             Step::Publish { .. }
@@ -70,7 +70,7 @@ fn whole_or_refused(lock: &LockView) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::NothingToCompare(format!(
-        "{} has {len} entries, of which {read} were read: what was not seen is not freed; free its holders one by one",
+        "{} has {len} entries, and only {read} were read; free its holders one by one",
         lock.key
     )))
 }
@@ -79,7 +79,7 @@ pub fn nothing_to_compare(lock: &LockView) -> Refusal {
     if let RawValue::Str { len, .. } = &lock.value {
         let why = match &lock.proof.value {
             _ if *len > LARGEST => format!(
-                "it has {len} bytes, and no more than {LARGEST} are compared, since hashing more would stall the server"
+                "it has {len} bytes; at most {LARGEST} are compared, because hashing more would stall the server"
             ),
             Whole::Unknown(why) => why.clone(),
             Whole::NotAsked | Whole::Sha1(_) => format!("only the first of its {len} bytes were read"),
@@ -90,7 +90,7 @@ pub fn nothing_to_compare(lock: &LockView) -> Refusal {
         ));
     }
     Refusal::NothingToCompare(format!(
-        "what {} holds could not be read, so that nothing could be compared before it is written; nothing was changed",
+        "{} could not be read, so it can't be compared before the write; nothing was changed",
         lock.key
     ))
 }

@@ -1,6 +1,6 @@
 -- lockscope: compares what an operator saw, then writes: all of it in one step, or nothing.
 -- KEYS: what is compared and written, the lock first. ARGV: the word lockscope, then the values, in order.
--- Returns {1, woken, emptied, why nobody was told, end of the lease before (ms, -1: never), waiters dropped from a fair
+-- Returns {1, woken, emptied, why nobody was notified, end of the lease before (ms, -1: never), waiters dropped from a fair
 -- queue, waiters that listen again and stay in it, how many were dropped since their deadline had passed, the first in
 -- it if nobody heard} when all was written;
 -- {0, which, nth, what is there now} when a comparison failed; {2, why} when an error came half-way;
@@ -124,7 +124,7 @@ local function nobody_blocked()
   return blocked == 0, blocked
 end
 
--- How many listen on a channel, plain and sharded, and whether the server told both numbers.
+-- How many listen on a channel, plain and sharded, and whether the server reported both.
 local function listeners(channel)
   local plain = redis.pcall("PUBSUB", "NUMSUB", channel)
   local sharded = redis.pcall("PUBSUB", "SHARDNUMSUB", channel)
@@ -157,7 +157,7 @@ local function counter(key, seen)
   return now_is == seen, now_is
 end
 
--- Nothing where a comparison holds. A key of another type, or that is not there, is told by its type.
+-- Nothing where a comparison holds. A key of another type, or that is not there, is reported by its type.
 local function differs(which, nth, key, holds, now_is)
   if holds then return nil end
   local kind = key and redis.call("TYPE", key).ok
@@ -201,9 +201,9 @@ local function put(moment, command, key, ...)
 end
 
 local function tell(channel, message)
-  local told = redis.pcall("PUBLISH", channel, message)
-  if type(told) ~= "number" then silent = told.err; return end
-  woken = woken + told
+  local heard = redis.pcall("PUBLISH", channel, message)
+  if type(heard) ~= "number" then silent = heard.err; return end
+  woken = woken + heard
   -- Sharded subscribers are others. A server that has none of that says so, and nothing is lost.
   local sharded = redis.pcall("SPUBLISH", channel, message)
   if type(sharded) == "number" then woken = woken + sharded end
@@ -228,7 +228,7 @@ local function tell_head(queue, deadlines, prefix)
 end
 
 -- Nobody listens. What the server does not tell is no proof of that.
-local function unheard(channel) local count, told = listeners(channel); return told and count == 0 end
+local function unheard(channel) local count, known = listeners(channel); return known and count == 0 end
 
 local function take_out(queue, deadlines, waiter)
   if change("LREM", queue, "0", waiter) > 0 then dropped[#dropped + 1] = waiter end

@@ -144,7 +144,7 @@ fn read_only_again_keeps_what_is_held_and_lets_contenders_go() {
     stage.now = stage.now + Duration::from_millis(1);
     let effects = stage.app.update(Event::Changes(Vec::new(), 0), stage.now);
     assert_eq!(effects, [Effect::Lab(id, LabOrder::Contend(0))]);
-    assert!(stage.notice().contains("test locks are kept, contenders go"), "{}", stage.notice());
+    assert!(stage.notice().contains("test locks are kept, contenders stop"), "{}", stage.notice());
     for key in ["+", "n", "w", "a"] {
         assert_eq!(stage.press(key), [], "{key}");
     }
@@ -152,7 +152,7 @@ fn read_only_again_keeps_what_is_held_and_lets_contenders_go() {
     stage.app.notice = None;
     let screen = stage.screen();
     assert!(screen.contains("d give back") && !screen.contains("+ contend"), "{screen}");
-    assert!(screen.contains("it is kept, and nothing new is taken"), "{screen}");
+    assert!(screen.contains("this lock is kept, and no other is taken"), "{screen}");
     assert_eq!(stage.press("d"), [Effect::Lab(id, LabOrder::GiveBack)], "what we took may be given back at any time");
 }
 
@@ -196,7 +196,7 @@ fn there_are_only_so_many_and_those_that_are_over_make_room() {
     let ids: Vec<TestId> = (0..MOST).map(|number| held(&mut stage, &format!("lock:{number}"))).collect();
     stage.press("a");
     assert_eq!(stage.press("enter"), []);
-    assert!(stage.notice().contains("16 test locks are enough"), "{}", stage.notice());
+    assert!(stage.notice().contains("there are 16 test locks, the most"), "{}", stage.notice());
     for id in &ids {
         report(&mut stage, *id, |report| report.phase = Phase::Released);
     }

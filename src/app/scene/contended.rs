@@ -66,7 +66,7 @@ fn order(blocking: &Blocking, count: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
     use crate::lock::Holder;
-    use crate::model::{Address, Connection, Contender};
+    use crate::model::{Address, Connection, Contender, Tokens};
     use crate::testkit::sample;
 
     const NOW: Time = Time(1_000_000);
@@ -82,6 +82,7 @@ mod tests {
             failures: 1,
             won: None,
             passed_over: 0,
+            tokens: Tokens::default(),
         };
         let mut lock = sample::redisson();
         lock.holders = vec![Holder::new(&holder.to_be_bytes())];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::base::time::Time;
 use crate::engine::{NodeStatus, Sampling, Stream};
 use crate::lock::NodeId;
-use crate::server::ServerFacts;
+use crate::server::{Part, ServerFacts};
 
 /// One node, as the header and the servers screen show it.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct NodeScene {
     pub id: NodeId,
     pub name: String,
     pub db: i64,
+    /// It serves a keyspace together with others.
+    pub in_cluster: bool,
     pub facts: ServerFacts,
     pub stream: Stream,
     pub note: Option<String>,
@@ -22,7 +24,8 @@ pub struct NodeScene {
     /// Why MONITOR does not run, although it is wanted.
     pub unsampled: Option<String>,
     pub events: u64,
-    pub lost: u64,
+    /// `None`: some, and nobody counted them.
+    pub lost: Option<u64>,
     pub reconnects: u64,
     pub events_per_s: Option<f64>,
     /// The share of the server's time that we used, at most.
@@ -42,6 +45,11 @@ impl NodeScene {
     /// Rates are measured over at least a second.
     const SAMPLE: Duration = Duration::from_millis(1_000);
 
+    /// What is seen of only a part, because the rest is not watched.
+    pub fn part(&self) -> Option<Part> {
+        self.facts.part().filter(|_| !self.in_cluster)
+    }
+
     pub(super) fn of(node: &NodeStatus, before: Option<&NodeScene>, now: Time) -> NodeScene {
         let scan = node.scan.as_ref();
         let sample = (now, node.events, node.spent);
@@ -53,7 +61,7 @@ impl NodeScene {
                 if passed < Self::SAMPLE {
                     (before.sampled, before.events_per_s, before.cost)
                 } else {
-                    let rate = (node.events - events) as f64 / passed.as_secs_f64();
+                    let rate = node.events.saturating_sub(events) as f64 / passed.as_secs_f64();
                     let cost = node.spent.saturating_sub(spent).as_secs_f64() / passed.as_secs_f64();
                     (sample, Some(rate), Some(cost))
                 }
@@ -63,6 +71,7 @@ impl NodeScene {
             id: node.id,
             name: node.name.clone(),
             db: node.db,
+            in_cluster: node.in_cluster,
             facts: node.facts.clone(),
             stream: node.stream.clone(),
             note: node.note.clone(),

@@ -1,78 +1,59 @@
 //! What locks are sorted by: pure. Keys are not copied; the caller of `compare` looks them up.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 
 use crate::app::Order;
 use crate::base::time::Time;
-use crate::lock::{Holder, Key, KeyspaceId};
-use crate::model::Column;
-use crate::model::{Lock, LockRef, LockView, State, Table};
+use crate::lock::{Key, KeyspaceId};
+use crate::model::order::SortKey;
+use crate::model::{Column, Lock, LockRef, LockView, Severity, Table};
 
 /// A lock's sort key. `P`: the lock's place.
 pub(super) struct Rank<P> {
     pub place: P,
-    state: State,
+    severity: Severity,
     /// Longest first, the unknown last.
-    held: Option<u64>,
-    by: By,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum By {
-    Nothing,
-    Text(&'static str),
-    Token(bool, Option<String>),
-    /// The largest first, the unknown last.
-    Most(Reverse<Option<u64>>),
-    Soonest(bool, Option<Time>),
+    held: SortKey,
+    by: SortKey,
 }
 
 impl Rank<LockRef> {
     /// From what the table stores: decodes only what the order needs.
-    pub fn new(place: LockRef, lock: &Lock, state: State, table: &Table, order: Order, now: Time) -> Self {
-        let held = table.held_for(lock, now).map(|(ms, _)| ms);
+    pub fn new(place: LockRef, lock: &Lock, severity: Severity, table: &Table, order: Order, now: Time) -> Self {
+        // What is over was held for as long as it was held.
+        let past = || lock.past().last().map(|hold| hold.until.since(hold.since).as_millis() as u64);
+        let held = table.held_for(lock, now).map(|(ms, _)| ms).or_else(|| past().filter(|_| !lock.is_held()));
         let by = match order.column {
-            Column::State | Column::Key => By::Nothing,
+            Column::State | Column::Key => SortKey::Same,
             Column::Library => {
-                By::Text(lock.reading().map_or("", |reading| crate::dialects::dialect(reading.dialect).name()))
+                let name = lock.reading().map(|reading| crate::dialects::dialect(reading.dialect).name());
+                SortKey::Text(name.map(str::to_string))
             }
-            Column::Holder => By::token(&table.holders(lock, now)),
-            Column::Held => By::Most(Reverse(held)),
-            Column::Ttl => By::Soonest(lock.expires().is_none(), lock.expires()),
-            Column::Lease => By::Most(Reverse(lock.lease().map(|(ms, _)| ms))),
-            Column::Fail => By::Most(Reverse(table.tries(lock, now).and_then(|tries| tries.known_rank()))),
-            Column::Wait => By::Most(Reverse(lock.waits(now).map(|waits| u64::from(waits.count)))),
-            Column::Renewals => By::Most(Reverse(lock.beats().map(|beats| beats.count))),
+            Column::Holder => SortKey::Text(table.holders(lock, now).first().map(|holder| holder.token.to_string())),
+            Column::Held => SortKey::Most(held.filter(|_| lock.is_held())),
+            Column::Ttl => SortKey::end(lock.expires(), severity.state),
+            Column::Lease => SortKey::Most(lock.lease().map(|(ms, _)| ms)),
+            Column::Fail => SortKey::Most(table.tries(lock, now).and_then(|tries| tries.known_rank())),
+            Column::Wait => SortKey::waiting(lock.waits(now), lock.demand(now), lock.wanted(now)),
+            Column::Renewals => SortKey::Most(lock.beats().map(|beats| beats.count)),
         };
-        Rank { place, state, held, by }
+        Rank { place, severity, held: SortKey::Most(held), by }
+    }
+
+    /// For a lock that keeps its place for a moment, although it is not as bad any more.
+    pub fn at_least(self, severity: Severity) -> Self {
+        Rank { severity: severity.min(self.severity), ..self }
     }
 }
 
 impl Rank<usize> {
     /// A lock of a paused screen.
-    pub fn frozen(place: usize, lock: &LockView, order: Order, at: Time) -> Self {
+    pub fn frozen(place: usize, lock: &LockView, order: Order) -> Self {
         let by = match order.column {
-            Column::State | Column::Key => By::Nothing,
-            Column::Library => By::Text(lock.dialect),
-            Column::Holder => By::token(&lock.holders),
-            Column::Held => By::Most(Reverse(lock.held_ms)),
-            Column::Ttl => {
-                let expires = lock.ttl.remaining().map(|left| at + left);
-                By::Soonest(expires.is_none(), expires)
-            }
-            Column::Lease => By::Most(Reverse(lock.lease_ms)),
-            Column::Fail => By::Most(Reverse(lock.failures_rank())),
-            Column::Wait => By::Most(Reverse(lock.waits.map(|waits| u64::from(waits.count)))),
-            Column::Renewals => By::Most(Reverse(lock.renewals.as_ref().map(|renewals| renewals.count))),
+            Column::Key => SortKey::Same,
+            column => column.sort_key(lock),
         };
-        Rank { place, state: lock.verdict.state, held: lock.held_ms, by }
-    }
-}
-
-impl By {
-    fn token(holders: &[Holder]) -> Self {
-        let token = holders.first().map(|holder| holder.token.to_string());
-        By::Token(token.is_none(), token)
+        Rank { place, severity: lock.severity(), held: SortKey::Most(lock.held_ms), by }
     }
 }
 
@@ -84,13 +65,20 @@ impl<P> Rank<P> {
         order: Order,
         name: impl Fn(&P) -> Option<(&'a Key, KeyspaceId)>,
     ) -> Ordering {
+        let turned = |by: Ordering| if order.reversed { by.reverse() } else { by };
         let key = |place: &P| name(place).map(|(key, _)| key);
         let by = match order.column {
-            Column::Key => key(&self.place).cmp(&key(&other.place)),
-            _ => self.by.cmp(&other.by),
+            Column::Key => turned(key(&self.place).cmp(&key(&other.place))),
+            // As equal locks are, below.
+            Column::State if !order.reversed => Ordering::Equal,
+            Column::State => {
+                let severity = turned(self.severity.cmp(&other.severity));
+                severity.then_with(|| self.held.compare(&other.held, order.reversed))
+            }
+            _ => self.by.compare(&other.by, order.reversed),
         };
-        let by = by.then_with(|| self.state.cmp(&other.state)).then_with(|| other.held.cmp(&self.held));
-        let by = if order.reversed { by.reverse() } else { by };
-        by.then_with(|| name(&self.place).cmp(&name(&other.place)))
+        // Equal locks are worst first, whichever way the column is turned.
+        let worst = || self.severity.cmp(&other.severity).then_with(|| self.held.compare(&other.held, false));
+        by.then_with(worst).then_with(|| name(&self.place).cmp(&name(&other.place)))
     }
 }

@@ -4,19 +4,21 @@
 //! runs of a few thousand, then the runs are merged, a bounded piece with each [`Sorting::step`]. The table changes in
 //! between: the merge leaves out locks that are no longer held, and places that a lock has left.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rank::Rank;
 use crate::app::Order;
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId};
 use crate::model::Column;
-use crate::model::{Lock, LockRef, LockView, State, Table};
+use crate::model::{LockRef, Severity, State, Table};
 
 /// The size of a slice, in locks.
 #[derive(Clone, Copy)]
 pub(super) struct Portion {
     /// A table this small is sorted in one go; a quarter of that if each lock must be decoded.
     pub at_once: usize,
-    /// Locks judged per slice; the second applies if each lock must be decoded.
+    /// Locks judged or filtered per slice; the second applies if each lock must be decoded.
     pub judged: usize,
     pub decoded: usize,
     /// Locks sorted per slice.
@@ -39,6 +41,10 @@ pub(super) struct Sorting {
     portion: Portion,
     /// Each lock must be decoded to be judged.
     decodes: bool,
+    /// Free locks are listed like the others.
+    shows_free: bool,
+    /// Locks that keep their place for a moment, although they are better or gone.
+    staying: BTreeMap<LockRef, Severity>,
     /// The first slot of the table that was not read yet.
     slot: usize,
     /// Judged and not sorted.
@@ -53,18 +59,20 @@ pub(super) struct Sorting {
 #[derive(Default)]
 pub(super) struct Sorted {
     pub places: Vec<LockRef>,
-    /// Number of locks regardless of the filter, and how many are in each state.
+    /// Number of locks, and how many are in each state.
     pub total: usize,
     pub counts: [usize; State::ALL.len()],
 }
 
 impl Sorting {
-    pub fn new(order: Order, filtered: bool, portion: Portion, at: Time) -> Sorting {
+    pub fn new(order: Order, portion: Portion, at: Time) -> Sorting {
         Sorting {
             at,
             order,
             portion,
-            decodes: filtered || order.column == Column::Holder,
+            decodes: order.column == Column::Holder,
+            shows_free: false,
+            staying: BTreeMap::new(),
             slot: 0,
             judged: Vec::new(),
             runs: Vec::new(),
@@ -73,42 +81,74 @@ impl Sorting {
         }
     }
 
+    /// Lists free locks too.
+    pub fn showing_free(self, shows_free: bool) -> Sorting {
+        Sorting { shows_free, ..self }
+    }
+
+    pub fn keeping(self, staying: BTreeMap<LockRef, Severity>) -> Sorting {
+        Sorting { staying, ..self }
+    }
+
     /// Whether the whole sort costs no more than a few slices.
-    pub fn is_small(&self, table: &Table) -> bool {
-        let locks = table.held() * if self.decodes { 4 } else { 1 };
+    pub fn is_small(&self, table: &Table, costly: bool) -> bool {
+        let locks = table.held() * if self.decodes || costly { 4 } else { 1 };
         locks <= self.portion.at_once && table.slots() <= 4 * self.portion.at_once
     }
 
-    /// Does one slice; returns the order once it is complete. `passes`: the filter; `None`: all pass.
-    pub fn step(&mut self, table: &Table, passes: Option<&dyn Fn(&LockView) -> bool>) -> Option<Sorted> {
+    /// Does one slice; returns the order once it is complete.
+    pub fn step(&mut self, table: &Table) -> Option<Sorted> {
         let walked = self.slot >= table.slots();
         if self.merging {
             self.merge(table);
         } else if self.judged.len() >= self.portion.run || walked && !self.judged.is_empty() {
             self.sort_run(table);
         } else if !walked {
-            self.judge(table, passes);
+            self.judge(table);
         } else {
             self.merging = true;
             for at in (0..self.runs.len() / 2).rev() {
                 self.sink(at, table);
             }
         }
-        (self.merging && self.runs.is_empty()).then(|| std::mem::take(&mut self.sorted))
+        (self.merging && self.runs.is_empty()).then(|| self.taken())
     }
 
-    fn judge(&mut self, table: &Table, passes: Option<&dyn Fn(&LockView) -> bool>) {
+    fn judge(&mut self, table: &Table) {
         let most = if self.decodes { self.portion.decoded } else { self.portion.judged };
         let slots = self.slot..(self.slot + most.max(1)).min(table.slots());
+        if self.slot == 0 {
+            self.judge_freed(table);
+        }
         self.slot = slots.end;
         for (place, lock) in table.places_in(slots) {
-            let state = table.state(lock, self.at);
+            let severity = table.severity(lock, self.at);
             self.sorted.total += 1;
-            self.sorted.counts[state as usize] += 1;
-            if passes.is_none_or(|passes| table.view(lock, self.at).is_some_and(|view| passes(&view))) {
-                self.judged.push(Rank::new(place, lock, state, table, self.order, self.at));
+            self.sorted.counts[severity.state as usize] += 1;
+            let was = self.staying.get(&place);
+            if severity.state != State::Free || self.shows_free || was.is_some() {
+                let rank = Rank::new(place, lock, severity, table, self.order, self.at);
+                self.judged.push(was.into_iter().fold(rank, |rank, was| rank.at_least(*was)));
             }
         }
+    }
+
+    /// Locks that are gone and stay for a moment. If one is taken again meanwhile, it is judged as it is then.
+    fn judge_freed(&mut self, table: &Table) {
+        for (place, was) in &self.staying {
+            if let Some(lock) = table.lock_at(*place).filter(|lock| !lock.is_held()) {
+                let rank = Rank::new(*place, lock, table.severity(lock, self.at), table, self.order, self.at);
+                self.judged.push(rank.at_least(*was));
+            }
+        }
+    }
+
+    /// A lock that was gone, and was taken again during the sorting, is there twice.
+    fn taken(&mut self) -> Sorted {
+        let mut sorted = std::mem::take(&mut self.sorted);
+        let mut seen = BTreeSet::new();
+        sorted.places.retain(|place| !self.staying.contains_key(place) || seen.insert(*place));
+        sorted
     }
 
     fn sort_run(&mut self, table: &Table) {
@@ -126,7 +166,10 @@ impl Sorting {
                 self.runs.swap_remove(0);
             }
             self.sink(0, table);
-            self.sorted.places.extend(place.filter(|place| table.lock_at(*place).is_some_and(Lock::is_held)));
+            let listed = |place: &LockRef| {
+                table.lock_at(*place).is_some_and(|lock| lock.is_held() || self.staying.contains_key(place))
+            };
+            self.sorted.places.extend(place.filter(listed));
         }
     }
 

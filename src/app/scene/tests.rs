@@ -44,7 +44,7 @@ fn the_selection_sticks_to_the_lock_when_the_order_changes() {
     wait(&mut stage);
     assert_eq!(stage.selected().as_deref(), Some("lock:b"));
     assert_eq!(stage.app.scene.cursor, Some(2));
-    stage.press("s S");
+    stage.press("s k S");
     assert_eq!(stage.selected().as_deref(), Some("lock:b"));
 }
 
@@ -65,7 +65,7 @@ fn the_order_does_not_move_under_a_finger() {
 }
 
 #[test]
-fn a_lock_freed_under_the_cursor_stays_until_one_moves_on() {
+fn a_lock_freed_under_the_cursor_stays_for_a_moment_and_then_leaves() {
     let mut stage = three();
     stage.press("j");
     stage.release("lock:b");
@@ -76,12 +76,184 @@ fn a_lock_freed_under_the_cursor_stays_until_one_moves_on() {
     let screen = stage.screen();
     let row = screen.lines().find(|line| line.contains("FREE")).unwrap_or_else(|| panic!("{screen}"));
     assert!(!row.contains("never"), "what is gone has no TTL: {row}");
-    // Opening it, sorting, pausing and visiting other screens do not count as moving on.
-    stage.press("enter esc 3 1 s p p");
+    // Each key gives it another moment.
+    stage.pass(2_000);
+    stage.press("enter esc 3 1 s k p p");
+    wait(&mut stage);
+    wait(&mut stage);
     assert_eq!(stage.selected().as_deref(), Some("lock:b"));
-    stage.press("g");
     wait(&mut stage);
     assert_eq!(stage.rows(), ["lock:a", "lock:c"]);
+    assert_eq!(stage.notice(), "lock:b is free, and has left the list");
+    assert_eq!(stage.selected().as_deref(), Some("lock:c"), "its neighbour");
+}
+
+#[test]
+fn a_freed_lock_that_is_opened_is_still_selected_afterwards() {
+    let mut stage = three();
+    stage.press("j enter");
+    stage.release("lock:b");
+    for _ in 0..10 {
+        wait(&mut stage);
+    }
+    stage.press("esc");
+    wait(&mut stage);
+    assert_eq!(stage.selected().as_deref(), Some("lock:b"));
+}
+
+/// A lock whose renewals stopped, among three that are well.
+fn stalled() -> Stage {
+    let mut stage = Stage::new();
+    for key in ["lock:a", "lock:b", "lock:c"] {
+        stage.acquire(key, "t", 600_000);
+        stage.pass(100);
+    }
+    stage.acquire_redisson("lock:order", "3f2a8c00-1111-4222-8333-444455556666:57", 30_000);
+    for _ in 0..3 {
+        stage.pass(10_000);
+        stage.renew("lock:order", 30_000);
+        stage.compose();
+    }
+    assert_eq!(stage.rows().last().map(String::as_str), Some("lock:order"), "held for the shortest time");
+    for _ in 0..15 {
+        stage.pass(1_000);
+        stage.compose();
+    }
+    stage
+}
+
+/// The row of the lock, as it is drawn.
+fn row_of(stage: &mut Stage, key: &str) -> (String, Vec<ratatui::buffer::Cell>) {
+    let buffer = stage.draw();
+    let screen = crate::testkit::stage::text(&buffer);
+    let y = screen.lines().position(|line| line.contains(key)).unwrap_or_else(|| panic!("{key} is not in\n{screen}"));
+    let cells = (0..buffer.area.width).map(|x| buffer[(x, y as u16)].clone()).collect();
+    (screen.lines().nth(y).unwrap_or_default().to_string(), cells)
+}
+
+#[test]
+fn a_lock_that_got_worse_rises_within_a_second_and_is_marked() {
+    let mut stage = stalled();
+    assert_eq!(stage.rows()[0], "lock:order");
+    stage.press("j");
+    let (row, cells) = row_of(&mut stage, "lock:order");
+    assert!(row.starts_with("▲STALLED"), "{row}");
+    assert!(row.contains("3f2a8c0"), "who holds it matters most now: {row}");
+    let key = row.find("lock:order").map(|at| row[..at].chars().count()).unwrap();
+    assert!(cells[key].modifier.contains(ratatui::style::Modifier::BOLD), "also without colours");
+    stage.press("k");
+    let screen = stage.screen();
+    assert!(screen.contains("was HELD until"), "{screen}");
+    for _ in 0..12 {
+        stage.pass(1_000);
+        stage.compose();
+    }
+    stage.press("j");
+    let (row, _) = row_of(&mut stage, "lock:order");
+    assert!(row.starts_with(' '), "after a while it is not new any more: {row}");
+}
+
+#[test]
+fn a_lock_that_got_better_leaves_the_top_within_seconds_dimmed_and_with_what_it_was() {
+    for free in [false, true] {
+        let mut stage = stalled();
+        stage.press("G");
+        stage.pass(2_000);
+        match free {
+            true => stage.release("lock:order"),
+            false => stage.renew("lock:order", 30_000),
+        }
+        for _ in 0..3 {
+            stage.pass(1_000);
+            stage.compose();
+        }
+        assert_eq!(stage.rows()[0], "lock:order", "it does not vanish under the eye");
+        let (row, cells) = row_of(&mut stage, "lock:order");
+        let state = if free { "▽FREE" } else { "▽HELD" };
+        assert!(row.starts_with(state) && row.contains("<STALLED"), "{row}");
+        stage.resize(100, 24);
+        let (wide, _) = row_of(&mut stage, "lock:order");
+        assert!(wide.contains("was STALLED"), "{wide}");
+        assert!(cells[1].modifier.contains(ratatui::style::Modifier::DIM), "{row}");
+        for _ in 0..4 {
+            stage.pass(1_000);
+            stage.compose();
+        }
+        match free {
+            true => assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c"]),
+            false => assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c", "lock:order"]),
+        }
+    }
+}
+
+#[test]
+fn what_got_better_does_not_move_under_a_finger() {
+    let mut stage = stalled();
+    stage.press("g");
+    stage.release("lock:order");
+    for _ in 0..8 {
+        stage.pass(1_000);
+        stage.press("j k");
+        stage.compose();
+        assert_eq!((stage.rows()[0].as_str(), stage.selected().as_deref()), ("lock:order", Some("lock:order")));
+    }
+    for _ in 0..6 {
+        stage.pass(1_000);
+        stage.compose();
+    }
+    assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c"]);
+}
+
+#[test]
+fn free_locks_are_hidden_and_counted_unless_asked_for() {
+    let mut stage = three();
+    stage.acquire("lock:stock.writer", "web_9_f3a9c07be15d28466cb1709e5ad2488f_WRITERWAITING", 30_000);
+    wait(&mut stage);
+    let screen = stage.screen();
+    assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c"], "{screen}");
+    assert!(screen.contains("4 locks  1 free hidden"), "{screen}");
+    stage.filter("lock:");
+    assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c"]);
+    stage.press("p");
+    stage.filter("lock");
+    assert_eq!(stage.rows(), ["lock:a", "lock:b", "lock:c"], "paused too");
+    stage.press("p");
+    for filter in ["state:free", "lock: and (state:free or ttl<0s)", "state:fr*"] {
+        stage.filter(filter);
+        let screen = stage.screen();
+        assert_eq!(stage.rows(), ["lock:stock.writer"], "{filter}: {screen}");
+        assert!(screen.contains("1 free") && !screen.contains("hidden"), "{screen}");
+    }
+}
+
+#[test]
+fn where_all_locks_are_free_the_list_says_so() {
+    let mut stage = Stage::new();
+    stage.acquire("lock:stock.writer", "web_9_f3a9c07be15d28466cb1709e5ad2488f_WRITERWAITING", 30_000);
+    let screen = stage.screen();
+    assert!(screen.contains("Nobody holds any of them right now; '/' and state:free lists them."), "{screen}");
+}
+
+#[test]
+fn the_unknown_is_last_in_every_column_and_either_way() {
+    let mut stage = three();
+    // Two of which nobody knows for how long they were held, how often renewed and by whom wanted.
+    stage.hold_unseen("lock:old-1", "t");
+    stage.hold_unseen("lock:old-2", "t");
+    stage.scan();
+    stage.want("lock:b", 2);
+    stage.compose();
+    for (letter, column) in [("r", Column::Renewals), ("w", Column::Wait), ("e", Column::Lease), ("f", Column::Fail)] {
+        for keys in [format!("s {letter}"), "S".to_string()] {
+            stage.press(&keys);
+            let order = stage.app.list.order;
+            let keys: Vec<_> = stage.app.scene.rows.iter().map(|lock| column.sort_key(lock)).collect();
+            let unknown = |key: &crate::model::order::SortKey| *key == crate::model::order::SortKey::Most(None);
+            let first = keys.iter().position(unknown).unwrap_or(keys.len());
+            assert!(keys[first..].iter().all(unknown), "{order:?}: {keys:?}");
+            assert!(first < keys.len(), "{order:?}: {keys:?}");
+        }
+    }
 }
 
 #[test]
@@ -92,7 +264,7 @@ fn a_freed_lock_does_not_outlast_a_filter_that_hides_it() {
     wait(&mut stage);
     stage.filter("state:held");
     assert_eq!(stage.rows(), ["lock:a", "lock:c"]);
-    assert_eq!(stage.selected().as_deref(), Some("lock:c"), "its neighbour");
+    assert_eq!(stage.selected().as_deref(), Some("lock:a"), "the first that it finds");
 }
 
 #[test]
@@ -136,7 +308,7 @@ fn rows_are_stale_from_the_gap_until_the_next_walk() {
     let screen = stage.screen();
     assert!(stage.app.scene.rows.iter().all(|lock| lock.stale));
     assert_eq!(screen.matches("stale ").count(), 3 + 1, "each row, and the header: {screen}");
-    assert!(screen.lines().skip(3).take(3).all(|row| !row.contains("HELD")), "{screen}");
+    assert!(screen.lines().skip(4).take(3).all(|row| !row.contains("HELD")), "{screen}");
     stage.come_back();
     wait(&mut stage);
     assert!(stage.app.scene.rows.iter().all(|lock| !lock.stale));
@@ -172,7 +344,7 @@ fn equal_locks_in_two_keyspaces_keep_their_order() {
     let mut views = [crate::testkit::sample::redisson(), crate::testkit::sample::redisson()];
     views[1].space = KeyspaceId(1);
     let order = Order { column: Column::State, reversed: true };
-    let ranked: Vec<_> = views.iter().enumerate().map(|(at, view)| Rank::frozen(at, view, order, Time(0))).collect();
+    let ranked: Vec<_> = views.iter().enumerate().map(|(at, view)| Rank::frozen(at, view, order)).collect();
     let name = |at: &usize| Some((&views[*at].key, views[*at].space));
     assert_eq!(ranked[0].compare(&ranked[1], order, name), Ordering::Less);
 }
@@ -215,7 +387,9 @@ fn an_order_in_slices_is_the_same_as_one_at_once() {
         stage.resize(140, 60);
         settle(stage);
     }
-    for keys in ["G", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S", "s", "S"] {
+    for keys in [
+        "G", "s k", "S", "s l", "S", "s o", "S", "s h", "S", "s t", "S", "s e", "S", "s r", "S", "s w", "S", "s s", "S",
+    ] {
         for stage in [&mut sliced, &mut whole] {
             stage.press(keys);
             settle(stage);
@@ -267,7 +441,7 @@ fn a_key_puts_off_an_order_that_is_under_way_unless_it_asks_for_one() {
     stage.press("j");
     assert!(!stage.app.order_on(&stage.table, stage.now) && !stage.app.is_ordering());
     assert_eq!(stage.rows(), before);
-    stage.press("s");
+    stage.press("s k");
     assert!(stage.app.is_ordering());
     stage.press("j");
     settle(&mut stage);

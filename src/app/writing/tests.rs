@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::actions::Action;
+use crate::actions::{Action, Freeing, plan};
 use crate::app::{Event, Title};
 use crate::lock::{Holder, Key, Mode, RawValue};
 use crate::testkit::sample;
@@ -94,7 +94,7 @@ fn a_lock_that_changed_hands_under_the_question_is_not_sent() {
     stage.write("y");
     assert_eq!(stage.press("enter"), []);
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
-    assert!(dialog.prompt.refused.as_ref().is_some_and(|(why, _)| why.contains("since you were asked")));
+    assert!(dialog.prompt.refused.as_ref().is_some_and(|(why, _)| why.contains("was freed or taken over meanwhile")));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn while_something_is_done_esc_stops_it_and_nothing_new_begins() {
     assert_eq!(stage.press("esc"), [Effect::Stop]);
     stage.app.update(Event::AllPerformed, stage.now);
     let results: Vec<&str> = stage.app.writing.results.iter().map(|came| came.line.as_str()).collect();
-    assert_eq!(results, ["stopped: 2 of 2 were not touched"]);
+    assert_eq!(results, ["stopped: 2 of 2 not touched"]);
     assert!(matches!(stage.app.overlay, Overlay::Results { .. }));
 }
 
@@ -235,10 +235,10 @@ fn is_not_freed(take: impl Fn(&mut Stage)) {
     assert_eq!(stage.press("enter"), []);
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("the question is gone") };
     let (why, _) = dialog.prompt.refused.clone().expect("a reason");
-    assert!(why.contains("lock:a was freed or taken over since you were asked: ctrl-r looks again"), "{why}");
+    assert!(why.contains("lock:a was freed or taken over meanwhile; ctrl-r looks again"), "{why}");
     stage.press("ctrl-r");
     let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question about what is there now") };
-    assert_eq!((&dialog.prompt.refused, dialog.prompt.text()), (&None, ""), "it asks anew");
+    assert_eq!((&dialog.prompt.refused, dialog.prompt.text()), (&None, ""), "it asks again");
     while !free(&stage) {
         stage.press("tab");
     }
@@ -260,13 +260,18 @@ fn a_lock_that_others_hold_is_not_told_as_released() {
     let plan = plan::free(&lock, asked, lock.at).expect("a plan");
     let line = |emptied, named| {
         let refused = Performed::refused("1".into(), Refusal::NotSo(String::new()));
-        told(&plan, &Performed { outcome: Outcome::Done { woken: 0, silent: None }, emptied, ..refused }, named)
+        result_line(
+            &plan,
+            &Performed { outcome: Outcome::Done { woken: 0, silent: None }, emptied, ..refused },
+            named,
+            "u",
+        )
     };
-    let shared = "done: freed 2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57's share of lock:rw; 1 other still holds it";
+    let shared = "freed 2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57's share of lock:rw; 1 other still holds it";
     assert!(line(false, true).starts_with(shared), "{}", line(false, true));
     let private = line(false, false);
-    assert!(private.starts_with("done: freed one share of lock:rw; 1 other still holds it"), "{private}");
-    assert!(line(true, true).starts_with("done: release lock:rw;"), "the other has left meanwhile");
+    assert!(private.starts_with("freed one share of lock:rw; 1 other still holds it"), "{private}");
+    assert!(line(true, true).starts_with("freed lock:rw;"), "the other has left meanwhile");
 }
 
 /// What the server says when a lock was renewed under the question.
@@ -298,7 +303,7 @@ fn what_was_refused_since_it_moved_is_looked_at_again_with_one_key() {
         let asked = chosen(&stage);
         assert_eq!((&asked.key, &asked.action), (&plan.key, &action), "the same, by what is there now");
         assert_ne!(asked.ttl, plan.ttl, "not what was shown before");
-        assert_eq!(stage.press("enter"), [], "it asks anew");
+        assert_eq!(stage.press("enter"), [], "it asks again");
     }
 }
 
@@ -351,7 +356,9 @@ fn no_warning_below_the_fold_is_confirmed_unread() {
         stage.resize(width, height);
         stage.press("g x");
         let Overlay::Dialog(dialog) = &stage.app.overlay else { panic!("no question") };
-        let hazards = dialog.choice().plans[0].hazards.clone();
+        let plan = &dialog.choice().plans[0];
+        let hazards: Vec<String> =
+            plan.hazards.iter().cloned().chain(plan.safe.as_ref().map(|safe| safe.sentence())).collect();
         assert!(hazards.len() > 1, "{hazards:?}");
         stage.write("y");
         let (screens, effects) = insist(&mut stage);
@@ -391,5 +398,5 @@ fn lines_that_were_skipped_are_not_read() {
     assert!(!skipped.contains("held by"), "{skipped}");
     stage.write("y");
     assert_eq!(stage.press("enter"), []);
-    assert!(stage.screen().contains("There is more to know before"), "{}", stage.screen());
+    assert!(stage.screen().contains("There is more to read first"), "{}", stage.screen());
 }

@@ -9,13 +9,14 @@ use std::path::Path;
 use super::{Actor, in_doubt};
 use crate::actions::Plan;
 use crate::base::fault::Fault;
-use crate::commands::{print, shell};
+use crate::base::shell;
+use crate::commands::print;
 use crate::settings::{Login, Settings};
 use crate::topology::url::Address;
 
 /// What the first number of an answer means.
 const ANSWERS: [&str; 4] = [
-    "1: everything was done; the second number is how many waiters were told",
+    "1: everything was done; the second number is how many waiters were notified",
     "0: nothing was done, because a comparison failed; the second number says which one (see below), the third which of \
      several alike, counted from 0, and the rest is what is there instead",
     "2: an error stopped it half-way; the rest says why",
@@ -33,7 +34,7 @@ impl Actor<'_> {
             lines.extend(self.eval_of(plan)?);
         }
         print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
-        self.session.say("what it does is not on record here, and has no undo");
+        self.session.say("what it does is not recorded here and can't be undone");
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use super::super::shell::quoted;
-use super::judge::Verdict;
+use super::weigh::Proposal;
+use crate::base::shell::quoted;
 use crate::base::text::{self, fit_marked, short_duration, wrap};
 use crate::dialects::Claim;
 use crate::dialects::LeftOut;
@@ -18,7 +18,7 @@ use crate::output::{TextStyle, json};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Keyspace {
     pub pattern: String,
-    pub verdict: Verdict,
+    pub proposal: Proposal,
     /// Keys in the sample, and the estimated number in total.
     pub sampled: u64,
     pub keys_estimated: u64,
@@ -92,20 +92,20 @@ pub fn text(out: &mut impl Write, found: &Found, server: &[String], style: &Text
 }
 
 fn cells(keyspace: &Keyspace, complete: bool, style: &TextStyle) -> [String; 6] {
-    let verdict = &keyspace.verdict;
-    let guess = if verdict.dialect_confidence < Claim::SURE { "?" } else { "" };
+    let proposal = &keyspace.proposal;
+    let guess = if proposal.dialect_confidence < Claim::SURE { "?" } else { "" };
     let about = if complete { "" } else { "~" };
-    let mut why = verdict.why.clone();
+    let mut why = proposal.why.clone();
     if let [first, others @ ..] = keyspace.also_matches.as_slice() {
         let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-        why.push_str(&format!("; beware: the pattern matches {first}{more} too, where no locks are"));
+        why.push_str(&format!("; beware: the pattern also matches {first}{more}, which are not locks"));
     }
     [
         typed(&keyspace.pattern, style),
-        format!("{}{guess}", verdict.dialect),
+        format!("{}{guess}", proposal.dialect),
         format!("{about}{}", keyspace.keys_estimated),
         ttl(keyspace),
-        if verdict.covered { "default".into() } else { "no".into() },
+        if proposal.covered { "default".into() } else { "no".into() },
         if style.ascii { text::ascii(&why) } else { why },
     ]
 }
@@ -132,7 +132,7 @@ fn next(out: &mut impl Write, found: &Found, server: &[String], style: &TextStyl
     let new: Vec<String> = found
         .keyspaces
         .iter()
-        .filter(|keyspace| !keyspace.verdict.covered)
+        .filter(|keyspace| !keyspace.proposal.covered)
         .map(|keyspace| typed(&keyspace.pattern, style))
         .collect();
     let mut command = String::from("lockscope ls");
@@ -140,14 +140,14 @@ fn next(out: &mut impl Write, found: &Found, server: &[String], style: &TextStyl
         command.push_str(&format!(" {option}"));
     }
     if new.is_empty() {
-        return writeln!(out, "\nAll of them are listed by themselves:\n  {command}");
+        return writeln!(out, "\nAll of them are listed by default:\n  {command}");
     }
     for pattern in &new {
         command.push_str(&format!(" -p {}", quoted(pattern)));
     }
     let texts: Vec<String> = new.iter().map(|pattern| toml::Value::from(pattern.as_str()).to_string()).collect();
-    writeln!(out, "\nTo list what is not covered yet, and only that:\n  {command}")?;
-    writeln!(out, "\nTo list it beside all the others from now on, in the config file ('lockscope info' says where):")?;
+    writeln!(out, "\nTo list only what is not covered yet:\n  {command}")?;
+    writeln!(out, "\nTo always list it with the others, add this to the config file ('lockscope info' says where):")?;
     writeln!(out, "  patterns = [{}]", texts.join(", "))
 }
 
@@ -202,15 +202,15 @@ impl<'a> Object<'a> {
         };
         Object {
             pattern: &keyspace.pattern,
-            dialect: keyspace.verdict.dialect,
-            dialect_confidence: keyspace.verdict.dialect_confidence,
-            confidence: keyspace.verdict.confidence,
+            dialect: keyspace.proposal.dialect,
+            dialect_confidence: keyspace.proposal.dialect_confidence,
+            confidence: keyspace.proposal.confidence,
             keys_estimated: keyspace.keys_estimated,
             sampled: keyspace.sampled,
             ttl_share: keyspace.ttl_share,
             ttl_median_ms: keyspace.median_ttl.map(|median| median.as_millis() as u64),
-            why: &keyspace.verdict.why,
-            covered_by_default: keyspace.verdict.covered,
+            why: &keyspace.proposal.why,
+            covered_by_default: keyspace.proposal.covered,
             also_matches: &keyspace.also_matches,
             examples: keyspace.examples.iter().map(example).collect(),
         }
@@ -224,7 +224,7 @@ mod tests {
     fn keyspace(pattern: &str, covered: bool) -> Keyspace {
         Keyspace {
             pattern: pattern.into(),
-            verdict: Verdict {
+            proposal: Proposal {
                 dialect: "plain",
                 dialect_confidence: 0.3,
                 confidence: 0.9,
@@ -258,10 +258,10 @@ mod tests {
 it's:\*:*  plain?   ~1000  ~30.0s  no       20 of 20 values are random tokens, 20 different; 20 of 20 expire, half of them within 30.0s
 lock:*     plain?   ~1000  ~30.0s  default  20 of 20 values are random tokens, 20 different; 20 of 20 expire, half of them within 30.0s
 
-To list what is not covered yet, and only that:
+To list only what is not covered yet:
   lockscope ls -u 'redis://h' -p 'it'\''s:\*:*'
 
-To list it beside all the others from now on, in the config file ('lockscope info' says where):
+To always list it with the others, add this to the config file ('lockscope info' says where):
   patterns = ["it's:\\*:*"]
 "#;
         let config = text.lines().last().unwrap().trim();
@@ -287,7 +287,7 @@ To list it beside all the others from now on, in the config file ('lockscope inf
     #[test]
     fn what_is_covered_needs_no_pattern() {
         let text = shown(&found(vec![keyspace("lock:*", true)]), TextStyle::default());
-        assert!(text.ends_with("by themselves:\n  lockscope ls -u 'redis://h'\n"), "{text}");
+        assert!(text.ends_with("by default:\n  lockscope ls -u 'redis://h'\n"), "{text}");
         assert_eq!(shown(&found(Vec::new()), TextStyle::default()).lines().count(), 1);
     }
 
@@ -296,7 +296,7 @@ To list it beside all the others from now on, in the config file ('lockscope inf
         let mut wide = keyspace("a:*", false);
         wide.also_matches = vec!["a:cache:*".into(), "a:b".into()];
         let text = shown(&found(vec![wide]), TextStyle::default());
-        assert!(text.contains("beware: the pattern matches a:cache:* and 1 more too"), "{text}");
+        assert!(text.contains("beware: the pattern also matches a:cache:* and 1 more"), "{text}");
     }
 
     #[test]

@@ -26,10 +26,39 @@ fn sign(status: Status, ascii: bool) -> &'static str {
 
 /// Writes the report for people. Findings are wrapped; commands never are, because people paste them.
 pub fn text(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
+    write_checks(&report.checks, style, out)?;
+    writeln!(out, "\n{}", summary(&report.checks))?;
+    write_rights(report, style, out)
+}
+
+/// Of several nodes: first what all have in common, then what is different at each.
+pub fn text_of_nodes(reports: &[(String, Report)], style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
+    let Some((_, first)) = reports.first() else { return Ok(()) };
+    let everywhere = |check: &&Check| reports.iter().all(|(_, report)| report.checks.contains(check));
+    let shared: Vec<Check> = first.checks.iter().filter(everywhere).cloned().collect();
+    writeln!(out, "all {} nodes:", reports.len())?;
+    write_checks(&shared, style, out)?;
+    for (name, report) in reports {
+        let own: Vec<Check> = report.checks.iter().filter(|check| !shared.contains(check)).cloned().collect();
+        writeln!(out, "\n{name}:")?;
+        write_checks(&own, style, out)?;
+        writeln!(out, "{}", summary(&report.checks))?;
+    }
+    let rights = |report: &Report| (report.observer_acl.clone(), report.operator_acl.clone());
+    if reports.iter().all(|(_, report)| rights(report) == rights(first)) {
+        return write_rights(first, style, out);
+    }
+    reports.iter().try_for_each(|(name, report)| {
+        writeln!(out, "\nOn {name}:")?;
+        write_rights(report, style, out)
+    })
+}
+
+fn write_checks(checks: &[Check], style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
     let sign_width = if style.ascii { 4 } else { 1 };
-    let name_width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
+    let name_width = checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let indent = " ".repeat(sign_width + name_width + 4);
-    for check in &report.checks {
+    for check in checks {
         let sign = sign(check.status, style.ascii);
         let lines = wrap(&check.finding, style.width.map(|width| width.saturating_sub(indent.len())));
         let mut lines = lines.iter();
@@ -42,23 +71,38 @@ pub fn text(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Res
             writeln!(out, "{indent}fix: {fix}")?;
         }
     }
-    writeln!(out, "\n{}", summary(&report.checks))?;
-    writeln!(out, "\nThe least a user needs who only looks; paste it into redis-cli with a password of your own:")?;
+    Ok(())
+}
+
+fn write_rights(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\nThe minimum for a user who only looks; paste it into redis-cli with your own password:")?;
     writeln!(out, "{}", report.observer_acl)?;
-    writeln!(out, "\nAnd one who also frees, extends and takes locks:")?;
+    writeln!(out, "\nFor a user who also frees, extends and takes locks:")?;
     writeln!(out, "{}", report.operator_acl)?;
-    let sampling = "To sample attempts as well, by consent. MONITOR shows every command of the server with all its values, \
-                    not only those on locks: give it with care.";
+    let sampling = "To sample attempts as well. MONITOR shows every command of the server with all its values, \
+                    not only those on locks: grant it with care.";
     writeln!(out, "\n{}", wrap(sampling, style.width).join("\n"))?;
     writeln!(out, "{}", report.sampling_acl)
 }
 
 /// Writes the report as one JSON document.
+/// Of one server.
 pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    write_pretty(out, &document(None, report))
+}
+
+/// Of several nodes of one target.
+pub fn json_of_nodes(reports: &[(String, Report)], out: &mut impl Write) -> io::Result<()> {
+    let nodes = reports.iter().map(|(name, report)| document(Some(name), report)).collect();
+    write_pretty(out, &Nodes { schema: "lockscope/1", nodes })
+}
+
+fn document<'a>(node: Option<&'a str>, report: &'a Report) -> Document<'a> {
     let facts = &report.facts;
     let product = facts.product.known();
-    let document = Document {
+    Document {
         schema: "lockscope/1",
+        node,
         server: ServerLine {
             flavor: product.map(|product| product.flavor.name()),
             version: product.map(|product| product.version.to_string()),
@@ -73,16 +117,23 @@ pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
             operator: &report.operator_acl,
             sampling: &report.sampling_acl,
         },
-    };
-    write_pretty(out, &document)
+    }
 }
 
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
     server: ServerLine<'a>,
     checks: &'a [Check],
     acl: AclLines<'a>,
+}
+
+#[derive(Serialize)]
+struct Nodes<'a> {
+    schema: &'static str,
+    nodes: Vec<Document<'a>>,
 }
 
 /// The server in a few words; null if it did not report them.

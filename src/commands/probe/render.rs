@@ -49,7 +49,7 @@ pub fn table(out: &mut impl Write, key: &Key, ttl: Duration, report: &Report) ->
     writeln!(out, "lost     {}", times(tally.lost))?;
     let away = tally.away;
     match away.count {
-        0 => writeln!(out, "server   always answered in {}", short(ttl / 10))?,
+        0 => writeln!(out, "server   always answered within {}", short(ttl / 10))?,
         count => {
             write!(
                 out,

@@ -15,7 +15,7 @@ use crate::commands::print;
 use crate::lock::Token;
 
 pub fn run(as_json: bool) -> Result<u8, Fault> {
-    let unreadable = |why| Fault::finding(format!("what was freed can't be read: {why}"));
+    let unreadable = |why| Fault::finding(format!("the record of freed locks can't be read: {why}"));
     let journal = Journal::open().map_err(unreadable)?;
     let now = Clock::start().now();
     journal.purge(now);

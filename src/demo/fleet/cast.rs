@@ -4,7 +4,7 @@ use super::dice::Dice;
 use super::fair::{DyingWaiter, InTurn};
 use super::jobs::{BullWorker, Scheduler, UniqueJobs};
 use super::plain::{Everyday, Leaver, Leaving, Payments, Seizer, Token};
-use super::python::{AutoRenewal, Crossing, Poller};
+use super::python::{AutoRenewal, Buckets, Crossing, Poller};
 use super::read_write::{Reader, Writer};
 use super::redisson::{Failing, Failure, Healthy};
 use super::web::{Laravel, SpringThread, Symfony};
@@ -20,6 +20,7 @@ pub fn assemble(crew: &mut Crew) {
     jobs(crew, &mut dice);
     frameworks(crew, &mut dice);
     everyday(crew);
+    buckets(crew, &mut dice);
 }
 
 fn healthy(crew: &mut Crew, dice: &mut Dice) {
@@ -163,4 +164,9 @@ fn everyday(crew: &mut Crew) {
     for number in 1..=3 {
         crew.add(&format!("seats-{number}"), role("seat-mutex:", 25, Token::Base64, secs(8)));
     }
+}
+
+fn buckets(crew: &mut Crew, dice: &mut Dice) {
+    let endless = dice.number(1, Buckets::ALL as u64) as usize;
+    crew.add("shelves-1", Buckets { prefix: "shelf-lock:", tokens: Vec::new(), endless, lease: secs(30) });
 }

@@ -81,6 +81,39 @@ impl Role for Crossing {
     }
 }
 
+/// One process that holds a lock on each bucket of a counter and extends them all; one of them it took without a timeout.
+pub struct Buckets {
+    pub prefix: &'static str,
+    /// The tokens of its locks, by bucket.
+    pub tokens: Vec<String>,
+    /// The bucket that never expires.
+    pub endless: usize,
+    pub lease: Duration,
+}
+
+impl Buckets {
+    pub const ALL: usize = 64;
+}
+
+impl Role for Buckets {
+    async fn round(&mut self, me: &mut Worker) -> Result<(), Cut> {
+        while self.tokens.len() < Self::ALL {
+            self.tokens.push(token(me));
+        }
+        for (bucket, token) in self.tokens.iter().enumerate() {
+            let key = format!("{}{bucket}", self.prefix);
+            let there: bool = me.ask(redis::cmd("EXISTS").arg(&key)).await?;
+            match (there, bucket == self.endless) {
+                (true, true) => {}
+                (true, false) => drop(strings::renew(me, &key, token, self.lease).await?),
+                (false, true) => drop(strings::take(me, &key, token, Lease::Never).await?),
+                (false, false) => drop(strings::take(me, &key, token, Lease::Millis(self.lease)).await?),
+            }
+        }
+        me.rest(self.lease / 3).await
+    }
+}
+
 static EXTEND: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "if redis.call('get', KEYS[1]) ~= ARGV[1] or redis.call('ttl', KEYS[1]) < 0 then return 0 end

@@ -1,7 +1,6 @@
 //! What is planted in the fleet, on which keys, and what a person should be able to see.
 
 use crate::base::glob::Glob;
-use crate::model::State;
 
 /// One planted situation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,7 +11,7 @@ pub struct Situation {
     /// The dialect of its keys.
     pub library: &'static str,
     pub what_to_see: &'static str,
-    /// State words and findings that must each appear sooner or later. See [`is_usual`].
+    /// State words and findings that must each appear sooner or later. See [`is_usual`](crate::model::State::is_usual).
     pub shows: &'static [&'static str],
     /// Words that are sometimes true. All others are false alarms.
     pub may: &'static [&'static str],
@@ -20,11 +19,6 @@ pub struct Situation {
 
 /// The word for locks whose holders wait for each other.
 pub const DEADLOCK: &str = "deadlock";
-
-/// Whether the state is a normal one.
-pub fn is_usual(state: State) -> bool {
-    matches!(state, State::Held | State::Test | State::Done | State::Free)
-}
 
 impl Situation {
     const fn shows(self, words: &'static [&'static str]) -> Situation {
@@ -56,7 +50,7 @@ pub const SITUATIONS: &[Situation] = &[
         "healthy watchdog",
         "orders-lock:*",
         "redisson",
-        "renewed each third of its 30 s lease, a waiter on its channel, freed when the work is done",
+        "renewed each third of its 30s lease, a waiter on its channel, freed when the work is done",
     ),
     situation(
         "automatic renewal",
@@ -94,6 +88,14 @@ pub const SITUATIONS: &[Situation] = &[
     )
     .shows(&["no-ttl"])
     .may(&["orphan"]),
+    situation(
+        "one bucket of 64",
+        "shelf-lock:*",
+        "redis-py",
+        "one process extends the locks of 64 buckets; one of them was taken without a timeout, and never ends",
+    )
+    .shows(&["no-ttl"])
+    .may(&["non-atomic-acquire"]),
     situation("SETNX without EXPIRE", "import.lock", "plain", "its taker died between the two commands: it stays")
         .shows(&["no-ttl", "non-atomic-acquire"])
         .may(&["orphan"]),
@@ -162,9 +164,9 @@ pub const SITUATIONS: &[Situation] = &[
         "no TTL, as all of this library; jobs like one under way are refused",
     )
     .shows(&["no-ttl"]),
-    situation("claims on queued jobs", "bull:mail:*:lock", "bullmq", "renewed each 15 s by being set again"),
+    situation("claims on queued jobs", "bull:mail:*:lock", "bullmq", "renewed every 15s by setting it again"),
     situation("lock registry", "spring-locks:*", "spring", "one value on several keys: they belong to one process"),
-    situation("exclusive lock with a deadline", "pdf-lock", "symfony", "300 s long, and freed after a few")
+    situation("exclusive lock with a deadline", "pdf-lock", "symfony", "300s long, and freed after a few seconds")
         .may(&["lease-too-long"]),
     situation(
         "scheduled task",
@@ -191,7 +193,7 @@ pub const SITUATIONS: &[Situation] = &[
 mod tests {
     use super::*;
     use crate::dialects;
-    use crate::model::findings;
+    use crate::model::{State, findings};
 
     #[test]
     fn every_situation_has_a_valid_pattern_and_a_known_library() {
@@ -205,7 +207,7 @@ mod tests {
     fn what_a_situation_shows_are_words_that_can_be_said() {
         for Situation { name, shows, may, .. } in SITUATIONS {
             for word in shows.iter().chain(*may) {
-                let state = State::ALL.iter().any(|state| state.name() == *word && !is_usual(*state));
+                let state = State::ALL.iter().any(|state| state.name() == *word && !state.is_usual());
                 assert!(state || *word == DEADLOCK || findings::names().any(|known| known == *word), "{name}: {word}");
             }
             assert!(shows.iter().all(|word| !may.contains(word)), "{name}");

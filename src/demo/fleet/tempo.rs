@@ -25,13 +25,13 @@ impl Tempo {
     }
 
     /// The time that really passes.
-    pub fn real(self, told: Duration) -> Duration {
-        told.div_f64(self.0)
+    pub fn real(self, nominal: Duration) -> Duration {
+        nominal.div_f64(self.0)
     }
 
     /// The next longer time that is a whole number of real seconds, for leases that are given in seconds.
-    pub fn whole_seconds(self, told: Duration) -> Duration {
-        let real = self.real(told).as_secs_f64().ceil().max(1.0);
+    pub fn whole_seconds(self, nominal: Duration) -> Duration {
+        let real = self.real(nominal).as_secs_f64().ceil().max(1.0);
         Duration::from_secs_f64(real).mul_f64(self.0)
     }
 }

@@ -137,8 +137,8 @@ impl Worker {
     }
 
     /// Lets time pass.
-    pub async fn rest(&mut self, told: Duration) -> Result<(), Cut> {
-        let real = self.site.tempo.real(told);
+    pub async fn rest(&mut self, nominal: Duration) -> Result<(), Cut> {
+        let real = self.site.tempo.real(nominal);
         tokio::select! {
             biased;
             _ = self.site.stop.wait_for(|stop| *stop) => Err(Cut::Stopped),
@@ -148,8 +148,8 @@ impl Worker {
 
     /// Lets a random time from that range pass.
     pub async fn rest_some(&mut self, range: (Duration, Duration)) -> Result<(), Cut> {
-        let told = self.dice.duration(range);
-        self.rest(told).await
+        let nominal = self.dice.duration(range);
+        self.rest(nominal).await
     }
 
     pub fn tempo(&self) -> Tempo {
@@ -157,8 +157,8 @@ impl Worker {
     }
 
     /// A duration in real milliseconds, for a command.
-    pub fn ms(&self, told: Duration) -> u64 {
-        (self.site.tempo.real(told).as_millis() as u64).max(1)
+    pub fn ms(&self, nominal: Duration) -> u64 {
+        (self.site.tempo.real(nominal).as_millis() as u64).max(1)
     }
 
     pub fn now(&self) -> Time {

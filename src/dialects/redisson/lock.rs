@@ -2,7 +2,7 @@
 //!
 //! Spin locks, fenced locks and fair locks store the same hash; a fair lock is known by its queue only (`fair.rs`).
 
-use super::{Fields, HOLDER_GOES_ON, fair, names};
+use super::{Fields, fair, names};
 use crate::dialects::release::DEAD_HEADS;
 use crate::dialects::{Claim, Release, Step, Strength, shape};
 use crate::lock::{Holder, Mode};
@@ -10,12 +10,12 @@ use crate::lock::{Holder, Mode};
 pub const UNLOCKED: &[u8] = b"0";
 
 /// Every field must look like a holder and have a count; if the user named the dialect, a count is enough.
-pub fn read(fields: Fields<'_>, told: bool) -> Option<Claim> {
+pub fn read(fields: Fields<'_>, mapped: bool) -> Option<Claim> {
     let holders: Option<Vec<Holder>> = fields
         .iter()
         .map(|(field, value)| {
             let count = count(value)?;
-            let holder = holder(field).or_else(|| told.then(|| Holder::new(field)))?;
+            let holder = holder(field).or_else(|| mapped.then(|| Holder::new(field)))?;
             Some(Holder { count: Some(count), ..holder })
         })
         .collect();
@@ -26,7 +26,6 @@ pub fn release(name: &[u8]) -> Release {
     Release::delete(name)
         .and(Step::Publish { channel: names::channel(name), message: UNLOCKED.to_vec() })
         .and(fair::wake_head(name))
-        .warn(HOLDER_GOES_ON)
         .warn(DEAD_HEADS)
 }
 
@@ -52,7 +51,7 @@ pub fn count(value: &[u8]) -> Option<i64> {
 mod tests {
     use super::super::Redisson;
     use super::super::tests::{A, A57};
-    use crate::dialects::testing::{hash, recognised, sight, told};
+    use crate::dialects::testing::{hash, mapped, recognised, sight};
     use crate::dialects::{Dialect, Strength, Waiting};
     use crate::lock::{Mode, RawValue};
 
@@ -92,9 +91,9 @@ mod tests {
 
     #[test]
     fn what_the_user_says_is_redisson_only_has_to_count() {
-        let claim = Redisson.read(&told(b"job", &hash(&[("node-1", "1")]))).unwrap();
+        let claim = Redisson.read(&mapped(b"job", &hash(&[("node-1", "1")]))).unwrap();
         assert_eq!(claim.holders[0].count, Some(1));
-        assert_eq!(Redisson.read(&told(b"job", &hash(&[("name", "x")]))), None);
+        assert_eq!(Redisson.read(&mapped(b"job", &hash(&[("name", "x")]))), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::lock::{UNLOCKED, count, holder};
-use super::{Fields, HOLDER_GOES_ON, names};
+use super::{Fields, names};
 use crate::base::time::Time;
 use crate::dialects::{Claim, Obstacle, Release, Step, Strength};
 use crate::lock::{Holder, Mode, Token};
@@ -60,7 +60,7 @@ pub fn release(name: &[u8], tokens: impl IntoIterator<Item = Token>) -> Release 
             release = release.and(Step::DeleteField { key, field });
         }
     }
-    release.and(Step::Publish { channel: names::channel(name), message: UNLOCKED.to_vec() }).warn(HOLDER_GOES_ON)
+    release.and(Step::Publish { channel: names::channel(name), message: UNLOCKED.to_vec() })
 }
 
 /// The fields of one hold.
@@ -70,6 +70,11 @@ fn fields_of(token: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         [item.to_vec(), lease, token.to_vec()]
     });
     fields.into_iter().flatten()
+}
+
+/// The item that a hold is of.
+pub fn item_of(token: &[u8]) -> Option<&[u8]> {
+    token.strip_suffix(COUNT).and_then(item_and_holder).map(|(item, _)| item)
 }
 
 /// Splits `<item>:<uuid>:<thread>`.

@@ -37,7 +37,7 @@ pub fn is_helper(key: &[u8]) -> bool {
     HELPERS.iter().any(|prefix| key.starts_with(prefix)) || of_read_timeout(key).is_some()
 }
 
-/// What stands before `:rwlock_timeout:<n>`.
+/// The part before `:rwlock_timeout:<n>`.
 pub fn of_read_timeout(key: &[u8]) -> Option<&[u8]> {
     let number = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     key[..key.len() - number].strip_suffix(READ_TIMEOUT).filter(|_| number > 0)

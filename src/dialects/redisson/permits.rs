@@ -80,7 +80,7 @@ fn live(members: &[(Box<[u8]>, f64)], now: Time) -> impl Iterator<Item = (&[u8],
     timed.filter(move |(_, until)| until.is_none_or(|until| until > now))
 }
 
-/// The channel on which a semaphore tells its waiters of returned permits.
+/// The channel on which a semaphore notifies its waiters of returned permits.
 pub fn channel(name: &[u8]) -> Vec<u8> {
     names::prefixed("redisson_sc", name)
 }
@@ -98,7 +98,7 @@ fn give_back<'a>(key: &[u8], permits: impl IntoIterator<Item = &'a [u8]>) -> Rel
     let name = semaphore(key);
     release
         .and(Step::ReturnPermits { counter: name.to_vec(), channel: channel(name), permits })
-        .warn("Whoever has the permit is not told and goes on: more than allowed may work at once.")
+        .warn("The holder of the permit is not notified and goes on: more than allowed may work at once.")
         .unless(Obstacle::Ended { key: key.to_vec(), lease_ms: 0 })
 }
 

@@ -4,7 +4,7 @@
 //! A writer may read too; it is one holder then, known by its write field.
 
 use super::lock::{count, holder};
-use super::{Fields, HOLDER_GOES_ON, names};
+use super::{Fields, names};
 use crate::dialects::{Claim, Obstacle, Premise, Release, Step, Strength};
 use crate::lock::{Holder, Mode, Token};
 
@@ -13,7 +13,7 @@ const READ: &[u8] = b"read";
 const WRITER: &[u8] = b":write";
 /// The message that wakes all waiters, not just one.
 const WAKE_ALL: &[u8] = b"1";
-/// Leases beyond so many of one reader are left to expire by themselves.
+/// At most this many leases of one reader are deleted; the rest expire by themselves.
 const LEASES_DELETED: i64 = 32;
 
 /// Who holds by this field, whether it reads or writes: a writer that reads on after its write is still the same.
@@ -31,7 +31,7 @@ pub fn mode(fields: Fields<'_>) -> Option<Mode> {
     }
 }
 
-pub fn read(fields: Fields<'_>, mode: Mode, told: bool) -> Option<Claim> {
+pub fn read(fields: Fields<'_>, mode: Mode, mapped: bool) -> Option<Claim> {
     let mut holders: Vec<Holder> = Vec::new();
     for (field, value) in fields.iter().filter(|(field, _)| **field != *MODE) {
         let count = count(value)?;
@@ -48,7 +48,7 @@ pub fn read(fields: Fields<'_>, mode: Mode, told: bool) -> Option<Claim> {
         });
     }
     // A hash with only the mode still blocks writers, but nobody holds it.
-    if holders.is_empty() && !told {
+    if holders.is_empty() && !mapped {
         return None;
     }
     Some(Claim::lock(Strength::Certain, mode, one_per_thread(holders)))
@@ -77,7 +77,7 @@ pub fn channel(name: &[u8]) -> Vec<u8> {
 pub fn release(name: &[u8], fields: Fields<'_>) -> Release {
     let mut release = Release::delete(name).and(wake(name));
     release.steps.extend(all_leases(name, fields).map(Step::Delete));
-    release.warn(HOLDER_GOES_ON)
+    release
 }
 
 /// The leases of one reader.
@@ -113,7 +113,6 @@ pub fn release_reader(name: &[u8], fields: Fields<'_>, reader: &[u8]) -> Release
     let reads = Premise::Field { key: name.to_vec(), field: MODE.to_vec(), value: READ.to_vec() };
     Release { steps, ..Release::default() }
         .while_so(reads)
-        .warn(HOLDER_GOES_ON)
         .unless(Obstacle::Mode { key: name.to_vec(), field: MODE.to_vec(), value: READ.to_vec() })
         .unless(Obstacle::Leases(leases))
 }
@@ -138,7 +137,7 @@ fn leases(name: &[u8], reader: &[u8], value: &[u8]) -> impl Iterator<Item = Vec<
 mod tests {
     use super::super::Redisson;
     use super::super::tests::{A57, B9};
-    use crate::dialects::testing::{hash, recognised, sight, told};
+    use crate::dialects::testing::{hash, mapped, recognised, sight};
     use crate::dialects::{Dialect, Waiting};
     use crate::lock::Mode;
 
@@ -185,7 +184,7 @@ mod tests {
             assert_eq!(Redisson.read(&sight(b"lock:a", &hash(fields))), None, "{fields:?}");
         }
         let leftover = hash(&[("mode", "read")]);
-        assert_eq!(Redisson.read(&told(b"lock:a", &leftover)).unwrap().holders, []);
+        assert_eq!(Redisson.read(&mapped(b"lock:a", &leftover)).unwrap().holders, []);
     }
 
     #[test]

@@ -16,14 +16,14 @@ impl Dialect for Semaphore {
 
     fn facts(&self) -> &'static [&'static str] {
         &[
-            "Without being told, a number is read so where it is 0 under a name that speaks of a lock, or was seen going up or down without a TTL. It is held by nobody.",
+            "Unless you name the library, a number is read as a semaphore only where it is 0 and its name suggests a lock, or where it was seen going up or down without a TTL. Nobody holds it.",
         ]
     }
 
     fn read(&self, sight: &Sight<'_>) -> Option<Claim> {
         let left = sight.value.as_string().filter(|_| sight.dialect_given)?;
         std::str::from_utf8(left).ok()?.parse::<i64>().ok()?;
-        Some(Claim::lock(Strength::Told, Mode::Permit, Vec::new()))
+        Some(Claim::lock(Strength::Mapped, Mode::Permit, Vec::new()))
     }
 
     fn renewal(&self) -> Renewal {
@@ -41,7 +41,7 @@ impl Dialect for Semaphore {
     fn release(&self, sight: &Sight<'_>) -> Release {
         let channel = permits::channel(sight.key);
         Release::default().and(Step::ReturnPermits { counter: sight.key.to_vec(), channel, permits: 1 }).warn(
-            "The semaphore does not store who has its permits: returning one that is in use lets one too many in.",
+            "The semaphore does not store who has its permits: if you return one that is in use, one client too many gets in.",
         )
     }
 }
@@ -49,7 +49,7 @@ impl Dialect for Semaphore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::testing::{recognised, sight, told};
+    use crate::dialects::testing::{mapped, recognised, sight};
     use crate::lock::RawValue;
 
     #[test]
@@ -57,16 +57,16 @@ mod tests {
         let value = RawValue::string(b"5");
         assert_eq!(Semaphore.read(&sight(b"uploads-semaphore", &value)), None);
         assert_ne!(recognised(b"uploads-lock", &value).unwrap().0, "redisson-semaphore");
-        let claim = Semaphore.read(&told(b"uploads", &value)).unwrap();
+        let claim = Semaphore.read(&mapped(b"uploads", &value)).unwrap();
         assert_eq!((claim.mode, claim.holders.len()), (Mode::Permit, 0));
-        assert_eq!(Semaphore.read(&told(b"uploads", &RawValue::string(b"five"))), None);
-        assert_eq!(Semaphore.read(&told(b"uploads", &RawValue::hash([]))), None);
+        assert_eq!(Semaphore.read(&mapped(b"uploads", &RawValue::string(b"five"))), None);
+        assert_eq!(Semaphore.read(&mapped(b"uploads", &RawValue::hash([]))), None);
     }
 
     #[test]
     fn a_leaked_permit_is_returned_aloud() {
         let value = RawValue::string(b"0");
-        let release = Semaphore.release(&told(b"uploads", &value));
+        let release = Semaphore.release(&mapped(b"uploads", &value));
         assert_eq!(release.describe(), ["INCRBY uploads 1; PUBLISH redisson_sc:{uploads} <new value>"]);
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::base::time::Time;
 
-/// A renewal is missed when it is later than this part of a period. Small enough to report a stopped watchdog within
+/// A renewal is missed when it is later than this share of a period. Small enough to report a stopped watchdog within
 /// one and a half periods, even if the period was judged 5 % too long.
-const GRACE: f64 = 0.4;
+const GRACE_PERCENT: u64 = 40;
 
 /// At most this many of the newest times are used.
 const MOST: usize = 17;
 
-/// A distance of this many periods or more is a silence, of which nobody knows how many beats it swallowed.
+/// A distance of at least this many periods is a silence: the number of missing beats is not known.
 const SILENCE: f64 = 3.5;
 
 /// Distances that agree are within this share of the usual one. One alone may be an acquire in two steps, or a lease
@@ -72,6 +72,13 @@ pub fn judge(
 }
 
 impl Cadence {
+    /// Of a library that may leave one out: what is not later than this is not missed.
+    pub fn at_the_latest(self, latest_ms: u64, now: Time) -> Cadence {
+        let last = self.due - Duration::from_millis(self.period_ms);
+        let missed = Rhythm::at(self.period_ms, last, now).at_the_latest(latest_ms, now).missed;
+        Cadence { missed, ..self }
+    }
+
     /// Of a lock that was put back then: while it was gone, no renewal could come.
     pub fn resumed(self, at: Time, now: Time) -> Cadence {
         let (period, due) = (Duration::from_millis(self.period_ms), at + Duration::from_millis(self.period_ms));
@@ -88,12 +95,18 @@ pub fn period_ms(given: impl Iterator<Item = Time>, expected_ms: Option<u64>) ->
 }
 
 impl Rhythm {
+    /// Of a library that may leave one out: what is not later than this is not missed.
+    pub fn at_the_latest(self, latest_ms: u64, now: Time) -> Rhythm {
+        let late = is_missed(latest_ms.max(self.period_ms), now.ms_since(self.last));
+        Rhythm { missed: if late { self.missed } else { 0 }, ..self }
+    }
+
     /// For a lock that is renewed every `period_ms`, and was last renewed at `last`.
     pub fn at(period_ms: u64, last: Time, now: Time) -> Rhythm {
-        let (period, since) = (Duration::from_millis(period_ms), now.since(last));
+        let since_ms = now.ms_since(last);
         // Nearly all are on time and every lock is judged all the time, so the common case is one comparison.
-        let missed =
-            if since > period && is_missed(period, since) { since.as_millis() as u64 / period_ms.max(1) } else { 0 };
+        let late = since_ms > period_ms && is_missed(period_ms, since_ms);
+        let missed = if late { since_ms / period_ms.max(1) } else { 0 };
         Rhythm { period_ms, missed, last }
     }
 
@@ -139,13 +152,13 @@ fn whole_ms(period: f64) -> u64 {
 }
 
 /// Whether a renewal is overdue for a lock that was renewed every `period`, the last time `since_last` ago.
-pub fn is_missed(period: Duration, since_last: Duration) -> bool {
-    since_last > period + grace(period)
+pub fn is_missed(period_ms: u64, since_last_ms: u64) -> bool {
+    since_last_ms > period_ms.saturating_add(grace_ms(period_ms))
 }
 
 /// How much later than a period a renewal may come.
-pub fn grace(period: Duration) -> Duration {
-    period.mul_f64(GRACE)
+pub fn grace_ms(period_ms: u64) -> u64 {
+    period_ms.saturating_mul(GRACE_PERCENT) / 100
 }
 
 /// The time that passed, by the periods that passed in it. The median says how many those are, so that a beat that was
@@ -156,7 +169,9 @@ fn period(gaps: &[f64], expected_ms: Option<u64>) -> Option<f64> {
     let known = |expected: &f64| gaps.iter().any(|gap| near(*gap, *expected));
     let expected = expected_ms.filter(|ms| *ms > 0).map(|ms| ms as f64).filter(known);
     if let Some(expected) = expected.filter(|_| gaps.len() < FEW) {
-        return mean(gaps.iter().copied().filter(|gap| near(*gap, expected)));
+        // A renewal that was told late makes a distance too short, and so few do not outvote the library's own rule.
+        let seen = mean(gaps.iter().copied().filter(|gap| near(*gap, expected)));
+        return seen.map(|seen| seen.max(expected));
     }
     let median = if gaps.is_empty() { return None } else { median(gaps) };
     let unit = expected.filter(|expected| near(median, *expected)).unwrap_or(median);
@@ -175,7 +190,7 @@ fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0.0).then_some(sum / count)
 }
 
-/// How many periods a distance of so many units stands for.
+/// How many periods fit into a distance of this many units.
 fn beats_in(units: f64) -> Option<f64> {
     match units {
         // Two renewals at once, for example by hand and then by the watchdog.
@@ -327,6 +342,17 @@ mod tests {
         assert_eq!(judged(&twice, Some(9_000), Time(9_300)).unwrap().period_ms, 9_000);
         assert_eq!(judged(&at(&[0, 4, 13]), None, Time(99_000)), None, "extended twice by hand");
         assert_eq!(judged(&at(&[0, 9, 19]), None, Time(19_000)).unwrap().period_ms, 9_500);
+    }
+
+    #[test]
+    fn one_renewal_that_was_told_late_does_not_make_a_library_quicker() {
+        // Taken at 0, told at 1.6 s; renewed at 8 and 16 s.
+        let times = [Time(1_600), Time(8_000)];
+        assert_eq!(judged(&times, Some(8_000), Time(8_000)).unwrap().period_ms, 8_000);
+        let times = [Time(1_600), Time(8_000), Time(16_000)];
+        assert_eq!(judged(&times, Some(8_000), Time(16_000)).unwrap().period_ms, 8_000);
+        let times = [Time(0), Time(9_000)];
+        assert_eq!(judged(&times, Some(8_000), Time(9_000)).unwrap().period_ms, 9_000, "it is slower");
     }
 
     #[test]

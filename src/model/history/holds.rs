@@ -4,13 +4,14 @@
 //! number, so that the end of a hold needs no look-up by name.
 
 use hashbrown::HashMap;
-
-use super::pattern;
 use serde::{Deserialize, Serialize};
+
+use super::{cadence, pattern};
 
 use crate::base::histogram::Histogram;
 use crate::base::text::short_duration;
 use crate::base::time::Time;
+use crate::dialects::DialectId;
 use crate::lock::Key;
 use crate::model::Ending;
 use crate::model::history::Hold;
@@ -29,8 +30,22 @@ pub struct Holds {
     pub renewed: u32,
     /// Ended holds that had a TTL when they ended.
     pub leased: u32,
+    /// What was seen of renewals.
+    renewing: Option<Renewing>,
+    /// Holds that were released after longer than that, and never renewed.
+    unrenewed: u32,
     /// Cached, because every verdict needs it.
     p99_ms: Option<u64>,
+}
+
+/// How the locks of one library are renewed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Renewing {
+    dialect: DialectId,
+    /// The longest time between two renewals that is usual for one of them.
+    period_ms: u64,
+    /// The shortest and the longest lease that a renewal gave.
+    leases_ms: (u64, u64),
 }
 
 /// How the holds ended.
@@ -66,9 +81,9 @@ impl Ends {
 
 impl Holds {
     /// An acquire later than this after the last end is not a hand-over.
-    const HAND_OVER_MS: u64 = 10_000;
+    pub(in crate::model) const HAND_OVER_MS: u64 = 10_000;
 
-    /// The names it stands for, each id as a `*`. Any bytes: show them escaped. Empty for what has no group of its own.
+    /// The names that it matches, each id as a `*`. Any bytes: show them escaped. Empty for what has no group of its own.
     pub fn pattern(&self) -> &[u8] {
         &self.pattern
     }
@@ -97,6 +112,14 @@ impl Holds {
         self.hand_overs.count()
     }
 
+    /// How often locks of this library and pattern are renewed, and for which lease, if all of them are and for the same.
+    pub fn renewals_of(&self, dialect: DialectId) -> Option<(u64, u64)> {
+        let all = self.unrenewed == 0 && !self.pattern.is_empty();
+        let Renewing { period_ms, leases_ms: (shortest, longest), .. } =
+            self.renewing.filter(|renewing| all && renewing.dialect == dialect)?;
+        (longest - shortest <= longest / 20).then_some((period_ms, shortest))
+    }
+
     /// For readers; `None` if nothing is known.
     pub(in crate::model) fn usual(&self) -> Option<Usual> {
         if self.pattern.is_empty() {
@@ -117,10 +140,10 @@ impl Holds {
         self.ends.count(hold.ending);
         self.renewed = self.renewed.saturating_add(u32::from(hold.renewed));
         self.leased = self.leased.saturating_add(u32::from(hold.leased));
-        // For the other endings the time is unknown,
-        // and a hold that an operator ended does not show how long holds are.
-        let timed = matches!(hold.ending, Ending::Released | Ending::Expired | Ending::Taken);
-        let Some(ms) = hold.lasted_ms.filter(|_| timed) else { return };
+        let Some(ms) = hold.timed_ms() else { return };
+        let overdue = |renewing: Renewing| cadence::is_missed(renewing.period_ms, ms);
+        let let_go = hold.ending == Ending::Released && !hold.renewed && self.renewing.is_some_and(overdue);
+        self.unrenewed = self.unrenewed.saturating_add(u32::from(let_go));
         self.times.add(ms);
         // Reading all buckets for each hold would cost too much.
         if self.times.count() < 64 || self.times.count().is_multiple_of(32) {
@@ -158,6 +181,10 @@ pub struct Usual {
     pub renewed: u32,
 }
 
+/// What is timed, and so is less than what is listed: not the share of one of several holders, and no hold whose
+/// beginning was not seen.
+const WHOLE: &str = "from the first holder's beginning to the last one's end";
+
 impl Usual {
     /// In one sentence with its numbers.
     pub fn describe(&self) -> String {
@@ -170,24 +197,31 @@ impl Usual {
             (taken, "taken over"),
             (lost, "lost"),
         ];
+        let all = self.ends.all();
         let ended: Vec<String> =
             ended.iter().filter(|(count, _)| *count > 0).map(|(count, how)| format!("{count} {how}")).collect();
         let (p50, p99) = (short_duration(self.p50_ms), short_duration(self.p99_ms));
-        let handed = self.hand_over_ms.map(|ms| format!("; half are taken again within {}", short_duration(ms)));
-        format!(
-            "of {} holds of {}, half end within {p50} and 99 of 100 within {p99}; {}{}",
-            self.holds,
-            self.pattern,
-            ended.join(", "),
-            handed.unwrap_or_default()
-        )
+        let handed = self.hand_over_ms.map(|ms| match ms {
+            0 => "; half are taken again at once".into(),
+            ms => format!("; half are taken again within {}", short_duration(ms)),
+        });
+        let seen = match self.holds {
+            1 => format!("1 hold of {} timed, {WHOLE}: {p50}", self.pattern),
+            holds => {
+                format!("{holds} holds of {} timed, {WHOLE}: half end within {p50}, 99 % within {p99}", self.pattern)
+            }
+        };
+        let of_all = if u64::from(all) == self.holds { String::new() } else { format!("of all {all}, ") };
+        format!("{seen}; {of_all}{}{}", ended.join(", "), handed.unwrap_or_default())
     }
 }
 
 /// A hold that is over, for the statistics.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Over {
-    ending: Ending,
+    pub ending: Ending,
+    /// How many held it then, at least one.
+    pub holders: u32,
     /// `None` if its beginning was not seen.
     lasted_ms: Option<u64>,
     renewed: bool,
@@ -195,16 +229,34 @@ pub(in crate::model) struct Over {
 }
 
 impl Over {
-    pub fn of(hold: &Hold, leased: bool) -> Over {
+    pub fn of(hold: &Hold, leased: bool, holders: u32) -> Over {
         let lasted_ms = hold.exact.then(|| hold.until.since(hold.since).as_millis() as u64);
-        Over { ending: hold.ending, lasted_ms, renewed: hold.renewals > 0, leased }
+        Over { ending: hold.ending, holders, lasted_ms, renewed: hold.renewals > 0, leased }
+    }
+
+    /// How long it lasted, if it shows how long holds are: for the other endings the time is unknown, or an operator ended
+    /// it.
+    pub fn timed_ms(&self) -> Option<u64> {
+        self.lasted_ms.filter(|_| matches!(self.ending, Ending::Released | Ending::Expired | Ending::Taken))
     }
 }
 
-/// What one lock adds to its group's statistics.
+/// What one lock adds to the statistics of its group and to the figures of its pattern.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Mark {
+    /// It was seen being taken, by so many.
+    Started {
+        holders: u32,
+    },
+    Renewed {
+        /// Since its lease was last given, where every renewal is told.
+        gap_ms: Option<u64>,
+        /// It was expected earlier.
+        late: bool,
+    },
     Ended(Over),
+    /// One of several holders left; the others hold it on.
+    Left(Ending),
     /// We ended it, and it continues.
     Resumed(Over),
     /// Taken at the second time, after the hold before it ended at the first.
@@ -214,6 +266,17 @@ pub(in crate::model) enum Mark {
 /// The number of a lock's group. The first is shared by all that have none of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::model) struct GroupId(u16);
+
+impl GroupId {
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// The group at that index.
+    pub fn at(index: usize) -> GroupId {
+        GroupId(index as u16)
+    }
+}
 
 /// All groups.
 #[derive(Debug)]
@@ -231,14 +294,18 @@ impl Default for Groups {
 
 impl Groups {
     const MOST: usize = 1_000;
+    /// As many more, for those that come first.
+    const MOST_FIRST: usize = 2_000;
 
-    /// The group of a name, made if there is room for one more.
-    pub fn group_of(&mut self, key: &[u8]) -> GroupId {
+    /// The group of a name, made if there is room for one more. Where there is none, `comes_first` decides whether its
+    /// pattern still gets one.
+    pub fn group_of(&mut self, key: &[u8], comes_first: impl FnOnce(&[u8]) -> bool) -> GroupId {
         pattern::write(key, &mut self.scratch);
         if let Some(id) = self.by_pattern.get(self.scratch.as_slice()) {
             return *id;
         }
-        if self.groups.len() > Self::MOST {
+        let full = self.groups.len() > Self::MOST;
+        if full && (!comes_first(&self.scratch) || self.groups.len() > Self::MOST_FIRST) {
             return GroupId::default();
         }
         let (id, pattern) = (GroupId(self.groups.len() as u16), Box::<[u8]>::from(self.scratch.as_slice()));
@@ -251,9 +318,21 @@ impl Groups {
         &self.groups[usize::from(id.0)]
     }
 
+    /// A lock of this library was renewed for `lease_ms`, as it is every `period_ms`.
+    pub fn renewed(&mut self, id: GroupId, dialect: DialectId, period_ms: u64, lease_ms: u64) {
+        let renewing = &mut self.groups[usize::from(id.0)].renewing;
+        let new = Renewing { dialect, period_ms, leases_ms: (lease_ms, lease_ms) };
+        *renewing = Some(renewing.filter(|known| known.dialect == dialect).map_or(new, |known| Renewing {
+            period_ms: period_ms.max(known.period_ms),
+            leases_ms: (lease_ms.min(known.leases_ms.0), lease_ms.max(known.leases_ms.1)),
+            ..new
+        }));
+    }
+
     pub fn mark(&mut self, id: GroupId, mark: Mark) {
         let holds = &mut self.groups[usize::from(id.0)];
         match mark {
+            Mark::Started { .. } | Mark::Renewed { .. } | Mark::Left(_) => {}
             Mark::Ended(over) => holds.end(&over),
             Mark::Resumed(over) => holds.resume(&over),
             Mark::HandedOver(ended, taken) => holds.hand_over(taken.since(ended).as_millis() as u64),
@@ -268,14 +347,17 @@ mod tests {
     fn over(ms: u64, ending: Ending) -> Mark {
         let (since, until) = (Time(0), Time(ms as i64));
         let hold = Hold { holder: None, since, exact: true, until, ending, renewals: 0, forced: None };
-        Mark::Ended(Over::of(&hold, true))
+        Mark::Ended(Over::of(&hold, true, 1))
     }
 
     #[test]
     fn locks_of_one_pattern_share_their_history() {
         let mut groups = Groups::default();
-        let group = groups.group_of(b"lock:order:1");
-        assert_eq!((groups.group_of(b"lock:order:22"), groups.group_of(b"lock:cart:1") == group), (group, false));
+        let group = groups.group_of(b"lock:order:1", |_| false);
+        assert_eq!(
+            (groups.group_of(b"lock:order:22", |_| false), groups.group_of(b"lock:cart:1", |_| false) == group),
+            (group, false)
+        );
         (1..=100).for_each(|second| groups.mark(group, over(second * 1_000, Ending::Released)));
         groups.mark(group, over(5, Ending::Unseen));
         groups.mark(group, Mark::HandedOver(Time(100), Time(350)));
@@ -288,8 +370,8 @@ mod tests {
         assert_eq!((holds.hand_overs(), holds.hand_over_ms(99.0)), (1, Some(250)), "the second was no hand-over");
         let words = holds.usual().unwrap().describe();
         let parts = [
-            "of 100 holds of lock:order:*, half end within 5",
-            "; 100 released, 1 lost; half are taken again within 250ms",
+            "100 holds of lock:order:* timed, from the first holder's beginning to the last one's end: half end within 5",
+            "; of all 101, 100 released, 1 lost; half are taken again within 250ms",
         ];
         assert!(parts.iter().all(|part| words.contains(part)), "{words}");
     }
@@ -301,9 +383,9 @@ mod tests {
             let letter = |digit: u8| b'a' + digit - b'0';
             format!("{number:05}").bytes().map(letter).collect()
         };
-        let ids: Vec<GroupId> = (0..1_500).map(|number| groups.group_of(&name(number))).collect();
+        let ids: Vec<GroupId> = (0..1_500).map(|number| groups.group_of(&name(number), |_| false)).collect();
         assert_eq!(ids.iter().filter(|id| **id == GroupId::default()).count(), 500);
-        assert_eq!((groups.group_of(&name(3)), groups.groups.len()), (ids[3], Groups::MOST + 1));
+        assert_eq!((groups.group_of(&name(3), |_| false), groups.groups.len()), (ids[3], Groups::MOST + 1));
         assert!(groups.get(GroupId::default()).pattern().is_empty());
     }
 }

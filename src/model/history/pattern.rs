@@ -32,6 +32,13 @@ pub(in crate::model) fn write(key: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The pattern of a key as every reader shows it.
+pub fn name(key: &[u8]) -> String {
+    let mut pattern = Vec::new();
+    write(key, &mut pattern);
+    crate::base::text::visible(&pattern)
+}
+
 fn word(word: &[u8], out: &mut Vec<u8>) {
     let numbers = word.iter().any(u8::is_ascii_digit);
     let hex = word.len() >= HEX && word.iter().all(u8::is_ascii_hexdigit);

@@ -79,7 +79,7 @@ fn value() -> impl Strategy<Value = RawValue> {
         (vec(boxed(), 0..3), len()).prop_map(|(members, len)| RawValue::Set { members: members.into(), len }),
         len().prop_map(|len| RawValue::List { len }),
         text().prop_map(RawValue::Other),
-        (text(), any::<String>()).prop_map(|(of, why)| RawValue::Unread { of, why: why.into() }),
+        (text(), any::<String>()).prop_map(|(of, why)| RawValue::Unread { of: Box::new(of), why: why.into() }),
     ]
 }
 
@@ -160,6 +160,7 @@ fn contender() -> impl Strategy<Value = Contender> {
             failures,
             won,
             passed_over,
+            tokens: if attempts % 2 == 0 { Tokens::New } else { Tokens::Kept },
         },
     )
 }
@@ -222,6 +223,27 @@ fn hazards() -> impl Strategy<Value = Hazards> {
     eviction.prop_map(|eviction| Hazards { eviction })
 }
 
+fn children() -> impl Strategy<Value = Children> {
+    (time(), any::<bool>(), option::of(time()), span()).prop_map(|(at, running, ended, undated)| Children {
+        at,
+        running,
+        ended,
+        undated,
+    })
+}
+
+/// What concerns a whole node.
+fn noted() -> impl Strategy<Value = What> {
+    prop_oneof![
+        Just(What::Restarted),
+        (".{0,20}", ".{0,20}", any::<u16>()).prop_map(|(from, to, slots)| What::Failover { from, to, slots }),
+        ".{0,20}".prop_map(|why| What::Away { why }),
+        (any::<u64>(), source()).prop_map(|(away_ms, source)| What::Back { away_ms, source }),
+        option::of(any::<u64>()).prop_map(|events| What::Missed { events }),
+        any::<bool>().prop_map(|on| What::Sampling { on }),
+    ]
+}
+
 /// Every variant: a new one does not compile until it has its place here.
 fn observation() -> impl Strategy<Value = Observation> {
     let named = |one: &Observation| match one {
@@ -232,7 +254,10 @@ fn observation() -> impl Strategy<Value = Observation> {
         | Observation::Acting { .. }
         | Observation::Acted { .. }
         | Observation::Counted { .. }
+        | Observation::Blocked { .. }
         | Observation::Idle { .. }
+        | Observation::Unused { .. }
+        | Observation::Children { .. }
         | Observation::Tried { .. }
         | Observation::Sampled { .. }
         | Observation::Quiet { .. }
@@ -240,12 +265,15 @@ fn observation() -> impl Strategy<Value = Observation> {
         | Observation::Connections { .. }
         | Observation::Swept { .. }
         | Observation::Joined { .. }
+        | Observation::Owners { .. }
         | Observation::Left { .. }
         | Observation::Watched { .. }
         | Observation::Hazards { .. }
+        | Observation::Noted { .. }
         | Observation::Testing { .. }
         | Observation::Flushed { .. }
-        | Observation::Gap { .. } => true,
+        | Observation::Gap { .. }
+        | Observation::Heard { .. } => true,
     };
     let node = || any::<u16>().prop_map(NodeId);
     let asked = prop_oneof![Just(Asked::All), vec(any::<u64>(), 0..3).prop_map(Asked::Ids)];
@@ -255,16 +283,24 @@ fn observation() -> impl Strategy<Value = Observation> {
         (node(), key(), [time(), time()], seen(), source()).prop_map(|(node, key, [asked, answered], seen, source)| {
             Observation::Read { node, key, asked, answered, seen, source }
         }),
-        (node(), key(), any::<u64>(), [time(), time()], seen()).prop_map(
-            |(node, key, behind, [asked, answered], seen)| {
-                Observation::Answer { node, key, behind, asked, answered, seen }
+        (node(), key(), any::<u64>(), [time(), time()], seen(), any::<bool>()).prop_map(
+            |(node, key, behind, [asked, answered], seen, moving)| {
+                Observation::Answer { node, key, behind, asked, answered, seen, moving }
             }
         ),
         (node(), key(), time()).prop_map(|(node, key, at)| Observation::Acting { node, key, at }),
         (node(), key(), option::of(own_write()), [time(), time()])
             .prop_map(|(node, key, write, [sent, answered])| Observation::Acted { node, key, write, sent, answered }),
         (node(), key(), waits()).prop_map(|(node, key, waits)| Observation::Counted { node, key, waits }),
+        (node(), vec(connection(), 0..3)).prop_map(|(node, clients)| Observation::Blocked { node, clients }),
         (node(), key(), time()).prop_map(|(node, key, since)| Observation::Idle { node, key, since }),
+        (node(), key(), time(), span()).prop_map(|(node, key, asked, idle)| Observation::Unused {
+            node,
+            key,
+            asked,
+            idle
+        }),
+        (node(), option::of(children())).prop_map(|(node, children)| Observation::Children { node, children }),
         (node(), key(), tries()).prop_map(|(node, key, tries)| Observation::Tried { node, key, tries }),
         (node(), key(), sampled()).prop_map(|(node, key, sample)| Observation::Sampled {
             node,
@@ -277,12 +313,16 @@ fn observation() -> impl Strategy<Value = Observation> {
             .prop_map(|(node, at, asked, present)| Observation::Connections { node, at, asked, present }),
         (node(), time()).prop_map(|(node, started)| Observation::Swept { node, started }),
         (node(), any::<u16>()).prop_map(|(node, space)| Observation::Joined { node, space: KeyspaceId(space) }),
+        (any::<u16>(), vec((any::<u16>(), any::<u16>(), node()), 0..3), time())
+            .prop_map(|(space, slots, at)| Observation::Owners { space: KeyspaceId(space), slots, at }),
         node().prop_map(|node| Observation::Left { node }),
         (node(), source()).prop_map(|(node, source)| Observation::Watched { node, source }),
         (node(), hazards()).prop_map(|(node, hazards)| Observation::Hazards { node, hazards }),
+        (node(), time(), noted()).prop_map(|(node, at, what)| Observation::Noted { node, at, what }),
         (key(), token()).prop_map(|(key, token)| Observation::Testing { key, token }),
         (node(), time()).prop_map(|(node, at)| Observation::Flushed { node, at }),
         (node(), time()).prop_map(|(node, at)| Observation::Gap { node, at }),
+        (node(), time()).prop_map(|(node, until)| Observation::Heard { node, until }),
     ]
     .prop_filter("every variant", named)
 }
@@ -294,7 +334,7 @@ fn ending() -> impl Strategy<Value = Ending> {
 
 fn transition() -> impl Strategy<Value = Transition> {
     let change = prop_oneof![
-        select(vec![Change::Found, Change::Acquired, Change::Renewed, Change::PutBack, Change::Taken]),
+        select(vec![Change::Found, Change::Acquired, Change::Renewed, Change::PutBack, Change::Taken, Change::Moved]),
         ending().prop_map(Change::Ended),
     ];
     (time(), key(), change, option::of(token()), option::of(token()), source()).prop_map(
@@ -347,8 +387,17 @@ fn proof() -> impl Strategy<Value = Proof> {
     let end = || prop_oneof![Just(End::Never), any::<[i64; 2]>().prop_map(|[ms, within]| End::At { ms, within })];
     let lease =
         (token(), bytes(), end(), ttl()).prop_map(|(holder, key, end, left)| HolderLease { holder, key, end, left });
-    (whole, option::of(end()), vec(lease, 0..3), any::<Option<bool>>(), any::<u64>())
-        .prop_map(|(value, end, leases, blocked, counted_on)| Proof { value, end, leases, blocked, counted_on })
+    let asked = (any::<Option<bool>>(), any::<u64>(), any::<Option<String>>());
+    (whole, option::of(end()), vec(lease, 0..3), asked).prop_map(
+        |(value, end, leases, (blocked, counted_on, waiting))| Proof {
+            value,
+            end,
+            leases,
+            blocked,
+            counted_on,
+            waiting,
+        },
+    )
 }
 
 fn dialect() -> impl Strategy<Value = &'static str> {

@@ -49,7 +49,7 @@ impl Ignored {
             && until <= now
         {
             self.until.pop_front();
-            // It may be left alone anew since.
+            // It may have been put off again since.
             if self.keys.get(&hash).is_some_and(|(its, _)| *its == until)
                 && let Some((_, Some(changed))) = self.keys.remove(&hash)
             {

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use crate::base::time::Time;
+use crate::base::time::{MaybeTime, Time};
 use crate::lock::{Key, NodeId};
 use crate::model::Lock;
 use crate::model::table::Table;
@@ -47,8 +47,8 @@ impl Table {
             && at <= now
         {
             self.agenda.deadlines.pop();
-            let Some(lock) = self.at(place).filter(|lock| lock.scheduled == Some(at)) else { continue };
-            lock.scheduled = None;
+            let Some(lock) = self.at(place).filter(|lock| lock.scheduled.get() == Some(at)) else { continue };
+            lock.scheduled = MaybeTime::NONE;
             match lock.next_end() {
                 Some(end) if lock.is_held() && end <= now => self.enqueue(place),
                 _ => self.schedule(place),
@@ -102,6 +102,11 @@ impl Table {
         self.agenda.queue.len()
     }
 
+    /// Keys are to be read again in a moment.
+    pub fn is_putting_off(&self) -> bool {
+        !self.agenda.later.is_empty()
+    }
+
     pub(in crate::model) fn enqueue(&mut self, place: LockRef) {
         if let Some(lock) = self.at(place)
             && !lock.queued
@@ -121,8 +126,8 @@ impl Table {
         let Some(lock) = self.at(place).filter(|lock| lock.is_held()) else { return };
         let Some(due) = lock.next_end().map(|end| end + Duration::from_millis(2)) else { return };
         // A deadline that moved ahead is found when the entry comes up; one that moved closer needs its own.
-        if lock.scheduled.is_none_or(|scheduled| due < scheduled) {
-            lock.scheduled = Some(due);
+        if lock.scheduled.get().is_none_or(|scheduled| due < scheduled) {
+            lock.scheduled = Some(due).into();
             self.agenda.deadlines.push(Reverse((due, place)));
             if self.agenda.deadlines.len() > 2 * self.slots.len() + 64 {
                 self.drop_old_deadlines();
@@ -133,7 +138,7 @@ impl Table {
     /// Removes stale entries, which shrinking leases leave behind.
     fn drop_old_deadlines(&mut self) {
         let mut deadlines = std::mem::take(&mut self.agenda.deadlines);
-        deadlines.retain(|Reverse((at, place))| self.at(*place).is_some_and(|lock| lock.scheduled == Some(*at)));
+        deadlines.retain(|Reverse((at, place))| self.at(*place).is_some_and(|lock| lock.scheduled.get() == Some(*at)));
         self.agenda.deadlines = deadlines;
     }
 }

@@ -29,8 +29,8 @@ impl Table {
 
     /// Sets what depends only on its name and never changes.
     pub(in crate::model) fn first_read(&mut self, place: LockRef) {
+        self.find_group(place);
         let Some(lock) = self.slots.get_mut(place) else { return };
-        lock.group = self.groups.group_of(lock.key.as_bytes());
         if lock.reading.is_some_and(|reading| reading.kind == Kind::Marker)
             && let Some(id) = id_of(&lock.key)
         {
@@ -39,6 +39,13 @@ impl Table {
                 self.markers.0.push(prefix.into());
             }
         }
+    }
+
+    /// Finds the group of its name, and a place for the figures of its pattern.
+    pub(in crate::model) fn find_group(&mut self, place: LockRef) {
+        let Some(lock) = self.slots.get_mut(place) else { return };
+        lock.group = self.groups.group_of(lock.key.as_bytes(), |pattern| self.figures.lets_in(pattern));
+        self.figures.admit(lock.group, self.groups.get(lock.group).pattern(), lock.confirmed);
     }
 }
 

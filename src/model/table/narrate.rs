@@ -7,7 +7,7 @@ use crate::model::history::Hold;
 use crate::model::history::holds::{Mark, Over};
 use crate::model::table::ours::{Freed, Ours};
 use crate::model::table::resolve::Occurrence;
-use crate::model::{Change, Ending, Former, HeldIs, Lock, Source, Transition};
+use crate::model::{Beats, Change, Ending, Former, HeldIs, Lock, Source, Transition};
 
 pub(in crate::model) struct Narrator<'a> {
     lock: &'a mut Lock,
@@ -16,28 +16,39 @@ pub(in crate::model) struct Narrator<'a> {
     holding: Option<Token>,
     /// Who holds it at the end.
     finally: Option<Token>,
+    /// How many hold it after the steps so far, and at the end.
+    holders: (usize, usize),
+    /// Every change was told.
+    all: bool,
     out: Vec<Transition>,
     marks: Vec<Mark>,
 }
 
 /// The result of the steps.
-pub(in crate::model) struct Told {
+#[derive(Default)]
+pub(in crate::model) struct Narrated {
     pub transitions: Vec<Transition>,
-    /// What they add to the statistics of its kind.
+    /// What they add to the statistics of its kind and the figures of its pattern.
     pub marks: Vec<Mark>,
 }
 
 impl<'a> Narrator<'a> {
     pub fn new(lock: &'a mut Lock, source: Source, before: &[Holder], after: &[Holder]) -> Narrator<'a> {
         let first = |holders: &[Holder]| holders.first().map(|holder| holder.token.clone());
-        Narrator { lock, source, holding: first(before), finally: first(after), out: Vec::new(), marks: Vec::new() }
+        let (holding, finally, holders) = (first(before), first(after), (before.len(), after.len()));
+        Narrator { lock, source, holding, finally, holders, all: false, out: Vec::new(), marks: Vec::new() }
+    }
+
+    /// Whether every change since the last look was told, so that the time between two renewals is known.
+    pub fn with_all(mut self, all: bool) -> Narrator<'a> {
+        self.all = all;
+        self
     }
 
     /// Narrates the steps in order. Only the last hold can be the one that was read; the holders of earlier holds in
     /// these steps are unknown.
-    pub fn tell(mut self, steps: &[Occurrence]) -> Told {
-        let last_start =
-            steps.iter().rposition(|step| !matches!(step, Occurrence::Renew { .. } | Occurrence::End { .. }));
+    pub fn tell(mut self, steps: &[Occurrence]) -> Narrated {
+        let last_start = steps.iter().rposition(|step| !step.goes_on() && !matches!(step, Occurrence::End { .. }));
         for (index, step) in steps.iter().enumerate() {
             let looked_at = Some(index) == last_start;
             match *step {
@@ -47,6 +58,7 @@ impl<'a> Narrator<'a> {
                 }
                 Occurrence::Begin { at, exact } => {
                     self.start(Some(at).filter(|_| exact), looked_at);
+                    self.marks.push(Mark::Started { holders: self.holders() });
                     self.say(at, Change::Acquired, None);
                 }
                 Occurrence::PutBack { at } => {
@@ -56,16 +68,20 @@ impl<'a> Narrator<'a> {
                 Occurrence::Take { at } => {
                     self.finish(at, Ending::Taken);
                     let previous = self.holding.take();
-                    let until = self.lock.expires;
+                    let until = self.lock.expires();
                     self.start(Some(at), looked_at);
+                    self.marks.push(Mark::Started { holders: self.holders() });
                     self.take_over(previous.clone(), until, at);
                     self.say(at, Change::Taken, previous);
                 }
                 Occurrence::Renew { at } => {
+                    let renewed = self.renewed(at);
                     if self.lock.beats.get_or_insert_default().push(at) {
+                        self.marks.push(renewed);
                         self.say(at, Change::Renewed, None);
                     }
                 }
+                Occurrence::Move { at } => self.say(at, Change::Moved, None),
                 Occurrence::End { at, ending } => {
                     self.finish(at, ending);
                     let previous = self.holding.take();
@@ -76,11 +92,11 @@ impl<'a> Narrator<'a> {
                 }
             }
         }
-        Told { transitions: self.out, marks: self.marks }
+        Narrated { transitions: self.out, marks: self.marks }
     }
 
     /// Tells who joined and who left a lock that several hold.
-    pub fn tell_shared(mut self, before: &[Holder], after: &[Holder], at: Time) -> Vec<Transition> {
+    pub fn tell_shared(mut self, before: &[Holder], after: &[Holder], at: Time) -> Narrated {
         let dialect = self.lock.reading.map(|reading| dialects::dialect(reading.dialect));
         let who = |token: &'_ Token| match dialect {
             Some(dialect) => dialect.holder_of(token.as_bytes()).to_vec(),
@@ -90,23 +106,44 @@ impl<'a> Narrator<'a> {
         for holder in before.iter().filter(|holder| !among(after, &holder.token)) {
             self.holding = None;
             let previous = Some(holder.token.clone());
-            match self.lock.ours.as_mut().is_some_and(|ours| ours.took_out(&holder.token)) {
-                true => self.say_ours(at, Change::Ended(Ending::Forced), previous),
-                false => self.say(at, Change::Ended(Ending::Released), previous),
+            let ours = self.lock.ours.as_mut().is_some_and(|ours| ours.took_out(&holder.token));
+            let ending = if ours { Ending::Forced } else { Ending::Released };
+            self.marks.push(Mark::Left(ending));
+            match ours {
+                true => self.say_ours(at, Change::Ended(ending), previous),
+                false => self.say(at, Change::Ended(ending), previous),
             }
         }
         for holder in after.iter().filter(|holder| !among(before, &holder.token)) {
             self.holding = Some(holder.token.clone());
+            self.marks.push(Mark::Started { holders: 1 });
             match self.lock.ours.as_mut().is_some_and(|ours| ours.put_in(&holder.token, at)) {
                 true => self.say_ours(at, Change::PutBack, None),
                 false => self.say(at, Change::Acquired, None),
             }
         }
-        self.out
+        Narrated { transitions: self.out, marks: self.marks }
+    }
+
+    /// How many hold it now: one where nobody is named.
+    fn holders(&self) -> u32 {
+        self.holders.0.max(1) as u32
+    }
+
+    /// What a renewal at that time adds to the figures.
+    fn renewed(&self, at: Time) -> Mark {
+        let lock = &*self.lock;
+        let known = self.all && lock.has_one_holder();
+        let resumed = lock.beats().and_then(|beats| beats.resumed);
+        let given =
+            lock.beats().and_then(Beats::last).or(lock.taken()).filter(|given| resumed.is_none_or(|at| at <= *given));
+        let gap_ms = given.filter(|_| known).map(|given| at.since(given).as_millis() as u64);
+        Mark::Renewed { gap_ms, late: gap_ms.is_some() && lock.is_late(at) }
     }
 
     fn start(&mut self, at: Option<Time>, looked_at: bool) {
         self.holding = self.finally.clone().filter(|_| looked_at);
+        self.holders.0 = if looked_at { self.holders.1 } else { 1 };
         self.lock.beats = None;
         if let Some(ours) = &mut self.lock.ours {
             ours.begin();
@@ -122,7 +159,7 @@ impl<'a> Narrator<'a> {
         if let (Some(at), Some(before)) = (at, before) {
             self.marks.push(Mark::HandedOver(before.until, at));
         }
-        self.lock.lease_ms = None;
+        self.lock.set_lease(None);
         self.lock.since = at.unwrap_or(self.lock.confirmed);
         self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };
     }
@@ -130,17 +167,21 @@ impl<'a> Narrator<'a> {
     /// Continues the hold that we ended, if it is the one that was put back.
     fn resume(&mut self, at: Time, looked_at: bool) {
         self.holding = self.finally.clone().filter(|_| looked_at);
+        self.holders.0 = if looked_at { self.holders.1 } else { 1 };
         let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
         let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
         let (Some(freed), Some(_)) = (freed, hold) else {
             // Freed before we watched: it is not a new hold, and its age is unknown.
-            (self.lock.beats, self.lock.lease_ms) = (None, None);
+            self.lock.beats = None;
+            self.lock.set_lease(None);
             (self.lock.since, self.lock.since_is) = (at, HeldIs::AtLeast);
+            self.marks.push(Mark::Started { holders: self.holders() });
             return;
         };
         self.marks.push(Mark::Resumed(freed.counted));
         (self.lock.since, self.lock.since_is) = (freed.since, freed.since_is);
-        (self.lock.beats, self.lock.lease_ms, self.lock.lease_is) = (freed.beats, freed.lease_ms, freed.lease_is);
+        self.lock.beats = freed.beats;
+        self.lock.set_lease(freed.lease);
         if let Some(beats) = &mut self.lock.beats {
             beats.resumed = Some(at);
         }
@@ -157,12 +198,13 @@ impl<'a> Narrator<'a> {
             renewals: self.lock.beats.as_ref().map_or(0, |beats| beats.count),
             forced,
         };
-        let leased = self.lock.lease_ms.is_some() || self.lock.expires.is_some();
-        let counted = Over::of(&hold, leased);
+        let leased = self.lock.lease().is_some() || self.lock.expires().is_some();
+        let counted = Over::of(&hold, leased, self.holders());
         if ending == Ending::Forced {
-            let Lock { since, since_is, lease_ms, lease_is, .. } = *self.lock;
+            let Lock { since, since_is, .. } = *self.lock;
+            let lease = self.lock.lease();
             let (holder, beats) = (hold.holder.clone(), self.lock.beats.take());
-            self.ours().freed = Some(Freed { holder, since, since_is, beats, lease_ms, lease_is, counted });
+            self.ours().freed = Some(Freed { holder, since, since_is, beats, lease, counted });
         }
         self.marks.push(Mark::Ended(counted));
         self.lock.past.get_or_insert_default().push(hold);

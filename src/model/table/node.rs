@@ -1,11 +1,12 @@
 //! What the table knows about a node: how its changes are observed, and what may have been missed.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::lock::{KeyspaceId, NodeId};
 use crate::model::table::Table;
-use crate::model::{Hazards, Lock, Observation, Source, Tries};
+use crate::model::{Children, Connection, Hazards, Lock, Observation, Source, Tries};
 
 #[derive(Debug)]
 pub(in crate::model) struct NodeState {
@@ -13,18 +14,43 @@ pub(in crate::model) struct NodeState {
     pub space: KeyspaceId,
     /// Whatever happened before this may have been missed.
     pub gap: Option<Time>,
+    /// Locks there were not confirmed since.
+    pub stale: bool,
+    /// When it last got slots of a cluster from another node.
+    pub gained: Option<Time>,
+    /// When it was last found to have been restarted.
+    pub restarted: Option<Time>,
     /// When the last walk of the keyspace began that was finished.
     pub swept: Option<Time>,
     /// By which source its changes are learnt.
     pub source: Option<Source>,
+    /// Every change up to this time was reported; `None`: the source does not say how far it is.
+    pub heard: Option<Time>,
     pub hazards: Hazards,
+    /// When children of the server last ran.
+    pub children: Option<Children>,
     /// What is known about every lock without a seen attempt.
     pub quiet: Option<Tries>,
+    /// Clients blocked where waiters of some libraries are, as last listed.
+    pub blocked: Vec<Connection>,
+}
+
+/// How far the changes of a lock are known. A verdict asks for it in several places, so it is found once.
+#[derive(Clone, Copy)]
+pub(in crate::model) struct Followed {
+    /// A change would be reported as it happens.
+    pub is_reported: bool,
+    /// Until when what is known of the lock is valid.
+    pub known: Time,
+    /// Until when its changes were reported; the time of the question if they are not reported at all.
+    pub reported: Time,
 }
 
 impl NodeState {
     pub fn new(space: KeyspaceId) -> NodeState {
-        NodeState { space, gap: None, swept: None, source: None, hazards: Hazards::default(), quiet: None }
+        let (gap, swept, source, heard, hazards) = (None, None, None, None, Hazards::default());
+        let (stale, gained, restarted, children, quiet, blocked) = (false, None, None, None, None, Vec::new());
+        NodeState { space, gap, stale, gained, restarted, swept, source, heard, hazards, children, quiet, blocked }
     }
 
     /// What says all this to another table.
@@ -33,12 +59,19 @@ impl NodeState {
         let watched = self.source.map(|source| Observation::Watched { node, source });
         let hazards = Observation::Hazards { node, hazards: self.hazards.clone() };
         let gap = self.gap.map(|at| Observation::Gap { node, at });
-        [joined, hazards].into_iter().chain(watched).chain(gap)
+        let children = self.children.map(|known| Observation::Children { node, children: Some(known) });
+        let heard = self.heard.map(|until| Observation::Heard { node, until });
+        [joined, hazards].into_iter().chain(children).chain(watched).chain(gap).chain(heard)
     }
 
     /// Named events arrive for each change.
     fn is_eventful(&self) -> bool {
         self.source == Some(Source::Notification)
+    }
+
+    /// Each change of a key is reported as it happens.
+    fn reports(&self) -> bool {
+        matches!(self.source, Some(Source::Notification | Source::Tracking))
     }
 
     /// Something last known at that time may have changed unnoticed.
@@ -48,7 +81,7 @@ impl NodeState {
 
     /// The keyspace was scanned, and nothing was missed since.
     pub fn is_whole(&self) -> bool {
-        self.swept.is_some_and(|started| !self.missed(started))
+        self.swept.is_some_and(|started| !self.missed(started) && self.gained.is_none_or(|at| at <= started))
     }
 }
 
@@ -60,6 +93,16 @@ impl Table {
     /// Not confirmed since events were missed on its node.
     pub fn is_stale(&self, lock: &Lock) -> bool {
         self.missed(lock)
+    }
+
+    /// Locks of the node were not confirmed since events were missed there.
+    pub fn has_stale(&self, node: NodeId) -> bool {
+        self.known(node).is_some_and(|known| known.stale)
+    }
+
+    /// Clients blocked there, as last listed.
+    pub(in crate::model) fn blocked(&self, node: NodeId) -> &[Connection] {
+        self.known(node).map_or(&[], |known| &known.blocked)
     }
 
     /// The source of the node's changes.
@@ -74,7 +117,13 @@ impl Table {
 
     /// Events were missed on its node since it was last read.
     pub(in crate::model) fn missed(&self, lock: &Lock) -> bool {
-        self.known(lock.node).is_some_and(|node| node.missed(lock.asked))
+        self.known(lock.node).is_some_and(|node| node.missed(lock.asked)) || self.has_moved(lock)
+    }
+
+    /// Its server was restarted since it was last read.
+    pub(in crate::model) fn is_before_restart(&self, lock: &Lock) -> bool {
+        let restarted = self.known(lock.node).and_then(|node| node.restarted);
+        restarted.is_some_and(|at| lock.asked < at)
     }
 
     /// Each change of the lock since it was last read, or first heard of, came with an event.
@@ -82,6 +131,7 @@ impl Table {
         let heard = lock.pending.as_ref().and_then(|pending| pending.events.first()).map(|(_, at)| *at);
         let followed = heard.map_or(lock.asked, |at| at.max(lock.asked));
         self.known(lock.node).is_some_and(|node| node.is_eventful() && !node.missed(followed))
+            && self.moved_since(lock, followed).is_none()
     }
 
     /// The node's keyspace was scanned, and nothing was missed since.
@@ -90,14 +140,33 @@ impl Table {
     }
 
     /// Whether a change of the lock would be reported as it happens.
-    pub(in crate::model) fn told_of(&self, lock: &Lock) -> bool {
-        let told = |node: &NodeState| matches!(node.source, Some(Source::Notification | Source::Tracking));
-        self.known(lock.node).is_some_and(|node| told(node) && !node.missed(lock.asked))
+    pub(in crate::model) fn is_reported(&self, lock: &Lock) -> bool {
+        self.reporting(lock).is_some()
     }
 
-    /// Until when the known state of a lock is valid: now, if changes would be reported.
+    /// Its node, if a change of the lock would be reported as it happens.
+    fn reporting(&self, lock: &Lock) -> Option<&NodeState> {
+        let node = self.known(lock.node).filter(|node| node.reports() && !node.missed(lock.asked))?;
+        (!self.has_moved(lock)).then_some(node)
+    }
+
+    /// How far its changes are known.
+    pub(in crate::model) fn followed(&self, lock: &Lock, now: Time) -> Followed {
+        let Some(node) = self.reporting(lock) else {
+            return Followed { is_reported: false, known: lock.confirmed, reported: now };
+        };
+        let until = node.heard.map_or(now, |heard| heard.max(lock.confirmed).min(now));
+        Followed { is_reported: true, known: until, reported: until }
+    }
+
+    /// Until when the known state of a lock is valid: if changes are reported, as far as all of them were.
     pub(in crate::model) fn known_until(&self, lock: &Lock, now: Time) -> Time {
-        if self.told_of(lock) { now } else { lock.confirmed }
+        self.followed(lock, now).known
+    }
+
+    /// A change that is reported at `at` may have happened this long before: the reader may be behind.
+    pub(super) fn behind(&self, node: NodeId, at: Time) -> Duration {
+        self.known(node).and_then(|node| node.heard).map_or(Duration::ZERO, |heard| at.since(heard))
     }
 
     /// Until when a renewal would have been reported: until the connection was lost, if it is.
@@ -119,6 +188,7 @@ impl Table {
         }
         self.clients.keep(node, &HashSet::new(), Time(i64::MAX));
         self.rosters.remove(&node);
+        self.absent.retain(|_, (of, _)| *of != node);
         if let Some(state) = self.nodes.get_mut(node.0 as usize) {
             *state = None;
         }
@@ -138,7 +208,7 @@ impl Table {
         self.nodes[index].get_or_insert_with(|| NodeState::new(KeyspaceId(node.0)))
     }
 
-    pub(super) fn known(&self, node: NodeId) -> Option<&NodeState> {
+    pub(in crate::model) fn known(&self, node: NodeId) -> Option<&NodeState> {
         self.nodes.get(node.0 as usize)?.as_ref()
     }
 }

@@ -47,8 +47,7 @@ pub(in crate::model) struct Freed {
     pub since: Time,
     pub since_is: HeldIs,
     pub beats: Option<Box<Beats>>,
-    pub lease_ms: Option<u32>,
-    pub lease_is: HeldIs,
+    pub lease: Option<(u64, HeldIs)>,
     /// What it added to the statistics of its name pattern.
     pub counted: Over,
 }
@@ -69,7 +68,7 @@ struct Done {
     running: bool,
 }
 
-/// A write that no event has shown yet, as the event it stands for.
+/// A write that no event has reported yet, as the event that it will cause.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(in crate::model) struct Unseen {
     pub event: KeyEvent,
@@ -270,13 +269,16 @@ impl Table {
         let Some(lock) = self.at(place) else { return };
         let ours = lock.ours.get_or_insert_default();
         ours.announced = None;
-        if let Some(write) = write {
+        if let Some(write) = write.clone() {
             ours.report(write, sent, answered);
             if let Some(pending) = &mut lock.pending {
                 for (event, at) in &mut pending.events {
                     *event = ours.claim(*event, *at);
                 }
             }
+        }
+        if let Some(write) = write {
+            self.note_write(place, &write, answered);
         }
         self.enqueue(place);
     }

@@ -1,37 +1,56 @@
-//! Applies reads of keys to the table: compares each with what was known, and stores the new state.
+//! Applies reads of keys to the table: compares each with what was known, explains the difference by the events, and
+//! stores the new state.
 
-use crate::base::time::{Time, Ttl};
-use crate::dialects::{self, Best, Claim, counter};
-use crate::lock::{Holder, Key, Kind, Mode, NodeId, RawValue, Token};
+use std::time::Duration;
+
+use crate::base::time::{MaybeTime, Time};
+use crate::dialects::Strength;
+use crate::lock::{Holder, Key, Kind, NodeId};
 use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Mark;
-use crate::model::lock::{OwnEnds, Pending, Phase, Reading};
+use crate::model::lock::Phase;
 use crate::model::table::Table;
 use crate::model::table::agenda::{GRACE, Ticket};
-use crate::model::table::narrate::{Narrator, Told};
+use crate::model::table::comparison::{Comparison, Foreign};
+use crate::model::table::narrate::{Narrated, Narrator};
+use crate::model::table::ours::Unseen;
 use crate::model::table::resolve::{KeyState, Occurrence, Situation, resolve};
 use crate::model::table::slots::LockRef;
 use crate::model::wants::instance::HolderId;
-use crate::model::{Ending, HeldIs, KeyEvent, Lock, Observation, Seen, Source};
+use crate::model::{Ending, Lock, Observation, Seen, Source};
 
-/// Answers overtaken by events this often are used all the same: a lock that busy is never quiet.
+/// An event that may be reported this late counts as in time: four times a second we find out how far behind we are.
+const IN_TIME: Duration = Duration::from_millis(500);
+
+/// Answers overtaken by events this often are used anyway: a lock that busy is never quiet.
 const OVERTAKEN_MOST: u8 = 3;
-/// A deadline that moved by less was not renewed; the difference is measuring error.
-const JUMP_MS: i64 = 250;
 
 impl Table {
     /// The answer to a ticket. One that events have overtaken is set aside, and the key looked at again.
     pub fn answer(&mut self, ticket: Ticket, asked: Time, answered: Time, seen: Seen) {
+        self.take_ticket(ticket, (asked, answered), seen, false);
+    }
+
+    /// The same where the key's slot is on its way from the node that was asked to another, which has answered.
+    pub fn answer_on_its_way(&mut self, ticket: Ticket, asked: Time, answered: Time, seen: Seen) {
+        self.take_ticket(ticket, (asked, answered), seen, true);
+    }
+
+    fn take_ticket(&mut self, ticket: Ticket, (asked, answered): (Time, Time), seen: Seen, moving: bool) {
         let Ticket { node, key, place, seq } = ticket;
         if self.slots.get(place).is_none() {
             return;
         }
         if let Some(tape) = &mut self.tape {
             let (behind, seen) = (self.seq - seq, seen.clone());
-            tape.push(Observation::Answer { node, key, behind, asked, answered, seen });
+            tape.push(Observation::Answer { node, key, behind, asked, answered, seen, moving });
         }
-        let source = self.source(node).unwrap_or(Source::Scan);
-        self.settle_unless_overtaken(place, KeyRead { asked, answered, seen, source, events_until: seq });
+        self.settle_if_current(
+            place,
+            node,
+            seen,
+            KeyRead { asked, answered, source: Source::Scan, events_until: seq, moving },
+        );
     }
 
     /// The same from a record, where another table asked.
@@ -40,30 +59,41 @@ impl Table {
         node: NodeId,
         key: &Key,
         behind: u64,
-        asked: Time,
-        answered: Time,
+        (asked, answered): (Time, Time),
         seen: Seen,
+        moving: bool,
     ) {
-        let source = self.source(node).unwrap_or(Source::Scan);
         let events_until = self.seq.saturating_sub(behind);
         if let Some(place) = self.find_or_insert(node, key.as_bytes(), asked) {
-            self.settle_unless_overtaken(place, KeyRead { asked, answered, seen, source, events_until });
+            let read = KeyRead { asked, answered, source: Source::Scan, events_until, moving };
+            self.settle_if_current(place, node, seen, read);
         }
     }
 
-    fn settle_unless_overtaken(&mut self, place: LockRef, read: KeyRead) {
+    /// Unless another node owns the key by now, or events have overtaken the answer.
+    fn settle_if_current(&mut self, place: LockRef, node: NodeId, seen: Seen, read: KeyRead) {
+        let source = self.source(node).unwrap_or(Source::Scan);
+        let owned = self.lock_at(place).is_none_or(|lock| lock.node == node || !self.is_spread(lock.space));
+        if !owned {
+            return self.enqueue(place);
+        }
         let Some(lock) = self.at(place) else { return };
         if lock.event_seq > read.events_until && lock.overtaken < OVERTAKEN_MOST {
             lock.overtaken += 1;
             return self.enqueue(place);
         }
         lock.overtaken = 0;
-        self.settle(place, read);
+        self.settle(place, seen, KeyRead { source, ..read });
     }
 
     /// The ticket could not be answered: the key goes back into the queue.
     pub fn ask_again(&mut self, ticket: &Ticket) {
         self.enqueue(ticket.place);
+    }
+
+    /// Another node was named by the one that was asked: the key is read again in a moment, where the map says then.
+    pub fn ask_elsewhere(&mut self, ticket: &Ticket, now: Time) {
+        self.put_off(ticket.place, now);
     }
 
     /// A read without a ticket, as scans make them. It is ignored while events are pending, because the read that they
@@ -77,177 +107,170 @@ impl Table {
         seen: Seen,
         source: Source,
     ) {
+        if self.owner(self.space(node), key.as_bytes()).is_some_and(|owner| owner != node) {
+            // Only its owner knows.
+            return self.touch(node, key.as_bytes(), answered);
+        }
         let Some(place) = self.place_of(node, &key, asked, &seen) else { return };
         let Some(lock) = self.at(place) else { return };
         if lock.pending.is_none() && asked >= lock.asked {
             lock.node = node;
-            self.settle(place, KeyRead { asked, answered, seen, source, events_until: 0 });
+            self.settle(place, seen, KeyRead { asked, answered, source, events_until: 0, moving: false });
         }
     }
 
-    fn settle(&mut self, place: LockRef, answer: KeyRead) {
-        let KeyRead { asked, answered, seen, source, events_until } = answer;
+    fn settle(&mut self, place: LockRef, seen: Seen, read: KeyRead) {
         let recogniser = self.recogniser.clone();
         let Some(lock) = self.at(place) else { return };
-        if lock.ours.as_ref().is_some_and(|ours| ours.is_open(answered)) {
+        if lock.ours.as_ref().is_some_and(|ours| ours.is_open(read.answered)) {
             // The change may be our own write: wait for its outcome.
-            return self.put_off(place, answered);
+            return self.put_off(place, read.answered);
         }
-        let (node, was_held, counted) = (lock.node, lock.is_held(), lock.counts);
-        let was_manned = was_held && lock.reading.is_some_and(|reading| !reading.vacant);
-        lock.counts |= lock.was_counted(&seen, events_until);
-        let holders_at = |lock: &Lock, at: Time| {
-            let claim = |reading: Reading| {
-                recogniser.claim_as(reading.dialect, lock.key.as_bytes(), &lock.value, lock.ttl(at), at)
-            };
-            lock.reading
-                .filter(|reading| !reading.counts)
-                .and_then(claim)
-                .map(|claim| claim.holders)
-                .unwrap_or_default()
-        };
-        // Those who held it when it was last looked at, some of whom may have ended since.
-        let counts = lock.counts && lock.reading.is_none_or(|reading| reading.confidence < Claim::SURE);
-        let before = if was_held && !counts { holders_at(lock, lock.confirmed) } else { Vec::new() };
-        let found = match seen {
-            Seen::Absent => Found::Nothing,
-            Seen::Present { value, ttl } if was_held && lock.value == value && lock.counts == counted => {
-                let ended = before.iter().any(|holder| holder.until.is_some_and(|until| until <= answered));
-                Found::Unchanged { ttl, left: ended.then(|| holders_at(lock, answered)) }
+        let compared = match Comparison::of(lock, seen, read.answered, read.events_until, &recogniser) {
+            Ok(compared) => compared,
+            Err(Foreign { value, before }) => {
+                self.leave_out(place, &value, read.source);
+                return self.not_a_lock(place, &before, read.answered, read.source);
             }
-            Seen::Present { value, ttl } => match recogniser.read(lock.key.as_bytes(), &value, ttl, answered) {
-                Some(best) if lock.counts => {
-                    let best = recogniser.read_counter(best, lock.key.as_bytes(), &value, ttl, answered);
-                    Found::Lock { value, ttl, best: Box::new(best) }
-                }
-                Some(best) => Found::Lock { value, ttl, best: Box::new(best) },
-                None => {
-                    self.leave_out(place, &value, source);
-                    return self.not_a_lock(place, &before, answered, source);
-                }
-            },
         };
-        let after = found.holders(&before);
-        let Some(lock) = self.lock_at(place) else { return };
-        let vacant = found.is_vacant(lock, &after);
-        let look = found.look(was_manned, vacant, &before, &after);
-        // A count that is written again with its TTL is not renewed by anybody.
-        let prolonged = prolonged(&before, &after).or(counts.then_some(false));
-        let (eventful, missed, swept) = (self.is_eventful(lock), self.missed(lock), self.is_swept(node));
-        let test = self.is_test(&lock.key, &after);
-        let held_by = HeldBy::of(&after, node, &self.clients);
-        // Where each holder has an end of its own, whose was moved ahead has renewed.
-        let renewing: Vec<HolderId> =
-            ahead(&before, &after).map(|holder| self.clients.holder_id(&holder.token)).collect();
-        let Some(lock) = self.at(place) else { return };
-        let key_expires = found.ttl().and_then(Ttl::remaining).map(|left| answered + left);
-        let own_ends = found.own_ends(lock, &after, key_expires, answered);
-        let expires = own_ends.map_or(key_expires, |(_, last)| last);
-        let is_lent = |expires| lock.ours.as_ref().is_some_and(|ours| ours.is_lent(expires));
-        let lent = is_lent(key_expires);
-        let extended = match (lock.key_expires(), key_expires) {
-            // A holder that renews sets back the deadline that we gave it.
-            (Some(old), Some(new)) if is_lent(Some(old)) && !lent => (new.0 - old.0).abs() > JUMP_MS,
-            (Some(old), Some(new)) => !lent && new.0 > old.0 + JUMP_MS,
-            _ => false,
-        };
-        let surprised = lock.surprised.is_some_and(|since| asked >= since + GRACE);
-        let count = lock.pending.as_ref().map_or(0, |pending| pending.until(events_until));
-        let heard = lock.pending.as_ref().map_or(&[][..], |pending| &pending.events[..count]);
-        let unseen = lock.ours.as_ref().and_then(|ours| ours.unseen(asked, look, &before, &after));
+        match self.explain(place, &compared, read) {
+            Some(explained) => self.keep(place, compared, explained, read),
+            None => {
+                if let Some(lock) = self.at(place) {
+                    lock.surprised = lock.surprised.get().or(Some(read.answered)).into();
+                }
+                self.put_off(place, read.answered);
+            }
+        }
+    }
+
+    /// What happened since the last look, by the events that were heard; `None`: look again in a moment.
+    fn explain(&self, place: LockRef, compared: &Comparison, read: KeyRead) -> Option<Explained> {
+        let lock = self.lock_at(place)?;
+        let Comparison { before, after, look, .. } = compared;
+        let eventful = self.is_eventful(lock);
+        let surprised = lock.surprised.get().is_some_and(|since| read.asked >= since + GRACE);
+        let used = lock.pending.as_ref().map_or(0, |pending| pending.until(read.events_until));
+        let moved = self.has_moved(lock);
+        if (moved || read.moving) && compared.was_manned && *look == KeyState::Same {
+            return Some(Explained { steps: compared.go_on(moved, read.answered), used, unseen: None });
+        }
+        // While nobody knows who owns it, what each node told counts.
+        let pending = lock.pending.as_deref();
+        let of_owner = pending.filter(|_| !moved && !read.moving).and_then(|pending| pending.of_owner(used));
+        let heard = pending.map_or(&[][..], |pending| &pending.events[..used]);
+        let heard = of_owner.as_deref().unwrap_or(heard);
+        let unseen = lock.ours.as_ref().and_then(|ours| ours.unseen(read.asked, *look, before, after));
         let with_ours = unseen.map(|unseen| unseen.among(heard));
         let wait_for_ours = eventful && !surprised && unseen.is_some_and(|unseen| !unseen.fits);
         let situation = Situation {
-            held: was_manned,
+            held: compared.was_manned,
             known: lock.phase != Phase::Unread,
-            swept,
-            expires: lock.expires,
-            extended,
-            prolonged: prolonged.filter(|_| !lent),
+            swept: self.is_swept(lock.node),
+            expires: lock.expires(),
+            extended: compared.extended,
+            prolonged: compared.prolonged.filter(|_| !compared.lent),
             begun: lock.begun(),
             events: with_ours.as_deref().unwrap_or(heard),
-            look,
+            look: *look,
+            beside: compared.beside,
             eventful,
-            missed,
+            missed: self.missed(lock),
             surprised,
             flushed: lock.flushed,
-            at: answered,
+            at: read.answered,
         };
-        let Some(steps) = resolve(&situation).filter(|_| !wait_for_ours) else {
-            lock.surprised.get_or_insert(answered);
-            return self.put_off(place, answered);
-        };
-        let renewal = |step: &Occurrence| if let Occurrence::Renew { at } = step { Some(*at) } else { None };
-        let renewed = steps.iter().rev().find_map(renewal);
+        let mut steps = resolve(&situation).filter(|_| !wait_for_ours)?;
+        let behind = lock.pending.as_ref().map_or(Duration::ZERO, |pending| pending.behind);
+        if behind > IN_TIME {
+            compared.tell_when_given(lock, &mut steps, behind);
+        }
+        Some(Explained { steps, used, unseen })
+    }
 
-        lock.pending.take_if(|pending| !pending.take(count));
+    /// Tells what happened, and stores what is known now.
+    fn keep(&mut self, place: LockRef, compared: Comparison, explained: Explained, read: KeyRead) {
+        let Explained { steps, used, unseen } = explained;
+        let Some(lock) = self.lock_at(place) else { return };
+        let restarted = self.is_before_restart(lock);
+        let told = if lock.phase == Phase::Unread { self.is_eventful(lock) } else { self.is_reported(lock) };
+        let test = self.tests.hold(&lock.key, &compared.after);
+        let held_by = HeldBy::of(&compared.after, lock.node, &self.clients);
+        let id = |holder: &Holder| self.clients.holder_id(&holder.token);
+        let alone = compared.alone().map(id);
+        let renewing: Vec<HolderId> = compared.renewing().map(id).collect();
+        let renewed = steps.iter().rev().find_map(Occurrence::renewed);
+        let (was_held, is_held) = (compared.was_held, compared.is_held());
+        let after = compared.after.clone();
+
+        let Some(lock) = self.at(place) else { return };
+        lock.pending.take_if(|pending| !pending.take(used));
         if let (Some(ours), Some(unseen)) = (&mut lock.ours, unseen) {
             ours.tell(unseen);
         }
-        lock.surprised = None;
-        lock.flushed = false;
-        lock.asked = asked;
-        lock.confirmed = answered;
-        let Told { transitions: mut told, marks } = Narrator::new(lock, source, &before, &after).tell(&steps);
-        if look == KeyState::Same && was_manned {
-            told.extend(Narrator::new(lock, source, &before, &after).tell_shared(&before, &after, answered));
-        }
+        (lock.surprised, lock.flushed) = (MaybeTime::NONE, false);
+        (lock.asked, lock.confirmed) = (read.asked, read.answered);
+        let (Narrated { transitions, marks }, shared) = lock.narrate(&compared, &steps, read, told);
         if let Some(ours) = &mut lock.ours {
-            ours.settled(asked);
+            ours.settled(read.asked);
         }
-        lock.keep_holders(held_by);
+        lock.keep_holders(held_by, alone);
         if let Some(at) = renewed {
-            renewing.iter().for_each(|holder| lock.beat(*holder, at));
-        }
-        let renewing = lock.held_by.one().zip(renewed);
-        let told_when_taken = found.tells_when_taken(lock.reading);
-        let is_held = found.ttl().is_some();
-        if is_held {
-            let first_ttl = was_manned && lock.expires.is_none();
-            if !lent || first_ttl {
-                let ahead = extended || prolonged == Some(true);
-                lock.learn_lease(expires, answered, &steps, ahead || first_ttl);
-            }
-            lock.learn_age(&after);
-            lock.bound_lease(expires, answered, told_when_taken);
-            lock.learn_bare(first_ttl && !lent && expires.is_some(), answered);
-            lock.expires = expires;
-            lock.own_ends = own_ends.map(|(own, _)| Box::new(own));
-            lock.phase = Phase::Held;
+            renewing.iter().for_each(|holder| lock.beat(*holder, alone, at));
         }
         let unread = lock.reading.is_none();
-        if let Found::Lock { value, best, .. } = found {
-            lock.reading = Some(Reading::of(&best, &lock.key, &value, test));
-            lock.value = value;
-        }
-        if let Some(reading) = &mut lock.reading {
-            reading.vacant = vacant;
-        }
-        lock.keep_period();
+        compared.store(lock, &steps, read.answered, test);
+        let alive = lock.held_by.one().zip(steps.iter().rev().find_map(Occurrence::alive));
         if unread && lock.reading.is_some() {
             self.first_read(place);
         }
         self.count_holds(place, &marks);
+        self.count_holds(place, &shared.marks);
+        if renewed.is_some() {
+            self.learn_period(place);
+        }
         if is_held {
             self.know_clients(place, &after);
         }
-        if let Some((instance, at)) = renewing {
-            self.clients.renewed(instance, at);
+        if let Some((instance, at)) = alive {
+            self.clients.alive(instance, at);
         }
         self.held = self.held + is_held as usize - was_held as usize;
-        for transition in told {
+        self.note_changes(place, &transitions, restarted);
+        for transition in transitions.into_iter().chain(shared.transitions) {
             self.report(transition);
         }
         if is_held { self.schedule(place) } else { self.leave(place) }
     }
 
-    /// Adds what happened to a lock to the statistics of its kind.
+    /// Adds what happened to a lock to the statistics of its kind, and to the figures of its pattern.
     fn count_holds(&mut self, place: LockRef, marks: &[Mark]) {
-        let counts =
-            |lock: &&Lock| lock.reading.is_some_and(|reading| reading.kind == Kind::Lock && reading.is_alone());
-        let Some(group) = self.lock_at(place).filter(counts).map(|lock| lock.group) else { return };
-        for mark in marks {
-            self.groups.mark(group, *mark);
+        let unread = self.lock_at(place).is_some_and(|lock| lock.reading.is_none());
+        if unread && !marks.is_empty() {
+            // It came and went before it was read.
+            self.find_group(place);
+        }
+        let Some(lock) = self.slots.get(place) else { return };
+        let is_lock = lock.reading.is_none_or(|reading| reading.kind == Kind::Lock);
+        let alone = lock.reading.is_none_or(|reading| reading.is_alone());
+        for mark in marks.iter().filter(|_| is_lock) {
+            let pattern = self.groups.get(lock.group).pattern();
+            self.figures.count(lock.group, pattern, *mark, alone, lock.confirmed);
+            if alone && !unread {
+                self.groups.mark(lock.group, *mark);
+            }
+        }
+    }
+
+    /// What is learnt of one lock's renewals is expected of all others of its library and pattern.
+    fn learn_period(&mut self, place: LockRef) {
+        let Some(lock) = self.lock_at(place).filter(|lock| lock.has_one_holder()) else { return };
+        let Some(reading) = lock.reading.filter(|reading| !reading.stays && !reading.test) else { return };
+        let by_library = || lock.expected_ms().filter(|_| reading.strength >= Strength::Sure);
+        let period_ms = lock.beats().and_then(|beats| beats.period_ms).or_else(by_library);
+        let group = lock.group;
+        if let (Some(period_ms), Some(lease_ms)) = (period_ms, lock.lease_ms()) {
+            self.groups.renewed(group, reading.dialect, period_ms, lease_ms);
         }
     }
 
@@ -255,10 +278,12 @@ impl Table {
     fn not_a_lock(&mut self, place: LockRef, before: &[Holder], at: Time, source: Source) {
         let Some(lock) = self.at(place) else { return };
         if lock.is_held() {
-            let told = Narrator::new(lock, source, before, &[]).tell(&[Occurrence::End { at, ending: Ending::Unseen }]);
+            let narrated =
+                Narrator::new(lock, source, before, &[]).tell(&[Occurrence::End { at, ending: Ending::Unseen }]);
             self.held -= 1;
-            self.count_holds(place, &told.marks);
-            for transition in told.transitions {
+            self.count_holds(place, &narrated.marks);
+            self.note_changes(place, &narrated.transitions, false);
+            for transition in narrated.transitions {
                 self.report(transition);
             }
         }
@@ -266,248 +291,52 @@ impl Table {
     }
 }
 
-/// The answer to a read of one key.
+/// When a key was read, and how.
+#[derive(Clone, Copy)]
 struct KeyRead {
     asked: Time,
     answered: Time,
-    seen: Seen,
     source: Source,
     /// The events up to here are older than the read; later ones may or may not be part of it.
     events_until: u64,
+    /// Its slot is on its way from one node to another.
+    moving: bool,
 }
 
-/// What a read found.
-enum Found {
-    Nothing,
-    /// The value we knew.
-    Unchanged {
-        ttl: Ttl,
-        /// Who still holds it, where somebody's own end is over.
-        left: Option<Vec<Holder>>,
-    },
-    Lock {
-        value: RawValue,
-        ttl: Ttl,
-        best: Box<Best>,
-    },
-}
-
-impl Found {
-    fn ttl(&self) -> Option<Ttl> {
-        match self {
-            Found::Nothing => None,
-            Found::Unchanged { ttl, .. } | Found::Lock { ttl, .. } => Some(*ttl),
-        }
-    }
-
-    fn holders(&self, before: &[Holder]) -> Vec<Holder> {
-        match self {
-            Found::Nothing => Vec::new(),
-            Found::Unchanged { left, .. } => left.as_deref().unwrap_or(before).to_vec(),
-            Found::Lock { best, .. } => best.claim.holders.clone(),
-        }
-    }
-
-    /// The key is there, but nobody holds it.
-    fn is_vacant(&self, lock: &Lock, after: &[Holder]) -> bool {
-        let read = match self {
-            Found::Nothing => None,
-            Found::Unchanged { .. } => lock.reading.map(|reading| (reading.kind, reading.mode, &lock.value)),
-            Found::Lock { best, value, .. } => Some((best.claim.kind, best.claim.mode, value)),
-        };
-        // A bare counter of permits names nobody, and is held all the same while one is in use.
-        let free = |(kind, mode, value): (Kind, Mode, &RawValue)| {
-            let counts = mode == Mode::Permit && matches!(value, RawValue::Str { .. });
-            let in_use = lock.key_expires().is_some() || self.ttl().is_some_and(|ttl| ttl != Ttl::Never);
-            kind == Kind::Lock && (!counts || in_use && counter::is_spent(value))
-        };
-        after.is_empty() && read.is_some_and(free)
-    }
-
-    /// Whether the value says when the lease was given.
-    fn tells_when_taken(&self, known: Option<Reading>) -> bool {
-        let dialect = match self {
-            Found::Lock { best, .. } => Some(best.dialect),
-            _ => known.map(|reading| reading.dialect),
-        };
-        dialect.is_some_and(|id| dialects::dialect(id).tells_when_taken())
-    }
-
-    /// Where its holders have ends of their own, those, and when the last of all is over.
-    fn own_ends(&self, lock: &Lock, after: &[Holder], key: Option<Time>, now: Time) -> Option<(OwnEnds, Option<Time>)> {
-        let value = match self {
-            Found::Nothing => return None,
-            Found::Unchanged { .. } => &lock.value,
-            Found::Lock { value, .. } => value,
-        };
-        // A time in a bare value ends nothing: the key stays.
-        let stored = !matches!(value, RawValue::Str { .. });
-        let ends = || after.iter().filter_map(|holder| holder.until).filter(|until| *until > now);
-        let first = ends().min().filter(|_| stored)?;
-        let last = match after.iter().all(|holder| holder.until.is_some()) {
-            true => ends().max().into_iter().chain(key).min(),
-            false => key,
-        };
-        Some((OwnEnds { key, first }, last))
-    }
-
-    fn look(&self, was_manned: bool, vacant: bool, before: &[Holder], after: &[Holder]) -> KeyState {
-        match self {
-            Found::Nothing => KeyState::Absent,
-            _ if vacant => KeyState::Vacant,
-            Found::Unchanged { .. } => KeyState::Same,
-            Found::Lock { .. } if !was_manned => KeyState::Other,
-            // A marker has no holder that could change.
-            Found::Lock { best, .. } if best.claim.kind == Kind::Marker => KeyState::Same,
-            Found::Lock { best, .. } => {
-                let dialect = dialects::dialect(best.dialect);
-                let is_one = |a: &Holder, b: &Holder| {
-                    dialect.holder_of(a.token.as_bytes()) == dialect.holder_of(b.token.as_bytes())
-                };
-                let shared = |holder: &Holder| after.iter().any(|other| is_one(holder, other));
-                let same = before.is_empty() && after.is_empty() || before.iter().any(shared);
-                if same { KeyState::Same } else { KeyState::Other }
-            }
-        }
-    }
-}
-
-impl Reading {
-    fn of(best: &Best, key: &Key, value: &RawValue, test: bool) -> Reading {
-        let holders = &best.claim.holders;
-        let another = |holder: &Holder| {
-            (&holder.client, &holder.thread) != (&holders[0].client, &holders[0].thread) && holder.until.is_some()
-        };
-        Reading {
-            test,
-            counts: best.claim.mode == Mode::Permit && holders.is_empty() && matches!(value, RawValue::Str { .. }),
-            several: best.claim.mode == Mode::Exclusive && holders.iter().any(another),
-            mixed: holders.len() > 1 && holders.iter().any(|holder| holder.mode.is_some()),
-            vacant: false,
-            dialect: best.dialect,
-            kind: best.claim.kind,
-            mode: best.claim.mode,
-            confidence: best.claim.strength.number(),
-            second: best.second.map(|(id, strength)| (id, strength.number())),
-            stays: dialects::dialect(best.dialect).stays(key.as_bytes()),
-        }
-    }
+/// What happened between two looks.
+struct Explained {
+    steps: Vec<Occurrence>,
+    /// This many of the pending events are used up.
+    used: usize,
+    /// The write of ours among the steps that no event has shown.
+    unseen: Option<Unseen>,
 }
 
 impl Lock {
-    /// What is left of the key's time at `now`, by our own deadline.
-    pub fn ttl(&self, now: Time) -> Ttl {
-        self.key_expires().map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
-    }
-
-    /// What is left of the lock's own time at `now`: of its key's, or of the last of its holders'.
-    pub fn left(&self, now: Time) -> Ttl {
-        self.expires.map_or(Ttl::Never, |expires| Ttl::In(expires.since(now)))
-    }
-
-    /// Whether it is a number that goes up and down: by INCR or DECR, as the events say that the look is newer than, or
-    /// written anew; and whether it can be nothing else.
-    fn was_counted(&self, seen: &Seen, events_until: u64) -> bool {
-        let is_number = matches!(seen, Seen::Present { value, .. } if counter::number(value).is_some());
-        let written = |pending: &Pending| {
-            let heard = &pending.events[..pending.until(events_until)];
-            heard.iter().any(|(event, _)| *event == KeyEvent::Written)
-        };
-        let heard =
-            |pending: &Pending| pending.events[..pending.until(events_until)].iter().any(|(event, _)| event.ends());
-        let over = self.pending.as_deref().is_some_and(heard);
-        let stepped = |value: &RawValue| self.is_held() && !over && counter::steps(&self.value, value);
-        let counts = |value: &RawValue| counter::is_spent(value) || stepped(value);
-        is_number && self.pending.as_deref().is_some_and(written)
-            || matches!(seen, Seen::Present { value, .. } if counts(value))
+    /// What happened to it, and who joined or left while it was held.
+    /// `all`: every change since it was last read was told.
+    fn narrate(
+        &mut self,
+        compared: &Comparison,
+        steps: &[Occurrence],
+        read: KeyRead,
+        all: bool,
+    ) -> (Narrated, Narrated) {
+        let Comparison { before, after, .. } = compared;
+        let told = Narrator::new(self, read.source, before, after).with_all(all).tell(steps);
+        if compared.look != KeyState::Same || !compared.was_manned {
+            return (told, Narrated::default());
+        }
+        let mut shared = Narrator::new(self, read.source, before, after).tell_shared(before, after, read.answered);
+        if steps.iter().any(|step| !step.goes_on()) {
+            // The steps count who held it and who holds it.
+            shared.marks.clear();
+        }
+        (told, shared)
     }
 
     /// When it was taken, if its TTL has not been set yet (SETNX, then EXPIRE).
     fn begun(&self) -> Option<Time> {
-        let waits = self.is_held() && self.expires.is_none() && self.since_is == HeldIs::Exact;
-        waits.then_some(self.since)
+        self.taken().filter(|_| self.is_held() && self.expires().is_none())
     }
-
-    /// The full lease shows right after it was given: what is left then, plus the little that has passed.
-    fn learn_lease(&mut self, expires: Option<Time>, answered: Time, steps: &[Occurrence], extended: bool) {
-        let given_at = steps.iter().rev().find_map(|step| match step {
-            Occurrence::Begin { at, exact: true } | Occurrence::Renew { at } | Occurrence::Take { at } => Some(*at),
-            _ => None,
-        });
-        let Some(expires) = expires else {
-            self.lease_ms = None;
-            return;
-        };
-        let left = expires.since(answered).as_millis() as u64;
-        if let Some(at) = given_at {
-            let full = left + answered.since(at).as_millis() as u64;
-            // The same lease given again and seen a little later must not look shorter.
-            let before = self.lease_ms().unwrap_or(0);
-            let full = rounded(full);
-            let full = if full < before && full * 10 > before * 9 { before } else { full };
-            (self.lease_ms, self.lease_is) = (u32::try_from(full).ok(), HeldIs::Exact);
-        } else if extended {
-            let full = rounded(left).max(self.lease_ms().unwrap_or(0));
-            (self.lease_ms, self.lease_is) = (u32::try_from(full).ok(), HeldIs::Exact);
-        }
-    }
-
-    /// Of a lease that nobody saw being given it is known that it is at least what is left; where the value says when it
-    /// was taken, what has passed belongs to it too.
-    fn bound_lease(&mut self, expires: Option<Time>, answered: Time, told_when_taken: bool) {
-        let (Some(expires), None) = (expires, self.lease_ms()) else { return };
-        let told = self.since_is == HeldIs::Estimated && told_when_taken && self.beats.is_none();
-        let (from, is) = if told { (self.since, HeldIs::Estimated) } else { (answered, HeldIs::AtLeast) };
-        let least = nearly_round(expires.since(from).as_millis() as u64).max(self.lease_ms.map_or(0, u64::from));
-        (self.lease_ms, self.lease_is) = (u32::try_from(least).ok(), is);
-    }
-
-    /// A lock that is given its TTL by a second command has none in between.
-    fn learn_bare(&mut self, got_ttl: bool, answered: Time) {
-        if let Some(taken) = self.taken().filter(|_| got_ttl && self.beats().is_none_or(|beats| beats.count <= 1)) {
-            let bare = answered.since(taken).as_millis().min(u128::from(u32::MAX)) as u32;
-            self.contention.get_or_insert_default().bare_ms = Some(bare);
-        }
-    }
-
-    /// Learns the age from values that say when they were written.
-    fn learn_age(&mut self, holders: &[Holder]) {
-        if self.since_is == HeldIs::Exact {
-            return;
-        }
-        if let Some(since) = holders.iter().filter_map(|holder| holder.since).min() {
-            self.since = since;
-            self.since_is = HeldIs::Estimated;
-        }
-    }
-}
-
-/// The next round number, where next to nothing is missing: nobody chooses a lease of 23 h 59 min.
-fn nearly_round(ms: u64) -> u64 {
-    let up_to = |step: u64| Some(ms.next_multiple_of(step)).filter(|up| (up - ms) * 1_000 <= *up);
-    [3_600_000, 60_000, 10_000, 1_000].into_iter().find_map(up_to).unwrap_or(ms)
-}
-
-/// Whether a holder that stayed had its own end moved ahead; `None` where none of them has one.
-fn prolonged(before: &[Holder], after: &[Holder]) -> Option<bool> {
-    let ends = |holder: &Holder| holder.until.is_some();
-    let stayed = |holder: &Holder| before.iter().any(|old| old.token == holder.token && ends(old));
-    after.iter().any(|holder| ends(holder) && stayed(holder)).then(|| ahead(before, after).next().is_some())
-}
-
-/// The holders who stay, and whose own end was moved ahead.
-fn ahead<'a>(before: &'a [Holder], after: &'a [Holder]) -> impl Iterator<Item = &'a Holder> {
-    let end = |token: &Token| before.iter().find(|holder| holder.token == *token).and_then(|holder| holder.until);
-    let moved = move |holder: &&Holder| match (end(&holder.token), holder.until) {
-        (Some(old), Some(new)) => new.0 > old.0 + JUMP_MS,
-        _ => false,
-    };
-    after.iter().filter(moved)
-}
-
-/// Leases are round numbers, and what we see is never more than the lease: the little that passed until the event
-/// reached us is missing from it.
-fn rounded(ms: u64) -> u64 {
-    let up_to = |step: u64| Some(ms.next_multiple_of(step)).filter(|up| up - ms <= step / 10);
-    up_to(1_000).or(up_to(500)).or(up_to(100)).unwrap_or(ms)
 }

@@ -97,9 +97,14 @@ impl Slots {
 
     /// The held locks in these slots, which must exist.
     pub fn held_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
+        self.known_in(slots).filter(|(_, lock)| lock.is_held())
+    }
+
+    /// All locks in these slots, held or remembered.
+    pub fn known_in(&self, slots: Range<usize>) -> impl Iterator<Item = (LockRef, &Lock)> {
         let first = slots.start;
         self.slots[slots].iter().enumerate().filter_map(move |(slot, lock)| {
-            let lock = lock.as_ref().filter(|lock| lock.is_held())?;
+            let lock = lock.as_ref()?;
             Some((LockRef { slot: (first + slot) as u32, generation: lock.generation }, lock))
         })
     }

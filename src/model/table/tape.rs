@@ -4,6 +4,7 @@
 //! order. That table reads no keys, since the answers are among the observations; in a long replay, drop what its
 //! `to_read` returns now and then.
 
+use crate::base::time::Time;
 use crate::lock::NodeId;
 use crate::model::Observation;
 use crate::model::table::Table;
@@ -30,7 +31,8 @@ impl Table {
     /// are known; locks that are known already come with the next scan.
     pub fn record(&mut self, most: usize) {
         let known = self.nodes.iter().zip(0..).filter_map(|(state, node)| Some((state.as_ref()?, NodeId(node))));
-        let kept = known.flat_map(|(state, node)| state.observations(node)).collect();
+        let owners = self.owners.iter().map(|owners| owners.observation(Time(i64::MIN)));
+        let kept = known.flat_map(|(state, node)| state.observations(node)).chain(owners).collect();
         self.tape = Some(Tape { most, kept, left_out: 0 });
     }
 

@@ -42,7 +42,7 @@ struct Step {
     /// A client takes it with this token, and with this TTL or none.
     take: Option<String>,
     ttl: Option<f64>,
-    /// A client writes this value, which is told by these events.
+    /// A client writes this value, with these events.
     write: Option<Written>,
     /// A client overwrites the holder.
     take_over: Option<String>,
@@ -59,13 +59,24 @@ struct Step {
     /// Permits of a semaphore that stores when each was taken.
     grabbed: Option<Vec<f64>>,
 
-    /// A scan meets it, and no event told of it.
+    /// A scan meets it, without an event.
     walked: bool,
+    /// By the server, nobody had used it for this many seconds when the scan met it.
+    idle: Option<f64>,
+    /// A snapshot ended then, the last before this.
+    saved: Option<f64>,
+    /// A child of the server runs.
+    saving: bool,
+    /// The server tells nothing of its children.
+    untold: bool,
 
     /// The server changes, but no event is delivered yet.
     unheard: bool,
     /// The events that arrive now, by name.
     heard: Vec<String>,
+    /// When the look that they cause is answered, if not at once; or not before the check of this step.
+    looked: Option<f64>,
+    unread: bool,
     /// We are about to write to it.
     acting: bool,
     /// A write of ours ended: `free`, `put-back`, `extend` to the `ttl`, or `nothing`.
@@ -100,6 +111,10 @@ struct Step {
     memory: Option<Memory>,
     /// The event stream was lost.
     gap: bool,
+    /// The server was found to have been restarted.
+    restarted: bool,
+    /// Every change up to this time has been reported.
+    heard_until: Option<f64>,
 
     state: Option<String>,
     /// Parts of the evidence.
@@ -109,6 +124,10 @@ struct Step {
     found: Vec<String>,
     /// Parts of what would settle them.
     settle: Vec<String>,
+    /// Whether its holder lives.
+    life: Option<String>,
+    /// Parts of what says so, and of what would settle it.
+    signs: Vec<String>,
     /// States and findings that must not appear; `findings` means none at all.
     not: Vec<String>,
     /// The changes since the last step that checked them, in the words of `watch`, with `!` if we made them.
@@ -199,7 +218,7 @@ struct Stage {
     server: Keyspace,
     unheard: bool,
     /// All changes so far that a step asked for.
-    told: Vec<Transition>,
+    transitions: Vec<Transition>,
 }
 
 fn time(seconds: f64) -> Time {
@@ -241,7 +260,7 @@ impl Stage {
         table.record(10_000);
         table.apply(Observation::Swept { node: NODE, started: START - Duration::from_secs(1) });
         table.tune(tuning(silence));
-        Stage { table, server: Keyspace::default(), unheard: false, told: Vec::new() }
+        Stage { table, server: Keyspace::default(), unheard: false, transitions: Vec::new() }
     }
 
     fn events(&mut self, at: Time, key: &str, events: &[KeyEvent]) {
@@ -282,15 +301,23 @@ impl Stage {
         self.server.settle(&mut self.table, at);
         self.unheard = step.unheard;
         if step.walked {
+            let ended = step.saved.map(time);
+            let children = Children { at, running: step.saving, ended, undated: Duration::ZERO };
+            let children = Some(children).filter(|_| !step.untold);
+            self.table.apply(Observation::Children { node: NODE, children });
             let (seen, key) = (self.server.look(key.as_bytes(), at), Key::from(key));
             self.table.apply(Observation::Read {
                 node: NODE,
-                key,
+                key: key.clone(),
                 asked: at,
                 answered: at,
                 seen,
                 source: Source::Scan,
             });
+            if let Some(seconds) = step.idle {
+                let idle = Duration::from_secs_f64(seconds);
+                self.table.apply(Observation::Unused { node: NODE, key, asked: at, idle });
+            }
         }
         if step.acting {
             self.table.apply(Observation::Acting { node: NODE, key: Key::from(key), at });
@@ -359,7 +386,11 @@ impl Stage {
         }
         if !step.heard.is_empty() {
             let heard: Vec<KeyEvent> = step.heard.iter().map(|name| KeyEvent::from_name(name.as_bytes())).collect();
-            self.events(at, key, &heard);
+            let events: Vec<_> = heard.iter().map(|event| (key, *event)).collect();
+            pretend::tell(&mut self.table, at, &events);
+            if !step.unread {
+                self.server.settle(&mut self.table, step.looked.map_or(at, time));
+            }
         }
         self.take_outcome(step, key, at);
         self.hear(step, key, at);
@@ -404,6 +435,7 @@ impl Stage {
                 failures: trying.failures,
                 won: None,
                 passed_over: trying.passed_over,
+                tokens: Tokens::default(),
             };
             self.sampled(key, Sample { contenders: vec![contender], ..Sample::default() });
         }
@@ -435,8 +467,14 @@ impl Stage {
             let hazards = Hazards::of_memory(&policy.as_str().into(), *used, *max);
             self.table.apply(Observation::Hazards { node: NODE, hazards });
         }
+        if let Some(until) = step.heard_until {
+            self.table.apply(Observation::Heard { node: NODE, until: time(until) });
+        }
         if step.gap {
             self.table.apply(Observation::Gap { node: NODE, at });
+        }
+        if step.restarted {
+            self.table.apply(Observation::Noted { node: NODE, at, what: What::Restarted });
         }
     }
 
@@ -447,11 +485,12 @@ impl Stage {
             let word = |change: &Transition| format!("{}{}", change.change.name(), ours(change));
             let changed = self.table.take_transitions().0;
             let changes: Vec<String> = changed.iter().map(word).collect();
-            self.told.extend(changed);
+            self.transitions.extend(changed);
             assert_eq!(changes, *expected, "{key} after {} s", step.at);
         }
         let numbers = [step.held, step.left, step.lease, step.period].iter().any(Option::is_some);
-        let asks = numbers || step.renewals.is_some() || step.state.is_some() || step.holders.is_some();
+        let lives = step.life.is_some() || !step.signs.is_empty();
+        let asks = lives || numbers || step.renewals.is_some() || step.state.is_some() || step.holders.is_some();
         if !asks && step.says.is_empty() && step.findings.is_empty() && step.not.is_empty() {
             return;
         }
@@ -461,6 +500,7 @@ impl Stage {
         let place = format!("{key} after {} s: {:?} {:?}", step.at, view.verdict, view.findings);
         let state = view.verdict.state.name();
         assert_eq!(state, self.table.state(lock, now).name(), "{place}");
+        assert_eq!(view.severity(), self.table.severity(lock, now), "{place}");
         if let Some(expected) = &step.state {
             assert_eq!(state, expected, "{place}");
         }
@@ -497,6 +537,19 @@ impl Stage {
             }
         };
         parts(&step.says, view.verdict.evidence.iter().map(String::as_str).collect());
+        let liveness = view.liveness.as_ref();
+        if let Some(life) = &step.life {
+            assert_eq!(liveness.map(|liveness| liveness.is.name()), Some(life.as_str()), "{liveness:?}: {place}");
+        }
+        let said = liveness.map(Liveness::sentence).unwrap_or_default();
+        let settle = liveness.and_then(|liveness| liveness.settle.as_deref()).unwrap_or_default();
+        parts(&step.signs, vec![&said, settle]);
+        if let Advice::Settle { watch_ms: Some(ms) } = Safe::of(&view).advice
+            && !settle.is_empty()
+        {
+            let ms = crate::base::text::short_duration(ms);
+            assert!(settle.contains(&ms), "the advice is to watch {ms}, and the other line says {settle:?}: {place}");
+        }
         parts(&step.found, view.findings.iter().map(|finding| finding.sentence.as_str()).collect());
         parts(&step.settle, view.findings.iter().filter_map(|finding| finding.settle.as_deref()).collect());
         let sure = view.verdict.confidence;
@@ -525,7 +578,7 @@ fn stories() -> Vec<(String, Story)> {
 fn every_story_is_judged_as_it_says_and_so_is_its_record() {
     let mut failed = Vec::new();
     for (name, story) in stories() {
-        let told = std::panic::catch_unwind(|| {
+        let played = std::panic::catch_unwind(|| {
             let mut stage = Stage::new(&story.silence);
             for step in &story.steps {
                 let key = step.key.as_ref().unwrap_or(&story.key);
@@ -535,9 +588,9 @@ fn every_story_is_judged_as_it_says_and_so_is_its_record() {
             let end = time(story.steps.last().map_or(0.0, |step| step.at));
             let mut other = Table::new(stage.table.recogniser.clone(), Limits::default());
             other.tune(tuning(&story.silence));
-            assert_replays(&mut stage.table, other, &stage.told, end);
+            assert_replays(&mut stage.table, other, &stage.transitions, end);
         });
-        if told.is_err() {
+        if played.is_err() {
             failed.push(name);
         }
     }

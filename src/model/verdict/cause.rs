@@ -7,6 +7,7 @@ use crate::base::text::{short_duration, short_token, visible};
 use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::history::cadence::Rhythm;
+use crate::model::verdict::signs::Signs;
 use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Tries};
 
 /// The worst state of a lock, with its evidence.
@@ -65,6 +66,8 @@ pub(in crate::model) enum Gone<'a> {
         doubtful: bool,
     },
     Silent(Rhythm),
+    /// At least two that have nothing to do with each other.
+    Signs(Signs),
 }
 
 /// The evidence that many want it.
@@ -112,6 +115,7 @@ impl Cause<'_> {
                 None => 0.85,
             },
             Cause::Orphan(Gone::Silent(_)) => 0.75,
+            Cause::Orphan(Gone::Signs(signs)) => signs.confidence(),
             Cause::Long { .. } => 0.9,
             Cause::Expiring { watched: false, .. } => 0.7,
             Cause::Expiring { .. } => 0.9,
@@ -129,8 +133,9 @@ impl Cause<'_> {
                 format!("holder's connection {} closed {} ago{renewed}", connection.address, ago(*at))
             }
             Cause::Orphan(Gone::Silent(rhythm)) => {
-                format!("{}, {} missed, and nothing else of its holder is seen", until(rhythm, now), rhythm.missed)
+                format!("{}, {} missed, and there is no other sign of its holder", until(rhythm, now), rhythm.missed)
             }
+            Cause::Orphan(Gone::Signs(signs)) => signs.sentence(),
             Cause::NoTtl { of_the_library } => no_ttl(*of_the_library),
             Cause::Stalled { rhythm, lost_in_ms } => format!(
                 "{}, {} missed: lost in {} unless renewed",
@@ -142,12 +147,12 @@ impl Cause<'_> {
             Cause::Contended(Wanted::Failures(tries)) => failing(tries),
             Cause::Contended(Wanted::Contenders(count, tries)) => {
                 let rate = tries.map(|tries| format!("; {}", failing(&tries))).unwrap_or_default();
-                format!("{count} clients were seen trying in vain just now{rate}")
+                format!("{count} clients tried to take it just now and failed{rate}")
             }
             Cause::Long { held_ms, held_is, holds } => {
                 let least = if *held_is == HeldIs::AtLeast { "at least " } else { "" };
                 format!(
-                    "held for {least}{}, while 99 of 100 holds of {} end within {} ({} were timed)",
+                    "held for {least}{}, while 99 % of the holds of {} end within {} ({} were timed)",
                     short_duration(*held_ms),
                     visible(holds.pattern()),
                     short_duration(holds.p99_ms().unwrap_or(0)),
@@ -183,13 +188,13 @@ impl Second<'_> {
     fn sentence(&self, now: Time) -> String {
         let ms = |later: Time, earlier: Time| short_duration(later.since(earlier).as_millis() as u64);
         match self {
-            Second::Beside { exclusive: true } => "two hold one item of it, and both leases run on".into(),
+            Second::Beside { exclusive: true } => "two holders have the same item, and both leases still run".into(),
             Second::Beside { exclusive: false } => {
-                "a reader and a writer hold it at once: somebody put one beside the other".into()
+                "a reader and a writer hold it at the same time, which its library never allows".into()
             }
             Second::Took { from, at, until } => {
                 let rest = match until {
-                    Some(until) => format!("whose lease runs on for {}", ms(*until, now)),
+                    Some(until) => format!("whose lease still runs for {}", ms(*until, now)),
                     None => "whose lease had no end".into(),
                 };
                 format!("taken over {} ago from {}, {rest}: both may be at work", ms(now, *at), who(*from, None))
@@ -197,10 +202,7 @@ impl Second<'_> {
             Second::Late { token, address, renewal, at, taken } => {
                 let (what, who) = (if *renewal { "renew" } else { "release" }, who(Some(token), *address));
                 let both = ms(*at, *taken);
-                format!(
-                    "{who} tried to {what} it {} ago, {both} after it was taken by another: both worked",
-                    ms(now, *at)
-                )
+                format!("{who} tried to {what} it {} ago, {both} after another had taken it: both worked", ms(now, *at))
             }
         }
     }
@@ -222,7 +224,8 @@ fn free(last: &Hold, now: Time) -> String {
     let held = short_duration(last.until.since(last.since).as_millis() as u64);
     let least = if last.exact { "" } else { "at least " };
     let by = last.forced.as_ref().map(|write| format!(" {}", write.by_words())).unwrap_or_default();
-    format!("{} {ago} ago{by}, after {least}{held}", last.ending.name())
+    let how = if last.forced.is_some() { "freed" } else { last.ending.name() };
+    format!("{how} {ago} ago{by}, after a hold of {least}{held}")
 }
 
 /// A client in a sentence: its token shortened, its address beside it.

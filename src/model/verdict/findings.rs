@@ -30,10 +30,11 @@ use crate::dialects;
 use crate::lock::Holder;
 use crate::model::table::Table;
 use crate::model::verdict::cause::Gone;
+use crate::model::verdict::signs::Signs;
 use crate::model::{Finding, Lock, LockView, State};
 
 /// The advice on how to find the client behind a token.
-const SETTLE: &str = "a burst of MONITOR would show whether its holder's client is still connected";
+pub(super) const SETTLE: &str = "sample with MONITOR: it shows whether its holder's client is still connected";
 
 /// One kind of finding.
 pub struct Lint {
@@ -100,22 +101,35 @@ pub(in crate::model) fn is_said_by(name: &str, state: State) -> bool {
 
 impl Table {
     /// What is wrong with a lock or with how it is used, the worst first.
-    pub(in crate::model) fn findings(&self, lock: &Lock, holders: &[Holder], state: State, now: Time) -> Vec<Finding> {
-        let Some(case) = self.case(lock, holders, state, now) else { return Vec::new() };
+    pub(in crate::model) fn findings(
+        &self,
+        lock: &Lock,
+        holders: &[Holder],
+        (state, signs): (State, Signs),
+        now: Time,
+    ) -> Vec<Finding> {
+        let Some(case) = self.case(lock, holders, (state, signs), now) else { return Vec::new() };
         let wanted = |lint: &&Lint| (case.is_held() || lint.of_free) && !self.tuning.is_silenced(lint.name);
         ALL.iter().filter(wanted).filter_map(|lint| (lint.check)(&case)).collect()
     }
 
     /// Those of several holders that are gone, by their places.
     fn gone_holders<'a>(&'a self, lock: &Lock, holders: &[Holder], now: Time) -> Vec<(usize, Gone<'a>)> {
+        let followed = self.followed(lock, now);
         let gone = |(index, holder): (usize, &Holder)| {
             let share = lock.held_by.share(self.clients.holder_id(&holder.token))?;
-            Some((index, self.share_gone(lock, share, now)?))
+            Some((index, self.share_gone(lock, share, followed)?))
         };
         holders.iter().enumerate().filter_map(gone).collect()
     }
 
-    fn case<'a>(&'a self, lock: &'a Lock, holders: &'a [Holder], state: State, now: Time) -> Option<Case<'a>> {
+    fn case<'a>(
+        &'a self,
+        lock: &'a Lock,
+        holders: &'a [Holder],
+        (state, signs): (State, Signs),
+        now: Time,
+    ) -> Option<Case<'a>> {
         let reading = lock.reading()?;
         Some(Case {
             now,
@@ -127,11 +141,13 @@ impl Table {
             cadence: lock.cadence(self.heard_until(lock, now)),
             held: self.held_for(lock, now),
             standing: self.standing(lock),
+            signs,
             gone: self.gone_holders(lock, holders, now),
             marker: self.marker_of(lock),
             holds: self.holds(lock),
             hazards: self.hazards_of(lock),
             tuning: &self.tuning,
+            table: self,
         })
     }
 }

@@ -11,7 +11,7 @@ pub enum Eviction {
     /// Not known, or nothing is ever dropped.
     #[default]
     None,
-    /// Keys are dropped by this policy; so much of the memory that there may be is used, 0 to 1.
+    /// Keys are dropped by this policy. The second value is the share of the allowed memory that is used, 0 to 1.
     By {
         policy: ServerText,
         #[serde(with = "serial::float")]

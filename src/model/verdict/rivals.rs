@@ -70,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Whoever was seen to go by the token of a holder is that holder's client. A token that nobody holds by may be that
+    /// A client that was seen using the token of a holder is that holder's client. A token that nobody holds by may be that
     /// of a hold which was not looked at yet: it is kept until the next look.
     pub(in crate::model) fn know_clients(&mut self, place: LockRef, holders: &[Holder]) {
         let Some(lock) = self.at(place) else { return };
@@ -104,17 +104,17 @@ impl Table {
         lock.tries(now).or_else(|| self.quiet(lock.node).filter(|tries| tries.is_fresh(now)))
     }
 
-    /// How the connections of the lock's only holder stand.
+    /// Whether the connections of the lock's only holder are open.
     pub(in crate::model) fn standing(&self, lock: &Lock) -> Standing<'_> {
         lock.held_by.one().map_or(Standing::Unknown, |instance| self.clients.standing(instance))
     }
 
     /// Something is to be learnt from the whole list of a node's clients.
     pub fn wants_whole_list(&self, node: NodeId) -> bool {
-        self.clients.are_unlisted(node)
+        self.clients.are_unlisted(node) || self.is_list_wanted(node)
     }
 
-    /// The instances that hold the lock and of which a connection is known.
+    /// The instances that hold the lock and have a known connection.
     pub fn instances<'a>(&'a self, lock: &'a Lock) -> impl Iterator<Item = InstanceId> + 'a {
         lock.held_by.instances().filter(|instance| self.clients.knows(*instance))
     }

@@ -41,39 +41,39 @@ macro_rules! tuning {
 }
 
 tuning! {
-    split_for_s: "split" "for_s" = 30.0, "so long after a former holder was last heard of, two count as holding it";
-    orphan_closed_s: "orphan" "closed_s" = 2.0, "the holder's connection has been closed for so long";
-    orphan_periods: "orphan" "periods" = 3.0, "its watchdog has been silent for so many of its own periods";
-    contended_waiters: "contended" "waiters" = 3.0, "so many wait for it";
-    contended_failures: "contended" "failures_per_s" = 25.0, "where it is not known who tries: so many attempts a second fail, with certainty";
-    contended_share: "contended" "share" = 0.5, "and so large a share of all attempts";
-    long_holds: "long" "holds" = 20.0, "so many holds of its kind must be over first";
-    long_times: "long" "times" = 3.0, "held so many times as long as 99 of 100 of them";
-    long_beyond_s: "long" "beyond_s" = 5.0, "and so much longer";
+    split_for_s: "split" "for_s" = 30.0, "two count as holding it for this long after a former holder was last seen";
+    orphan_closed_s: "orphan" "closed_s" = 2.0, "the holder's connection has been closed for this long";
+    orphan_periods: "orphan" "periods" = 3.0, "its watchdog has been silent for this many of its own periods";
+    contended_waiters: "contended" "waiters" = 3.0, "this many wait for it";
+    contended_failures: "contended" "failures_per_s" = 25.0, "where it is not known who tries: at least this many attempts a second fail";
+    contended_share: "contended" "share" = 0.5, "and at least this share of all attempts";
+    long_holds: "long" "holds" = 20.0, "this many holds of its kind must have ended first";
+    long_times: "long" "times" = 3.0, "held this many times as long as 99 % of them";
+    long_beyond_s: "long" "beyond_s" = 5.0, "and this much longer";
     expiring_share: "expiring" "share" = 0.1, "less than this share of the lease is left";
     expiring_left_s: "expiring" "left_s" = 10.0, "and less than this";
     expiring_lease_s: "expiring" "lease_s" = 5.0, "of a lease at least this long";
     renewed_late_share: "renewed-late" "share" = 0.72, "renewed only when this share of the lease has passed";
-    no_watchdog_share: "no-watchdog" "share" = 0.8, "19 of 20 holds last up to this share of the lease or more";
-    no_watchdog_holds: "no-watchdog" "holds" = 5.0, "so many holds of its kind must be over first";
-    never_stops_times: "never-stops" "times" = 10.0, "renewed and held so many times as long as 99 of 100 holds";
-    never_stops_beyond_s: "never-stops" "beyond_s" = 60.0, "and so much longer";
-    non_atomic_after_s: "non-atomic-acquire" "after_s" = 0.1, "it had no TTL for so long after it was taken";
+    no_watchdog_share: "no-watchdog" "share" = 0.8, "5 % of the holds last at least this share of the lease";
+    no_watchdog_holds: "no-watchdog" "holds" = 5.0, "this many holds of its kind must have ended first";
+    never_stops_times: "never-stops" "times" = 10.0, "renewed, and held this many times as long as 99 % of the holds";
+    never_stops_beyond_s: "never-stops" "beyond_s" = 60.0, "and this much longer";
+    non_atomic_after_s: "non-atomic-acquire" "after_s" = 0.1, "it had no TTL for this long after it was taken";
     outlived_share: "outlived" "share" = 0.5, "more than this share of the last holds ran out";
-    outlived_for_s: "outlived" "for_s" = 300.0, "a late release or renewal is told for so long";
-    freed_by_other_for_s: "freed-by-other" "for_s" = 300.0, "it is told for so long";
-    taken_over_for_s: "taken-over" "for_s" = 300.0, "it is told for so long";
-    lease_holds: "lease-too-long" "holds" = 20.0, "so many holds of its kind must be over first";
-    lease_too_long_times: "lease-too-long" "times" = 20.0, "the lease is so many times as long as 99 of 100 holds";
+    outlived_for_s: "outlived" "for_s" = 300.0, "a late release or renewal is reported for this long";
+    freed_by_other_for_s: "freed-by-other" "for_s" = 300.0, "it is reported for this long";
+    taken_over_for_s: "taken-over" "for_s" = 300.0, "it is reported for this long";
+    lease_holds: "lease-too-long" "holds" = 20.0, "this many holds of its kind must have ended first";
+    lease_too_long_times: "lease-too-long" "times" = 20.0, "the lease is this many times as long as 99 % of the holds";
     lease_too_long_s: "lease-too-long" "lease_s" = 60.0, "and at least this long";
-    lease_too_short_holds: "lease-too-short" "holds" = 20.0, "so many holds of its kind must be over first";
-    lease_too_short_share: "lease-too-short" "share" = 0.95, "99 of 100 holds last up to this share of the lease or more";
-    starving_passed: "starving" "passed_over" = 5.0, "so many others got it before a contender that still tries";
-    starving_s: "starving" "waits_s" = 10.0, "which has waited for so long";
-    leaked_permits_times: "leaked-permits" "times" = 10.0, "held so many times as long as the median of the others";
-    marker_early_s: "marker-early" "held_s" = 5.0, "held for so long beside the marker that says its work is done";
+    lease_too_short_holds: "lease-too-short" "holds" = 20.0, "this many holds of its kind must have ended first";
+    lease_too_short_share: "lease-too-short" "share" = 0.95, "1 % of the holds last at least this share of the lease";
+    starving_passed: "starving" "passed_over" = 5.0, "this many others got it before a contender that still tries";
+    starving_s: "starving" "waits_s" = 10.0, "which has waited for this long";
+    leaked_permits_times: "leaked-permits" "times" = 10.0, "held this many times as long as the median of the others";
+    marker_early_s: "marker-early" "held_s" = 5.0, "held for this long while a marker says that its work is done";
     eviction_full: "eviction-hazard" "full" = 0.8, "the server's memory is full to this share";
-    orphan_suspected_s: "orphan-suspected" "held_s" = 600.0, "a lock without an end is held for so long";
+    orphan_suspected_s: "orphan-suspected" "held_s" = 600.0, "a lock without a TTL is held for this long";
 }
 
 impl Tuning {

@@ -164,7 +164,7 @@ fn rings(links: &[Link]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Connection;
+    use crate::model::{Connection, Tokens};
     use crate::testkit::sample;
 
     const NOW: Time = Time(100_000);
@@ -185,7 +185,17 @@ mod tests {
 
     fn contender(address: Option<Address>, token: Option<Token>) -> Contender {
         let (attempts, failures) = (3, 3);
-        Contender { token, address, first: Time(0), last: NOW, attempts, failures, won: None, passed_over: 0 }
+        Contender {
+            token,
+            address,
+            first: Time(0),
+            last: NOW,
+            attempts,
+            failures,
+            won: None,
+            passed_over: 0,
+            tokens: Tokens::default(),
+        }
     }
 
     #[test]

@@ -1,158 +1,22 @@
 //! The connections of the clients that hold locks, as far as they are known.
 //!
 //! No library stores where its holder sits. A client seen to name a lock together with the holder's token is the holder's
-//! client; the server's list of clients then tells its name, its library and when it is gone. Whose connections they are,
-//! and what their closing says, is in `instance.rs`.
+//! client; the server's list of clients then shows its name, its library and when it is gone. `instance.rs` knows whose
+//! connections they are, and what it means when they close.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::base::server_text::ServerText;
-use crate::base::text::{is_plain, short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::NodeId;
+use crate::model::wants::connection::{Address, Asked, Connection, Kin};
 use crate::model::wants::instance::{InstanceId, Instances};
-
-/// The other end of a client's connection as the server writes it: `10.0.3.7:51322`. Clients of a socket file share
-/// one, so that it names nobody, and is not kept. It contains only printable characters.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(into = "Box<str>", try_from = "Box<str>")]
-pub struct Address(Box<str>);
-
-impl Address {
-    /// `None` if the text does not identify a single client.
-    pub fn parse(text: &str) -> Option<Address> {
-        let named =
-            text.len() <= 64 && is_plain(text.as_bytes()) && !text.starts_with("unix:") && !text.starts_with('/');
-        let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok()).filter(|port| *port > 0);
-        (named && port.is_some()).then(|| Address(text.into()))
-    }
-
-    /// The same from bytes that MONITOR shows.
-    pub fn from_line(text: &[u8]) -> Option<Address> {
-        std::str::from_utf8(text).ok().and_then(Address::parse)
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Without the port.
-    pub fn host(&self) -> &str {
-        self.0.rsplit_once(':').map_or(&*self.0, |(host, _)| host)
-    }
-}
-
-impl From<Address> for Box<str> {
-    fn from(address: Address) -> Box<str> {
-        address.0
-    }
-}
-
-impl TryFrom<Box<str>> for Address {
-    type Error = String;
-
-    fn try_from(text: Box<str>) -> Result<Address, String> {
-        Address::parse(&text).ok_or_else(|| format!("{text:?} is no address of a client"))
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&visible(self.0.as_bytes()))
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})")
-    }
-}
-
-/// A connection, as the server's list of clients tells of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Connection {
-    pub address: Address,
-    /// The server's id for it, which no other connection ever gets; `None` until it was listed.
-    pub id: Option<u64>,
-    pub name: Option<ServerText>,
-    /// The client library and its version.
-    pub library: Option<ServerText>,
-    pub user: Option<ServerText>,
-    /// When it was opened.
-    pub since: Option<Time>,
-    /// When it last sent a command, by the list: the server tells that in whole seconds.
-    pub used: Option<Time>,
-    /// When it was last seen, in a burst or in the list.
-    pub seen: Time,
-    /// When it was first found to be gone.
-    pub closed: Option<Time>,
-}
-
-impl Connection {
-    pub fn new(address: Address, seen: Time) -> Connection {
-        let (id, name, library, user) = (None, None, None, None);
-        Connection { address, id, name, library, user, since: None, used: None, seen, closed: None }
-    }
-
-    /// In one clause, as of `now`: who it is, and whether it is still open.
-    pub fn describe(&self, now: Time) -> String {
-        let mut who: Vec<String> = [&self.name, &self.library].into_iter().flatten().map(ServerText::visible).collect();
-        who.extend(self.user.as_ref().map(|user| format!("user {}", user.visible())));
-        let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
-        let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
-        let there = match (self.closed, self.since) {
-            (Some(closed), _) => format!("closed {} ago", ago(closed)),
-            (None, Some(since)) => format!("open for {}", ago(since)),
-            (None, None) => format!("seen {} ago", ago(self.seen)),
-        };
-        let idle = self.idle_ms(now).filter(|ms| *ms >= 1_000).map(|ms| format!(", idle for {}", short_duration(ms)));
-        format!("{}{who}, {there}{}", self.address, idle.unwrap_or_default())
-    }
-
-    /// For how long it has sent nothing; `None` where it is closed, or nobody told.
-    pub fn idle_ms(&self, now: Time) -> Option<u64> {
-        self.used.filter(|_| self.closed.is_none()).map(|used| now.since(used).as_millis() as u64)
-    }
-
-    /// One of our own.
-    pub fn is_ours(&self) -> bool {
-        self.name.as_ref().is_some_and(|name| name.as_bytes() == OURS)
-    }
-
-    /// Whoever connects from there by that name as that user is taken for the same client.
-    fn kin(&self) -> Kin {
-        Kin { name: self.name.clone(), host: self.address.host().into(), user: self.user.clone() }
-    }
-}
-
-/// The name that we give our own connections.
-const OURS: &[u8] = b"lockscope";
-
-/// What all connections of one client have in common.
-#[derive(PartialEq, Eq, Hash)]
-struct Kin {
-    name: Option<ServerText>,
-    host: Box<str>,
-    user: Option<ServerText>,
-}
-
-/// Which connections the server was asked about.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Asked {
-    All,
-    /// Those with these numbers.
-    Ids(Vec<u64>),
-}
 
 /// Where a connection is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::model) struct ClientRef(u64);
 
-/// One connection, and what tells it from another with the same address.
+/// One connection, and what distinguishes it from another with the same address.
 #[derive(Debug)]
 pub(super) struct Known {
     node: NodeId,
@@ -166,11 +30,11 @@ pub(super) struct Known {
     rested: Duration,
     /// When it was found to be gone, another connection had its address already.
     replaced: bool,
-    /// What the whole list told since it closed; `None` where none was asked for since.
+    /// What the whole client list showed since it closed; `None` if none was read since.
     pub(super) since_then: Option<SinceThen>,
 }
 
-/// What became of a client after one of its connections closed, as the whole list tells.
+/// What became of a client after one of its connections closed, by the whole list of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SinceThen {
     /// Another connection from there by its name and user was opened since.
@@ -235,11 +99,10 @@ impl Known {
         }
     }
 
-    /// It was found closed when it had sent nothing for so long, which it had not survived before: its pool may have let
-    /// it go.
+    /// It closed after it had been idle for longer than ever before: its pool may have closed it.
     pub(super) fn closed_idle(&self) -> bool {
         let idle = self.connection.closed.map_or(Duration::ZERO, |closed| closed.since(self.used));
-        // Of two ends of a rest, each may be told a second or two off.
+        // Each end of a rest may be reported a second or two off.
         idle > Clients::IDLE && idle + 2 * Clients::GRAIN > self.rested
     }
 
@@ -262,17 +125,20 @@ pub(in crate::model) struct Clients {
 
 impl Clients {
     const MOST: usize = 4_096;
-    /// The server tells ages in whole seconds, and takes whole seconds of its own clock for them.
+    /// The server reports ages in whole seconds, computed from whole seconds of its own clock.
     pub(super) const GRAIN: Duration = Duration::from_secs(2);
     /// An address is not given to another connection so soon after it was seen.
     const UNLISTED: Duration = Duration::from_secs(10);
-    /// A connection whose first and last command are this far apart was kept. The server tells both in whole seconds.
+    /// A connection whose first and last command are this far apart was kept. The server reports both in whole seconds.
     const KEPT: Duration = Duration::from_secs(2);
     /// A client that keeps no connection closes it long before this much time has passed since the command.
     const OPEN: Duration = Duration::from_secs(1);
     /// No pool lets go of a connection that was used this lately: the shortest usual limit is 10 s, and the list is asked
     /// for every two.
     const IDLE: Duration = Duration::from_secs(8);
+
+    /// A restart is noticed this long after it at the latest; closed connections may be noticed first.
+    const NOTICED: Duration = Duration::from_secs(10);
 
     pub(super) fn get(&self, client: ClientRef) -> Option<&Known> {
         self.known.get(&client.0)
@@ -326,7 +192,7 @@ impl Clients {
         Some(ClientRef(self.next))
     }
 
-    /// Takes in what the server listed at `at`. Whoever was asked for and is not in it is gone.
+    /// Takes in what the server listed at `at`. A connection that was asked for and is not listed is gone.
     pub fn listed(&mut self, node: NodeId, asked: &Asked, present: Vec<Connection>, at: Time) {
         let kin = if *asked == Asked::All { kin_of(&present) } else { HashMap::new() };
         let mut present: HashMap<Address, Connection> =
@@ -364,7 +230,7 @@ impl Clients {
         }
     }
 
-    /// Takes in what the whole list tells of clients that had a connection which closed.
+    /// Updates clients that had a closed connection, by the whole list of clients.
     fn learn_since(&mut self, node: NodeId, kin: &HashMap<Kin, Option<Time>>, at: Time) {
         for known in self.known.values_mut().filter(|known| known.node == node) {
             if known.connection.closed.is_none_or(|closed| closed > at) {
@@ -386,6 +252,15 @@ impl Clients {
         };
         let unused: Vec<u64> = self.known.iter().filter_map(unused).collect();
         for id in unused {
+            self.forget(id);
+        }
+    }
+
+    /// The server was restarted, as was noticed at `at`: that closed every connection, and so says nothing of its client.
+    pub fn cut_off(&mut self, node: NodeId, at: Time) {
+        let by_restart = |known: &Known| known.connection.closed.is_none_or(|closed| closed + Self::NOTICED >= at);
+        let cut = self.known.iter().filter(|(_, known)| known.node == node && by_restart(known));
+        for id in cut.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.forget(id);
         }
     }

@@ -1,12 +1,13 @@
 //! What is known about clients that want a lock, and what clients did to it beyond its events. Stored apart from the
 //! lock, because most locks have none of it. It covers the current hold or the last minutes, and is bounded.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::time::Time;
 use crate::lock::Token;
+use crate::model::wants::touched::Touched;
 use crate::model::{Address, Tries, Waits};
 
 #[derive(Clone, Debug, Default)]
@@ -16,8 +17,8 @@ pub struct Contention {
     pub tries: Option<Tries>,
     /// When a client that is neither its holder nor us last accessed the key: it is wanted, how often is unknown.
     pub wanted: Option<Time>,
-    /// When the key was touched by nobody we know of, since all that we know of: another such touch makes it wanted.
-    pub(in crate::model) touched: Option<Time>,
+    /// When the key was touched by nobody we know of, since all that we know of: further such touches make it wanted.
+    pub(in crate::model) touched: Option<Touched>,
     /// Clients that named the lock together with a token, until it is known whether that one holds it.
     pub(in crate::model) spoke: Vec<Spoke>,
     /// From whom its holder took it over before their lease had ended.
@@ -38,7 +39,7 @@ impl Contention {
     const HELD: usize = 16;
     const SPOKE: usize = 16;
 
-    /// Clients that go by tokens of which it is not known yet whether they hold it: of too many, the newest.
+    /// Clients with tokens that may or may not hold it: at most a fixed number, the newest.
     pub(in crate::model) fn speak(&mut self, spoke: Vec<Spoke>) {
         self.spoke.extend(spoke);
         let over = self.spoke.len().saturating_sub(Self::SPOKE);
@@ -58,9 +59,18 @@ impl Contention {
     /// At least as many clients want it now. A client may use many connections, or a new one for each attempt, so one that
     /// was seen only once may be another that was seen before.
     pub fn trying(&self, now: Time) -> usize {
+        if self.contenders.is_empty() {
+            return 0;
+        }
         let waiting = || self.contenders.iter().filter(|contender| contender.is_waiting(now));
-        let again = waiting().filter(|contender| contender.attempts > 1).count();
-        again.max(waiting().count().min(1))
+        let again = || waiting().filter(|contender| contender.attempts > 1);
+        let known = again().filter(|contender| contender.tokens != Tokens::New).count();
+        let hosts: BTreeSet<&str> = again()
+            .filter(|contender| contender.tokens == Tokens::New)
+            .filter_map(|contender| contender.address.as_ref())
+            .map(Address::host)
+            .collect();
+        (known + hosts.len()).max(waiting().count().min(1))
     }
 
     /// Adds what was seen of a contender to what is known. If there are too many, drops the least recently seen one.
@@ -132,6 +142,19 @@ pub struct Contender {
     pub won: Option<Time>,
     /// How often others were seen to get the lock since it first tried or last got it.
     pub passed_over: u32,
+    pub tokens: Tokens,
+}
+
+/// How one who wants a lock uses tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Tokens {
+    /// Only one attempt with one was seen so far.
+    #[default]
+    Unknown,
+    /// It asks again with the same one.
+    Kept,
+    /// Each attempt has its own: then neither they nor the connections of a pool tell how many clients they are.
+    New,
 }
 
 impl Contender {
@@ -143,12 +166,16 @@ impl Contender {
     }
 
     fn add(&mut self, seen: Contender) {
-        // Many libraries use a new token for each acquire: then this is another acquire, and a new wait.
-        let again = seen.token.is_some() && self.token.is_some() && seen.token != self.token;
-        if again {
+        if self.begins_again(&seen.token, seen.first) {
             (self.first, self.passed_over) = (seen.first, 0);
         }
         let passed_over = if seen.won.is_some() { 0 } else { self.passed_over };
+        self.use_token(&seen.token, seen.first);
+        self.tokens = match (self.tokens, seen.tokens) {
+            (Tokens::Kept, _) | (_, Tokens::Kept) => Tokens::Kept,
+            (Tokens::New, _) | (_, Tokens::New) => Tokens::New,
+            _ => Tokens::Unknown,
+        };
         self.token = seen.token.or(self.token.take());
         self.address = seen.address.or(self.address.take());
         self.last = self.last.max(seen.last);
@@ -158,14 +185,35 @@ impl Contender {
         self.passed_over = passed_over + seen.passed_over;
     }
 
+    /// One more attempt, with this token.
+    pub fn use_token(&mut self, token: &Option<Token>, at: Time) {
+        match token {
+            Some(_) if *token == self.token => self.tokens = Tokens::Kept,
+            _ if self.has_another(token) && self.is_waiting(at) && self.tokens == Tokens::Unknown => {
+                self.tokens = Tokens::New;
+            }
+            _ => {}
+        }
+    }
+
+    fn has_another(&self, token: &Option<Token>) -> bool {
+        token.is_some() && self.token.is_some() && *token != self.token
+    }
+
+    /// Whether an attempt with this token begins a new wait. Many libraries use a new token for each acquire, so another
+    /// token alone does not: a client that was refused just before still wants the lock.
+    pub fn begins_again(&self, token: &Option<Token>, at: Time) -> bool {
+        self.has_another(token) && !self.is_waiting(at)
+    }
+
     /// Whether it still wants the lock: its last attempt failed, and was recent.
     pub fn is_waiting(&self, now: Time) -> bool {
         let lost = self.won.is_none_or(|won| won < self.last);
-        lost && self.failures > 0 && now.since(self.last).as_millis() <= 15_000
+        lost && self.failures > 0 && now.ms_since(self.last) <= 15_000
     }
 }
 
-/// Something that a client did, which events do not tell.
+/// Something that a client did and that no event reports.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Notice {
     /// Somebody who held the lock before tried to renew or release it: its time was up before its work.
@@ -212,6 +260,7 @@ mod tests {
             failures: 1,
             won: None,
             passed_over: 0,
+            tokens: Tokens::Unknown,
         }
     }
 
@@ -227,6 +276,35 @@ mod tests {
         assert_eq!(trying((1..=48).map(|try_no| lost(Some("uuid:57"), 1 + try_no % 24, i64::from(try_no)))), 1);
         let threads = (1..=48).map(|try_no| lost(Some(["a", "b", "c"][usize::from(try_no % 3)]), try_no, 1));
         assert_eq!(trying(threads), 3, "each of its threads");
+    }
+
+    #[test]
+    fn a_pool_with_a_new_token_for_each_attempt_is_one_client() {
+        // ShedLock: each attempt has a value of its own, on the next connection of the pool.
+        let attempt = |try_no: u16| lost(Some(&format!("ADDED:{try_no}@web-1")), 1 + try_no % 4, i64::from(try_no));
+        assert_eq!(trying((1..=20).map(attempt)), 1);
+        let elsewhere = |try_no: u16| Contender { address: Address::parse("10.0.0.2:7"), ..attempt(try_no) };
+        assert_eq!(trying((1..=20).map(attempt).chain((30..33).map(elsewhere))), 2, "another host");
+        let keeps = |_: u16| lost(Some("uuid:57"), 99, 40);
+        assert_eq!(trying((1..=20).map(attempt).chain((0..3).map(keeps))), 2, "and one that keeps its token");
+        // redis-py: each of six workers asks again with its token until it gets the lock, and then takes another.
+        let worker =
+            |try_no: u16| lost(Some(&format!("{}-{}", try_no % 6, try_no / 30)), 1 + try_no % 6, i64::from(try_no));
+        assert_eq!(trying((0..120).map(worker)), 6, "each on a connection of its own");
+    }
+
+    #[test]
+    fn who_asks_again_with_another_token_has_waited_all_the_time() {
+        let mut contention = Contention::default();
+        for burst in 0..5 {
+            contention.contend(lost(Some(&format!("acquire-{burst}")), 7, burst * 10_000));
+        }
+        assert_eq!(contention.contenders()[0].first, Time(0), "it was refused each time");
+        contention.contend(lost(Some("much later"), 7, 100_000));
+        assert_eq!(contention.contenders()[0].first, Time(100_000), "in between it did not ask");
+        contention.contenders[0].won = Some(Time(101_000));
+        contention.contend(lost(Some("for the next job"), 7, 102_000));
+        assert_eq!(contention.contenders()[0].first, Time(102_000), "it had it in between");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +16,15 @@ use crate::model::{Lock, LockView};
 /// At most this many are remembered.
 const MOST: usize = 10_000;
 
+/// While it is full, those that nobody wants any more are looked for this often, and not with each new one.
+const TIDIED_EVERY: Duration = Duration::from_secs(1);
+
 /// Locks that were in demand at their last observation.
 #[derive(Default)]
-pub(in crate::model) struct InDemand(BTreeSet<LockRef>);
+pub(in crate::model) struct InDemand {
+    places: BTreeSet<LockRef>,
+    tidied: Option<Time>,
+}
 
 /// How hard a lock is wanted.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -79,7 +86,7 @@ impl Table {
             let lock = self.lock_at(*place).filter(|lock| lock.is_held())?;
             Some((lock.demand(now), &lock.key, *place)).filter(|(demand, ..)| demand.is_any())
         };
-        let mut found: Vec<_> = self.in_demand.0.iter().filter_map(demand).collect();
+        let mut found: Vec<_> = self.in_demand.places.iter().filter_map(demand).collect();
         found.sort_unstable_by(|(a, a_key, _), (b, b_key, _)| a.compare(b).then_with(|| a_key.cmp(b_key)));
         found.into_iter().take(most).map(|(.., place)| place).collect()
     }
@@ -87,7 +94,7 @@ impl Table {
     /// After a gap in observation: clients that waited may be gone, or be back on another connection.
     pub(in crate::model) fn forget_contenders(&mut self, node: NodeId) {
         let in_demand = std::mem::take(&mut self.in_demand);
-        for place in &in_demand.0 {
+        for place in &in_demand.places {
             if let Some(lock) = self.at(*place).filter(|lock| lock.node == node)
                 && let Some(contention) = &mut lock.contention
             {
@@ -100,16 +107,18 @@ impl Table {
     /// Remembers the lock if it is in demand.
     pub(in crate::model) fn note_demand(&mut self, place: LockRef, now: Time) {
         let wanted = |lock: Option<&Lock>| lock.is_some_and(|lock| lock.is_held() && lock.demand(now).is_any());
-        if !wanted(self.lock_at(place)) || self.in_demand.0.contains(&place) {
+        if !wanted(self.lock_at(place)) || self.in_demand.places.contains(&place) {
             return;
         }
-        if self.in_demand.0.len() >= MOST {
+        let tidied = self.in_demand.tidied.is_some_and(|at| now.since(at) < TIDIED_EVERY);
+        if self.in_demand.places.len() >= MOST && !tidied {
             let mut in_demand = std::mem::take(&mut self.in_demand);
-            in_demand.0.retain(|place| wanted(self.lock_at(*place)));
+            in_demand.places.retain(|place| wanted(self.lock_at(*place)));
+            in_demand.tidied = Some(now);
             self.in_demand = in_demand;
         }
-        if self.in_demand.0.len() < MOST {
-            self.in_demand.0.insert(place);
+        if self.in_demand.places.len() < MOST {
+            self.in_demand.places.insert(place);
         }
     }
 }

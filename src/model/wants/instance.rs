@@ -1,11 +1,11 @@
-//! Whoever holds locks: a process, or whatever goes by one token, with the connections it was seen to use.
+//! A holder of locks: a process, or all users of one token, with the connections that were seen.
 //!
 //! What is learnt of one of its locks holds for all of them. A closed connection is evidence only of a client that keeps
 //! its connections: one that opens another for each command, or whose pool lets go of idle ones, closes them while it
 //! works. So all that are known must be closed, one of them must have been kept, and none like it opened since.
 
 use std::collections::HashSet;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
 // Its hashes are quick: every verdict asks for an instance.
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -16,7 +16,7 @@ use crate::lock::{Holder, NodeId, Token};
 use crate::model::history::cadence::Rhythm;
 use crate::model::{Address, Connection, Lock};
 
-/// An instance at a node, by a hash of what it goes by: small, since every lock has one.
+/// An instance at a node, by a hash of its name: small, since every lock has one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InstanceId(u64);
 
@@ -33,17 +33,37 @@ struct Instance {
     /// It was heard of over another connection after one of its own had closed.
     spoke_since: bool,
     /// A lock of its was renewed after all of its connections had closed.
-    renewed_since: bool,
+    acted_since: bool,
 }
 
 /// All that were heard of, bounded.
 #[derive(Debug, Default)]
 pub(in crate::model) struct Instances {
     hasher: DefaultHashBuilder,
-    known: HashMap<InstanceId, Instance>,
+    known: HashMap<InstanceId, Instance, BuildHasherDefault<AsItIs>>,
 }
 
-/// How the connections of a holder stand.
+/// An [`InstanceId`] is a hash already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Whether the connections of a holder are open.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Standing<'a> {
     /// None is known.
@@ -55,7 +75,7 @@ pub(in crate::model) enum Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    /// The connection that tells most.
+    /// The most informative connection.
     pub fn connection(self) -> Option<&'a Connection> {
         match self {
             Standing::Unknown => None,
@@ -65,7 +85,7 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// A holder of which every connection that is known is closed.
+/// A holder whose known connections are all closed.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Closed<'a> {
     /// The last of them.
@@ -161,7 +181,7 @@ impl Clients {
     pub fn heard(&mut self, node: NodeId, id: InstanceId, address: &Address, at: Time) {
         let Some(client) = self.spoke(node, address, at) else { return };
         self.instances.make_room();
-        let new = Instance { node, connections: Vec::new(), heard: at, spoke_since: false, renewed_since: false };
+        let new = Instance { node, connections: Vec::new(), heard: at, spoke_since: false, acted_since: false };
         let mut instance = self.instances.known.remove(&id).unwrap_or(new);
         let closed_before = |known: &Known| known.connection.closed.is_some_and(|closed| closed < at);
         let others = instance.connections.iter().filter(|other| **other != client);
@@ -175,19 +195,24 @@ impl Clients {
         self.instances.known.insert(id, instance);
     }
 
-    /// A lock of the instance was renewed at that time: whatever had closed before, it lives.
-    pub fn renewed(&mut self, id: InstanceId, at: Time) {
+    /// The instance took or renewed a lock at that time, so it lives, even if a connection had closed before.
+    pub fn alive(&mut self, id: InstanceId, at: Time) {
         let Standing::Closed(closed) = self.standing(id) else { return };
-        // A renewal may be told a moment after the closing that it was before.
+        // What it did may be reported a moment after the closing that followed it.
         if at > closed.at + Clients::GRAIN
             && let Some(instance) = self.instances.known.get_mut(&id)
         {
-            instance.renewed_since = true;
+            instance.acted_since = true;
         }
     }
 
     pub fn standing(&self, id: InstanceId) -> Standing<'_> {
-        let Some(instance) = self.instances.known.get(&id) else { return Standing::Unknown };
+        // Of most instances nothing is known.
+        self.instances.known.get(&id).map_or(Standing::Unknown, |instance| self.standing_of(instance))
+    }
+
+    #[inline(never)]
+    fn standing_of(&self, instance: &Instance) -> Standing<'_> {
         let known = || instance.connections.iter().filter_map(|client| self.get(*client));
         let open = known().filter(|known| known.connection.closed.is_none());
         if let Some(open) = open.max_by_key(|known| known.connection.seen) {
@@ -197,7 +222,7 @@ impl Clients {
         let Some(at) = last.connection.closed else { return Standing::Unknown };
         let kept = known().map(Known::kept).max().unwrap_or(Kept::No);
         let doubt = match last.since_then {
-            _ if instance.spoke_since || instance.renewed_since => Some(Doubt::LetsGo),
+            _ if instance.spoke_since || instance.acted_since => Some(Doubt::LetsGo),
             None => Some(Doubt::Unlisted),
             Some(then) if then.reopened => Some(Doubt::Reopened),
             Some(_) => last.closed_idle().then_some(Doubt::Idle),

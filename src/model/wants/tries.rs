@@ -58,7 +58,7 @@ impl Tries {
     const FRESH_MS: u64 = 60_000;
 
     pub fn is_fresh(&self, now: Time) -> bool {
-        now.since(self.at).as_millis() as u64 <= Self::FRESH_MS
+        now.ms_since(self.at) <= Self::FRESH_MS
     }
 
     pub fn attempts_per_s(&self) -> f64 {
@@ -87,8 +87,8 @@ impl Tries {
     /// Why the failures are not known, as a clause.
     pub fn unknown_why(&self) -> Option<&'static str> {
         match (self.unclear, self.unjudged) {
-            (1.., _) => Some("scripts that name it ran, and what they are for is not known"),
-            (0, 1..) => Some("notifications do not tell how attempts end"),
+            (1.., _) => Some("scripts that lockscope does not know used its key"),
+            (0, 1..) => Some("without notifications the result of an attempt is not known"),
             (0, 0) => None,
         }
     }

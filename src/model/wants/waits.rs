@@ -12,7 +12,7 @@ pub enum WaitsAt {
     Channel,
     /// Entries of the lock's own queue.
     Queue,
-    /// Clients blocked on any list of the database: at most so many wait for this lock.
+    /// Clients blocked on any list of the database: at most this many wait for this lock.
     Blocked,
 }
 
@@ -33,7 +33,7 @@ impl Waits {
     const FRESH_MS: u64 = 15_000;
 
     pub fn is_fresh(&self, now: Time) -> bool {
-        now.since(self.counted).as_millis() as u64 <= Self::FRESH_MS
+        now.ms_since(self.counted) <= Self::FRESH_MS
     }
 
     /// No more than these wait, and perhaps nobody.
@@ -56,11 +56,16 @@ impl Waits {
         let who = match (self.at, self.count) {
             (WaitsAt::Channel, 1) => format!("{least}1 process is subscribed to its channel"),
             (WaitsAt::Channel, count) => format!("{least}{count} processes are subscribed to its channel"),
-            (WaitsAt::Blocked, count) => {
-                format!("at most {count} wait: so many clients are blocked on lists, on which the server does not say")
+            (WaitsAt::Blocked, 1) => {
+                "at most 1 waits: 1 client is blocked on a list, and the server does not say on which".into()
             }
-            (WaitsAt::Queue, 1) => format!("{least}1 waiter stands in its queue"),
-            (WaitsAt::Queue, count) => format!("{least}{count} waiters stand in its queue"),
+            (WaitsAt::Blocked, count) => {
+                format!(
+                    "at most {count} wait: that many clients are blocked on lists, and the server does not say on which"
+                )
+            }
+            (WaitsAt::Queue, 1) => format!("{least}1 waiter is in its queue"),
+            (WaitsAt::Queue, count) => format!("{least}{count} waiters are in its queue"),
         };
         match now.since(self.counted).as_millis() as u64 {
             0..4_000 => who,

@@ -58,12 +58,11 @@ pub fn readiness(facts: &ServerFacts) -> Check {
 pub fn topology(facts: &ServerFacts) -> Check {
     const NAME: &str = "topology";
     match known!(facts.mode, NAME, "whether this is a cluster") {
-        Mode::Standalone => Check::ok(NAME, "the server is on its own, no part of a cluster."),
-        Mode::Cluster => Check::warn(
+        Mode::Standalone => Check::ok(NAME, "the server is standalone, not part of a cluster."),
+        Mode::Cluster => Check::ok(
             NAME,
-            "this is a node of a cluster, which is not supported yet: only the locks of this node are seen.",
-        )
-        .fix("Look at each primary of the cluster on its own (CLUSTER SLOTS lists them)."),
+            "this is a node of a cluster; all masters are read as one keyspace, unless --single-node was given.",
+        ),
         Mode::Sentinel => Check::bad(NAME, "this is a sentinel, which is not supported yet; it holds no locks itself.")
             .fix("Connect to the master it watches: SENTINEL MASTERS names it."),
     }
@@ -74,13 +73,13 @@ pub fn eviction(facts: &ServerFacts) -> Check {
     let memory = known!(facts.memory, NAME, "what happens when memory runs out");
     let Memory { used, max, policy, evicted } = memory;
     // With an LFU policy the server counts a key's uses instead of its idle time.
-    let untold = if policy.as_bytes().ends_with(b"lfu") {
+    let hidden = if policy.as_bytes().ends_with(b"lfu") {
         " With an LFU policy, those who poll for a lock can't be seen."
     } else {
         ""
     };
     if *max == 0 {
-        let finding = format!("no memory limit is set, so nothing is evicted; {} in use.{untold}", bytes(*used));
+        let finding = format!("no memory limit is set, so nothing is evicted; {} in use.{hidden}", bytes(*used));
         return Check::ok(NAME, finding);
     }
     let full = percent(*used, *max);
@@ -108,7 +107,7 @@ pub fn eviction(facts: &ServerFacts) -> Check {
     };
     let finding = format!(
         "{which} may be dropped when memory is full ({}): a dropped lock is free while its holder still works; \
-         {room}, {so_far}.{untold}",
+         {room}, {so_far}.{hidden}",
         policy.visible()
     );
     let fix = "CONFIG SET maxmemory-policy noeviction (on a cache: keep locks on a server of their own).";
@@ -142,13 +141,12 @@ pub fn persistence(facts: &ServerFacts) -> Check {
             }
             Fact::Known(policy) if *policy == "no" => Check::warn(
                 NAME,
-                "the append-only file is flushed when the system pleases: a crash may forget many locks.",
+                "the append-only file is flushed when the operating system decides: a crash may lose many locks.",
             )
             .fix("CONFIG SET appendfsync everysec"),
-            Fact::Known(_) => Check::ok(
-                NAME,
-                "append-only file, flushed each second: a crash forgets at most about a second of locks.",
-            ),
+            Fact::Known(_) => {
+                Check::ok(NAME, "append-only file, flushed each second: a crash loses at most about a second of locks.")
+            }
             Fact::Unknown(why) => {
                 Check::ok(NAME, format!("append-only file; how often it is flushed is not known: {why}."))
             }
@@ -157,12 +155,12 @@ pub fn persistence(facts: &ServerFacts) -> Check {
     let fix = "CONFIG SET appendonly yes (and CONFIG REWRITE to keep it).";
     match save {
         Fact::Known(save) if save.is_empty() => {
-            Check::warn(NAME, "nothing is kept on disk: a restart forgets every lock while the holders go on working.")
+            Check::warn(NAME, "nothing is kept on disk: a restart loses every lock while the holders go on working.")
                 .fix(fix)
         }
         Fact::Known(_) => {
             let unsaved = unsaved_changes.map(|changes| format!(" ({changes} changes now)")).unwrap_or_default();
-            let finding = format!("snapshots only: a crash forgets the locks taken since the last one{unsaved}.");
+            let finding = format!("snapshots only: a crash loses the locks taken since the last one{unsaved}.");
             Check::warn(NAME, finding).fix(fix)
         }
         Fact::Unknown(why) => {
@@ -190,7 +188,7 @@ fn replica(name: &'static str, Upstream { master, link_up, silent_s, syncing }: 
         let doing = if *syncing { "is still copying it" } else { "has lost it" };
         return Check::bad(name, format!("a replica of {master} that {doing}: what it shows is out of date.")).fix(fix);
     }
-    let silent = silent_s.map(|seconds| format!(", last heard {seconds} s ago")).unwrap_or_default();
+    let silent = silent_s.map(|seconds| format!(", last heard {seconds}s ago")).unwrap_or_default();
     let finding = format!(
         "a replica of {master}{silent}: locks are seen as late as they are replicated, those that ran out look deleted, \
          and none can be freed here."
@@ -205,7 +203,7 @@ fn master(name: &'static str, replicas: &[Replica], min_replicas: &Fact<u64>) ->
     let behind = replicas.iter().filter_map(|replica| replica.behind).max();
     let mut finding = format!("a master with {}, {online} online", count(replicas.len(), "replica"));
     if let Some(lag) = lag {
-        finding += &format!(", {lag} s behind at most");
+        finding += &format!(", at most {lag}s behind");
     }
     if let Some(behind) = behind {
         finding += &format!(" ({})", bytes(behind));
@@ -233,10 +231,10 @@ pub fn clock(facts: &ServerFacts) -> Check {
     let side = if clock.offset_us < 0 { "behind" } else { "ahead of" };
     let offset = clock.offset_us.unsigned_abs() as f64 / 1000.0;
     let finding =
-        format!("the server's clock is {offset:.1} ms {side} ours (+/- {:.1} ms)", clock.error_us as f64 / 1000.0);
+        format!("the server's clock is {offset:.1}ms {side} ours (+/- {:.1}ms)", clock.error_us as f64 / 1000.0);
     if clock.certain_us() >= FAR_US {
-        return Check::warn(NAME, format!("{finding}: times that holders store in their locks read wrong by as much."))
-            .fix("Keep both clocks with NTP.");
+        return Check::warn(NAME, format!("{finding}: times that holders store in their locks are off by as much."))
+            .fix("Synchronise both clocks with NTP.");
     }
     Check::ok(NAME, format!("{finding}."))
 }
@@ -252,7 +250,7 @@ pub fn subscribers(facts: &ServerFacts) -> Check {
     }
     let soft = match (limit.soft, limit.soft_s) {
         (0, _) => String::new(),
-        (soft, seconds) => format!(", or {} for {seconds} s", bytes(soft)),
+        (soft, seconds) => format!(", or {} for {seconds}s", bytes(soft)),
     };
     let finding = format!(
         "a subscriber is cut off with {} unread{soft}, about {} events; lockscope then reads everything again.",

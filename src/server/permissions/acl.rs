@@ -18,6 +18,9 @@ pub struct Scope {
     pub subscriptions: Vec<String>,
 }
 
+/// What a line needs beyond that on a node of a cluster: finding the other nodes, and reading keys on their way to this one.
+pub const CLUSTER: &str = " +cluster|nodes +asking";
+
 const OBSERVER: &str = "lockscope-observer";
 
 /// The line that lets the observer sample attempts as well.

@@ -33,6 +33,16 @@ fn ls_takes_all_its_options() {
 }
 
 #[test]
+fn a_column_is_sorted_by_its_name_or_its_title() {
+    for column in Column::ALL {
+        for name in [column.name(), column.title(), &column.title().to_lowercase()] {
+            let Some(Command::Ls(ls)) = read(&["ls", "--sort", name]).unwrap().command else { panic!() };
+            assert_eq!(ls.sort, Some(column), "{name}");
+        }
+    }
+}
+
+#[test]
 fn wrong_usage_says_what_is_right() {
     for (args, part) in [
         (&["ls", "--sort", "hold"][..], "held"),
@@ -77,9 +87,10 @@ fn every_command_has_an_example_of_its_own() {
 fn commands_that_do_not_exist_yet_are_not_listed() {
     let names: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
     let reading = ["ls", "show", "watch", "contention", "discover", "doctor"];
+    let alerting = ["check", "tune", "record", "serve", "bundle"];
     let writing = ["release", "extend", "undo", "audit", "acquire", "probe", "scripts"];
-    let others = ["demo", "info", "completions", "man", "config"];
-    assert_eq!(names, [&reading[..], &writing, &others].concat());
+    let others = ["demo", "info", "completions", "man", "config", "rules"];
+    assert_eq!(names, [&reading[..], &alerting, &writing, &others].concat());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-use crate::model::Column;
+use crate::model::{Column, GroupBy};
 
 /// What kind of place a target is; production asks more before it lets anything happen.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,13 +80,29 @@ impl fmt::Display for PaceArg {
     }
 }
 
+impl ValueEnum for GroupBy {
+    fn value_variants<'a>() -> &'a [GroupBy] {
+        &GroupBy::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let value = PossibleValue::new(self.name());
+        Some(match self {
+            GroupBy::Pattern => value.help("Names that differ only in numbers and ids"),
+            GroupBy::Holder => value.help("The process where tokens tell, else the token"),
+            GroupBy::Library | GroupBy::Node => value,
+        })
+    }
+}
+
 impl ValueEnum for Column {
     fn value_variants<'a>() -> &'a [Column] {
         &Column::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let value = PossibleValue::new(self.name());
+        // The title in the table is understood too.
+        let value = PossibleValue::new(self.name()).alias(self.title());
         Some(match self.order() {
             Some(order) => value.help(order),
             None => value,

@@ -34,19 +34,19 @@ pub struct Release {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Free even what does harm to be freed, or may do: a lock of a BullMQ job, a number that may count permits
+    /// Free even where it does or may do harm: the lock of a BullMQ job, a number that may count permits
     #[arg(long)]
     pub force: bool,
-    /// Give so many permits back to the semaphore that the key counts, instead of freeing a lock
+    /// Give this many permits back to a semaphore, instead of freeing a lock
     #[arg(long, value_name = "N", conflicts_with_all = ["filter", "holder"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub permits: Option<u64>,
-    /// Also after a renewal that you did not see, where the holder's token is not unique
+    /// Where the holder's token is not unique: also after a renewal that you did not see
     #[arg(long)]
     pub if_renewed: bool,
-    /// With --filter: free no more than so many
+    /// With --filter: free at most this many
     #[arg(short = 'n', long, value_name = "N", requires = "filter", conflicts_with = "key")]
     pub limit: Option<usize>,
-    /// With --filter: watch that long first, so that renewals and states are known
+    /// With --filter: watch this long first, so that renewals and states are known
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "filter", conflicts_with = "key")]
     pub observe: Option<Duration>,
     /// One JSON object for each lock
@@ -61,7 +61,7 @@ pub struct Extend {
     /// The holder that you saw, as ls shows it
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub holder: Option<String>,
-    /// How long it shall live from now on, from 1s to 30 days
+    /// The new TTL, counted from now, from 1s to 30 days
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub ttl: Duration,
     /// Why, for the audit file
@@ -79,7 +79,7 @@ pub struct Extend {
     /// Extend even a number that may count the permits of a semaphore
     #[arg(long)]
     pub force: bool,
-    /// Also after a renewal that you did not see, where the holder's token is not unique
+    /// Where the holder's token is not unique: also after a renewal that you did not see
     #[arg(long)]
     pub if_renewed: bool,
     /// One JSON object
@@ -89,15 +89,15 @@ pub struct Extend {
 
 #[derive(Args, Clone, Debug)]
 pub struct Undo {
-    /// What 'release' said [default: the last thing that you did on this target]
+    /// The id that 'release' printed [default: your last action on this target]
     pub id: Option<String>,
     /// List what can be put back, and do nothing; asks no server
     #[arg(short, long, conflicts_with_all = ["id", "yes"])]
     pub list: bool,
-    /// Also where nobody watched since it was freed: others may have held the lock in between
+    /// Also where nobody watched since it was freed, so others may have held the lock in between
     #[arg(long)]
     pub unwatched: bool,
-    /// Also where it is not known that the release happened, or that the server has the same data still
+    /// Also where it is not known whether the release happened, or whether the server still has the same data
     #[arg(long)]
     pub force: bool,
     /// Why, for the audit file
@@ -113,7 +113,7 @@ pub struct Undo {
 
 #[derive(Args, Clone, Debug)]
 pub struct Audit {
-    /// Only the last so many
+    /// Only the last N
     #[arg(short = 'n', long, value_name = "N")]
     pub limit: Option<usize>,
     /// The lines of the file as they are
@@ -125,22 +125,22 @@ pub struct Audit {
 pub struct Acquire {
     /// The lock's key; one that begins with '-' goes after --
     pub key: String,
-    /// Its lease: it ends by itself after that long
+    /// Its lease: it expires after this long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub ttl: Duration,
-    /// How it is kept: a string, or a hash that counts entries as Redisson's
+    /// How it is stored: a string, or a hash that counts entries, as in Redisson
     #[arg(long = "as", value_name = "KIND", default_value = "plain")]
     pub form: LockKind,
     /// The holder's token [default: lockscope-test:HOST:PID:RANDOM]
     #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub token: Option<String>,
-    /// Renew it each third of its TTL while it is held; without --hold until Ctrl-C
+    /// Renew it every third of its TTL while it is held; without --hold until Ctrl-C
     #[arg(long)]
     pub watchdog: bool,
-    /// Wait at most that long for somebody else to give it back
+    /// Wait at most this long for somebody else to give it back
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
-    /// Hold it that long, then give it back
+    /// Hold it this long, then give it back
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "command")]
     pub hold: Option<Duration>,
     /// What to do with the command when the lock is lost: kill it, or only warn
@@ -159,7 +159,7 @@ pub struct Acquire {
 
 #[derive(Args, Clone, Debug)]
 pub struct Scripts {
-    /// Print the text of this one, and nothing else
+    /// Print only the text of this script
     pub name: Option<String>,
     /// One JSON document
     #[arg(long)]
@@ -168,7 +168,7 @@ pub struct Scripts {
 
 #[derive(Args, Clone, Debug)]
 pub struct Probe {
-    /// Stop after that long
+    /// Stop after this long
     #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub duration: Duration,
     /// The lease of the canary lock; a third of it passes between two renewals

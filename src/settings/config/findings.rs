@@ -1,8 +1,8 @@
 //! The `[findings]` of a config, at the top or in a target: silenced findings and changed thresholds.
 
-use super::section::Section;
 use crate::base::fault::Fault;
-use crate::base::nearest::nearest;
+use crate::base::nearest;
+use crate::base::section::Section;
 use crate::model::{KNOBS, Knob, Tuning, findings};
 
 pub(super) const KEY: &str = "findings";
@@ -57,7 +57,7 @@ pub(super) fn read(of: &Section<'_>) -> Result<Vec<Tweak>, Fault> {
 fn silenced(name: &str) -> Result<Tweak, String> {
     let known = findings::names().find(|known| *known == name);
     known.map(Tweak::Silence).ok_or_else(|| {
-        let near = nearest(name, findings::names());
-        format!("there is no finding {name:?}; did you mean {near:?}?")
+        let hint = nearest::hint(name, findings::names());
+        format!("there is no finding {name:?}{hint}")
     })
 }

@@ -12,6 +12,7 @@ fn everything_in_a_file_is_read() {
         r#"
         default_target = "orders"
         patterns = ["a:*", "b:*"]
+        most_patterns = 1000
         [[dialect]]
         name = "plain"
         pattern = "job:*"
@@ -30,6 +31,7 @@ fn everything_in_a_file_is_read() {
     )
     .unwrap();
     assert_eq!((config.patterns.len(), config.mappings.len(), config.targets.len()), (2, 1, 2));
+    assert_eq!(config.most_patterns, Some(1_000));
     let orders = config.target("orders").unwrap();
     assert_eq!(orders.urls[0].shown(), "rediss://cache:6380/2");
     assert_eq!(orders.password_file.as_deref(), Some(Path::new("/etc/ls/pw")), "beside the config file");
@@ -43,7 +45,7 @@ fn a_mistake_is_told_with_file_line_and_fix() {
     for (text, number, part) in [
         ("paterns = []", 1, "\"paterns\" is not a key of the top level; did you mean \"patterns\"?"),
         ("\n[target.a]\nurl = 'redis://h'\nred_only = true", 4, "not a key of [target.a]; did you mean \"read_only\"?"),
-        ("[[dialect]]\nname='plain'\nglob='x'", 3, "not a key of [dialect]; did you mean \"name\"?"),
+        ("[[dialect]]\nname='plain'\nglob='x'", 3, "not a key of [dialect]; its keys are name, pattern"),
         ("patterns = 'a:*'", 1, "a list of texts"),
         ("patterns = [\n1]", 2, "not a number"),
         ("patterns = ['a[']", 1, "never closed"),
@@ -60,6 +62,12 @@ fn a_mistake_is_told_with_file_line_and_fix() {
         ("[target.a]\nurl = 'redis://h'\nread_only = 'yes'", 3, "true or false, without quotes"),
         ("[target.a]\nurl = 'redis://h'\nenvironment = 'live'", 3, "prod, staging or dev"),
         ("[target.a]\nurl = 'redis://h'\npace = 'slow'", 3, "1% to 100%"),
+        ("most_patterns = 0", 1, "a whole number from 1 to 1000, not 0"),
+        ("most_patterns = 1001", 1, "a whole number from 1 to 1000, not 1001"),
+        ("\nmost_patterns = -5", 2, "a whole number from 1 to 1000, not -5"),
+        ("most_patterns = 2.5", 1, "a whole number from 1 to 1000, not 2.5"),
+        ("most_patterns = '200'", 1, "\"most_patterns\" has to be a number, without quotes, not a text"),
+        ("most_paterns = 200", 1, "did you mean \"most_patterns\"?"),
         ("a = \n", 1, "not valid TOML"),
         ("a = 'x'\na = 'y'", 2, "not valid TOML"),
     ] {
@@ -128,9 +136,9 @@ fn a_wrong_finding_or_threshold_names_the_nearest() {
         ("[findings]\nsilence = ['starvin']", 2, "there is no finding \"starvin\"; did you mean \"starving\"?"),
         ("[findings]\nlng.times = 1", 2, "\"lng\" is not a key of [findings]; did you mean \"long\"?"),
         ("[findings.long]\ntime = 1", 2, "\"time\" is not a key of [findings.long]; did you mean \"times\"?"),
-        ("[findings.long]\ntimes = 'x'", 2, "has to be a number, nought or more, not a text"),
-        ("[findings.long]\ntimes = -1", 2, "has to be a number, nought or more"),
-        ("[findings.long]\ntimes = nan", 2, "has to be a number, nought or more"),
+        ("[findings.long]\ntimes = 'x'", 2, "has to be a number that is not negative, not a text"),
+        ("[findings.long]\ntimes = -1", 2, "has to be a number that is not negative"),
+        ("[findings.long]\ntimes = nan", 2, "has to be a number that is not negative"),
         ("[findings.long]\ntimes = 0x10", 2, "has to be a number"),
         ("[findings]\nlong = 3", 2, "has to be a table, not a number"),
         ("findings = 3", 1, "has to be a table"),

@@ -25,16 +25,23 @@ pub struct Counts {
 impl Counts {
     /// Asks about at most [`BATCH`](crate::sources::query::BATCH) locks; those that have counts and were asked about before get their
     /// rates. What may not be asked is left out; an error means that the connection is lost.
-    pub async fn ask(&mut self, conn: &mut impl ConnectionLike, queries: &[LockQuery], now: Time) -> Rates {
+    pub async fn ask(
+        &mut self,
+        conn: &mut impl ConnectionLike,
+        queries: &[LockQuery],
+        in_cluster: bool,
+        now: Time,
+    ) -> Rates {
         let (known, others): (Vec<&Key>, Vec<&Key>) =
             queries.iter().map(|query| &query.key).partition(|key| self.known.contains_key(*key));
         let mut pipe = redis::pipe();
         for key in &known {
             ask_one(&mut pipe, key);
         }
-        if !others.is_empty() {
+        // A cluster refuses to be asked about several slots at once.
+        for keys in others.chunks(if in_cluster { 1 } else { others.len().max(1) }) {
             pipe.cmd("EXISTS");
-            for key in &others {
+            for key in keys {
                 pipe.arg(own::counts_key(key.as_bytes()));
             }
         }
@@ -44,7 +51,7 @@ impl Counts {
         for key in known {
             rates.extend(self.take(key, answers.next(), now));
         }
-        let some = matches!(answers.next(), Some(Ok(Value::Int(1..))));
+        let some = answers.any(|answer| matches!(answer, Ok(Value::Int(1..))));
         if some {
             let mut pipe = redis::pipe();
             for key in &others {

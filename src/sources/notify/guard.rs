@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, RedisResult, cmd};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{Ended, Hears};
 use crate::base::clock::Clock;
+use crate::base::time::Time;
 use crate::lock::NodeId;
 use crate::model::Observation;
 use crate::server::InfoText;
@@ -63,11 +64,20 @@ impl Guard {
         Ok(Guard { conn, marks: Marks { flushes, events } })
     }
 
-    /// Watches until the connection is lost, nobody listens, or the server sends other events than before.
-    pub async fn watch<M: Hears>(mut self, node: NodeId, clock: Clock, out: mpsc::Sender<M>) -> RedisResult<Ended> {
+    /// Watches until the connection is lost, nobody listens, or the server sends other events than before. `answered` gets
+    /// the time at which each question was sent that was answered.
+    pub async fn watch<M: Hears>(
+        mut self,
+        node: NodeId,
+        clock: Clock,
+        out: mpsc::Sender<M>,
+        answered: watch::Sender<Option<Time>>,
+    ) -> RedisResult<Ended> {
         loop {
             tokio::time::sleep(EVERY).await;
+            let asked = clock.now();
             let now = self.ask().await?;
+            answered.send_replace(Some(asked));
             let flushed = Observation::Flushed { node, at: clock.now() };
             if now.flushes.tell_of_one(self.marks.flushes) && out.send(flushed.into()).await.is_err() {
                 return Ok(Ended::Unheard);

@@ -1,30 +1,49 @@
 //! Keyspace notifications: subscribed as narrowly as the patterns and the ACL allow.
+//!
+//! Four times a second we ask on the same connection for something that changes nothing. Its answer comes after all events
+//! that were sent before, so that the model knows how far behind we are: silence from then on says nothing.
 
-use futures_util::StreamExt;
-use redis::aio::PubSub;
+use std::time::Duration;
+
+use futures_util::{FutureExt, Stream, StreamExt};
+use redis::aio::{PubSub, PubSubSink};
 use redis::{Msg, RedisResult};
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::watch;
 
 use super::guard::Guard;
 use super::{Ended, Follower, Hears, Standing};
 use crate::base::clock::Clock;
 use crate::base::glob::Globs;
+use crate::base::time::Time;
 use crate::model::{EventBatch, KeyEvent, Observation, Source};
 use crate::server::channels::{channels, wider_channels};
 use crate::topology::{ANSWER, Node, ServerConnection, in_time};
 
 /// Pass on at most this many events at once.
 const BATCH: usize = 1024;
+/// How often we find out how far behind we are.
+const FENCE: Duration = Duration::from_millis(250);
+
+/// A connection that is subscribed to events.
+pub struct Subscriber {
+    events: PubSub,
+    /// One of its channels.
+    channel: String,
+}
 
 /// Subscribes to the patterns' channels, or to wider ones.
-pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {
+pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<Subscriber> {
     let mut subscriber = node.subscriber().await?;
     let narrow = channels(node.db, patterns);
     let wider = wider_channels(node.db).map(|channel| vec![channel]);
     let mut refused = None;
     for attempt in std::iter::once(narrow).chain(wider) {
         match in_time(ANSWER, subscriber.psubscribe(&attempt)).await {
-            Ok(()) => return Ok(subscriber),
+            Ok(()) => {
+                let channel = attempt.into_iter().next().unwrap_or_default();
+                return Ok(Subscriber { events: subscriber, channel });
+            }
             Err(error) if error.code() == Some("NOPERM") => {
                 // A connection that was refused in the middle of a list may be subscribed to a part of it.
                 subscriber = node.subscriber().await?;
@@ -39,7 +58,7 @@ pub async fn subscribe(node: &Node, patterns: &Globs) -> RedisResult<PubSub> {
 impl<M: Hears> Follower<M> {
     pub(super) async fn by_notifications(
         &mut self,
-        subscriber: PubSub,
+        subscriber: Subscriber,
         control: ServerConnection,
         note: Option<String>,
     ) -> RedisResult<Ended> {
@@ -49,38 +68,56 @@ impl<M: Hears> Follower<M> {
         }
         tokio::select! {
             ended = self.forward(subscriber) => ended,
-            ended = guard.watch(self.node.id, self.clock, self.out.clone()) => ended,
+            ended = guard.watch(self.node.id, self.clock, self.out.clone(), watch::Sender::default()) => ended,
         }
     }
 
     /// Passes events on in batches. It never waits for the listener: events that do not fit are counted and reported,
     /// so that nothing piles up in memory.
-    async fn forward(&self, subscriber: PubSub) -> RedisResult<Ended> {
-        let (_sink, stream) = subscriber.split();
+    async fn forward(&self, subscriber: Subscriber) -> RedisResult<Ended> {
+        let Subscriber { events, channel } = subscriber;
+        let (mut sink, stream) = events.split();
         let mut chunks = stream.ready_chunks(BATCH);
         let mut packer = Packer::new(self.node.db, self.clock);
         let mut lost = 0u64;
+        let fences = fences(&mut sink, &channel, self.clock);
+        tokio::pin!(fences);
         loop {
-            let messages = tokio::select! {
+            let heard = tokio::select! {
                 biased;
                 // Report the loss as soon as there is room, even if no event follows.
                 room = self.out.reserve(), if lost > 0 => {
                     let Ok(room) = room else { return Ok(Ended::Unheard) };
-                    room.send(Standing::Overflow { at: self.clock.now(), lost }.into());
+                    room.send(Standing::Overflow { at: self.clock.now(), lost: Some(lost) }.into());
                     lost = 0;
                     continue;
                 }
                 messages = chunks.next() => match messages {
-                    Some(messages) => messages,
+                    Some(messages) => Heard::Events(messages),
                     None => break,
                 },
+                // Where it is refused or fails, we no longer know how far we are: begin again.
+                Some(until) = fences.next() => Heard::Until(until?),
             };
-            let batch = packer.pack(messages);
-            let count = batch.len() as u64;
-            match self.out.try_send(Observation::Events { node: self.node.id, batch }.into()) {
-                Ok(()) => {}
-                Err(TrySendError::Full(_)) => lost += count,
-                Err(TrySendError::Closed(_)) => return Ok(Ended::Unheard),
+            let passed = match heard {
+                Heard::Events(messages) => self.pass_on(packer.pack(messages), &mut lost),
+                Heard::Until(until) => {
+                    let mut heard = true;
+                    // What came before the answer is there by now.
+                    while let Some(Some(messages)) = chunks.next().now_or_never() {
+                        let all = messages.len() < BATCH;
+                        heard &= self.pass_on(packer.pack(messages), &mut lost);
+                        if all {
+                            break;
+                        }
+                    }
+                    // Where there is no room for it, the next one will do.
+                    let _ = self.out.try_send(Observation::Heard { node: self.node.id, until }.into());
+                    heard
+                }
+            };
+            if !passed {
+                return Ok(Ended::Unheard);
             }
             // A flood must not starve the listener, which may share our thread.
             tokio::task::yield_now().await;
@@ -88,6 +125,36 @@ impl<M: Hears> Follower<M> {
         let closed = std::io::Error::new(std::io::ErrorKind::ConnectionReset, "the server closed the event stream");
         Err(closed.into())
     }
+
+    /// Whether anybody listens.
+    fn pass_on(&self, batch: EventBatch, lost: &mut u64) -> bool {
+        let count = batch.len() as u64;
+        match self.out.try_send(Observation::Events { node: self.node.id, batch }.into()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                *lost += count;
+                true
+            }
+            Err(TrySendError::Closed(_)) => false,
+        }
+    }
+}
+
+/// What came from the server.
+enum Heard {
+    Events(Vec<Msg>),
+    /// Every event up to this time has come.
+    Until(Time),
+}
+
+/// The times up to which every event has come. Subscribing once more to what we are subscribed to changes nothing, needs no
+/// other permission, and is answered in its turn.
+fn fences<'a>(sink: &'a mut PubSubSink, channel: &'a str, clock: Clock) -> impl Stream<Item = RedisResult<Time>> + 'a {
+    futures_util::stream::unfold(sink, move |sink| async move {
+        tokio::time::sleep(FENCE).await;
+        let asked = clock.now();
+        Some((sink.psubscribe(channel).await.map(|()| asked), sink))
+    })
 }
 
 /// Packs messages into batches, each event once.

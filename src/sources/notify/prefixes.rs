@@ -29,6 +29,10 @@ impl Prefixes {
         self.0.iter().any(|prefix| key.starts_with(prefix))
     }
 
+    pub fn contains(&self, prefix: &[u8]) -> bool {
+        self.iter().any(|own| own == prefix)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(Vec::as_slice)
     }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use redis::aio::SendError;
 use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::guard::Guard;
-use super::{Ended, Follower, Hears, LOOK_FOR_BETTER, Prefixes, Standing};
+use super::{Ended, Follower, Hears, Prefixes, Standing, better_than};
 use crate::lock::Key;
 use crate::model::{Observation, Source};
 use crate::topology::{Node, ServerConnection};
@@ -93,7 +93,10 @@ pub(super) async fn start(node: &Node, prefixes: &Prefixes) -> RedisResult<Track
 impl Tracker {
     /// Turns tracking on for exactly these prefixes. With none, only flushes are reported.
     async fn arm(&mut self, prefixes: &Prefixes) -> RedisResult<()> {
-        if !self.armed.is_empty() {
+        // The server adds prefixes to those that it has. To take one away, tracking is turned off, and what changes
+        // until it is on again is not reported.
+        let adds = !self.armed.is_empty() && self.armed.iter().all(|old| prefixes.contains(old));
+        if !adds && !self.armed.is_empty() {
             cmd("CLIENT").arg("TRACKING").arg("OFF").exec_async(&mut self.conn).await?;
         }
         let mut on = cmd("CLIENT");
@@ -102,7 +105,7 @@ impl Tracker {
             // Without a prefix, the server would report every key.
             on.arg("PREFIX").arg("lockscope:no-such-key:");
         }
-        for prefix in prefixes.iter() {
+        for prefix in prefixes.iter().filter(|prefix| !(adds && self.armed.contains(prefix))) {
             on.arg("PREFIX").arg(prefix);
         }
         on.exec_async(&mut self.conn).await?;
@@ -118,9 +121,12 @@ impl<M: Hears> Follower<M> {
         if !self.is_up(Source::Tracking, Some(note)).await {
             return Ok(Ended::Unheard);
         }
-        let watching = guard.watch(self.node.id, self.clock, self.out.clone());
+        // Pushes and answers come in order on one connection.
+        let (answered, mut heard) = watch::channel(None);
+        let watching = guard.watch(self.node.id, self.clock, self.out.clone(), answered);
         tokio::pin!(watching);
-        let better = tokio::time::sleep(LOOK_FOR_BETTER);
+        let (node, recogniser) = (self.node.clone(), self.recogniser.clone());
+        let better = better_than(&node, recogniser.patterns(), Source::Tracking);
         tokio::pin!(better);
         loop {
             tokio::select! {
@@ -133,6 +139,19 @@ impl<M: Hears> Follower<M> {
                     let prefixes = self.prefixes();
                     if prefixes != tracker.armed {
                         tracker.arm(&prefixes).await?;
+                    }
+                }
+                Ok(()) = heard.changed() => {
+                    let waiting = tracker.pushes.try_recv();
+                    let passed = match waiting {
+                        Some(push) => self.take(push, &mut tracker.pushes).await,
+                        None => true,
+                    };
+                    let until = *heard.borrow_and_update();
+                    if let Some(until) = until
+                        && !(passed && self.tell(Observation::Heard { node: self.node.id, until }).await)
+                    {
+                        return Ok(Ended::Unheard);
                     }
                 }
                 push = tracker.pushes.recv() => match push {
@@ -166,7 +185,7 @@ impl<M: Hears> Follower<M> {
         keys.dedup();
         (keys.is_empty() || self.tell(Observation::Touched { node, keys, at }).await)
             && (!flushed || self.tell(Observation::Flushed { node, at }).await)
-            && (!lost || self.tell(Standing::Overflow { at, lost: 0 }).await)
+            && (!lost || self.tell(Standing::Overflow { at, lost: None }).await)
     }
 }
 

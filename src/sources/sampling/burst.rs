@@ -18,7 +18,9 @@ use super::gather::{Gather, Gathered};
 use super::habits::Scripts;
 use super::line::Line;
 use super::outcomes::Judge;
+use super::{owners, texts};
 use crate::base::clock::Clock;
+use crate::base::process::connection_name;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
@@ -178,7 +180,12 @@ pub async fn run_until(
         // The last lines are lost, so only the time between the first and the last line counts.
         _ => Duration::from_micros(watch.last.saturating_sub(watch.first.unwrap_or(watch.last))),
     };
-    let Watch { judge, mut gather, lines, .. } = watch;
+    let Watch { mut judge, mut gather, lines, .. } = watch;
+    judge.close_last(cut.is_none(), &mut |act| gather.take(act));
+    let unclear = judge.not_understood();
+    texts::learn(node, judge.scripts(), unclear).await;
+    let holders = owners::holders(node, judge.repeated()).await;
+    judge.ask_by(&holders);
     judge.end(cut.is_none(), &mut |act| gather.take(act));
     let Gather { locks, left_out } = gather;
     Ok(Burst { began, ended: clock.now(), looked, lines, cut, judged, locks, left_out })
@@ -264,7 +271,7 @@ impl Link {
             }
         }
         // Naming is optional; ignore a refusal.
-        self.ask(&[b"CLIENT", b"SETNAME", b"lockscope"], 1).await?;
+        self.ask(&[b"CLIENT", b"SETNAME", connection_name().as_bytes()], 1).await?;
         Ok(())
     }
 
@@ -281,7 +288,9 @@ impl Link {
                 Reply::Refused(..) => {}
             }
         }
-        Err(NoBurst::Refused("sampling needs PSUBSCRIBE on the keyspace channels, which this user may not".into()))
+        Err(NoBurst::Refused(
+            "sampling needs PSUBSCRIBE on the keyspace channels, which is not permitted to this user".into(),
+        ))
     }
 
     /// Starts MONITOR, and returns what already came after its reply.
@@ -306,7 +315,7 @@ impl Link {
                     Some(Reply::Accepted) => return Ok(self.chunk[index + 1..read].to_vec()),
                     Some(Reply::Refused(code, _)) if code == "NOPERM" => {
                         return Err(NoBurst::Refused(
-                            "this user may not run MONITOR; ACL SETUSER … +monitor permits it".into(),
+                            "this user may not run MONITOR; ACL SETUSER … +monitor allows it".into(),
                         ));
                     }
                     Some(Reply::Refused(code, why)) if is_for_now(&code, &why) => return Err(not_now(&code, &why)),

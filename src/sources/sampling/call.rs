@@ -100,22 +100,40 @@ impl Verb {
 
 /// Whether the text of a script has a command that could take a lock, or may have one that we can't read.
 pub fn may_take(script: &[u8]) -> bool {
+    !commands(script).all(|command| command.is_some_and(|command| is_harmless(&command)))
+}
+
+/// Whether the text of a script takes what nobody has and does nothing else to a lock: it asks first whether it is there, or
+/// writes only what is not. One that compares and writes may be a renewal as well.
+pub fn takes(script: &[u8]) -> bool {
+    let verbs: Vec<Option<Verb>> = commands(script).flatten().map(|command| Verb::parse(&command)).collect();
+    let has = |wanted: &[Verb]| verbs.iter().flatten().any(|verb| wanted.contains(verb));
+    let quoted = |word: &[u8]| script.windows(word.len()).any(|here| here.eq_ignore_ascii_case(word));
+    let only_if_free = has(&[Verb::WriteIfFree, Verb::WriteAllIfFree])
+        || has(&[Verb::Set]) && (quoted(b"'NX'") || quoted(b"\"NX\""))
+        || has(&[Verb::Exists]) && has(&[Verb::Set, Verb::Write, Verb::Count]);
+    only_if_free && !has(&[Verb::Leave, Verb::Delete, Verb::DeleteIfEqual]) && commands(script).all(|one| one.is_some())
+}
+
+fn is_harmless(command: &[u8]) -> bool {
+    Verb::parse(command).is_some_and(Verb::takes_nothing) || HARMLESS.contains(&command)
+}
+
+/// The commands that the text of a script calls; `None` for one that can't be read: another name for the function, or a
+/// computed command.
+fn commands(script: &[u8]) -> impl Iterator<Item = Option<Vec<u8>>> + '_ {
     let mut rest = script;
-    while let Some(at) = rest.windows(CALL.len()).position(|word| word == CALL) {
+    std::iter::from_fn(move || {
+        let at = rest.windows(CALL.len()).position(|word| word == CALL)?;
         rest = rest[at + CALL.len()..].trim_ascii_start();
-        // Another name for the function, or a computed command.
-        let Some(argument) = rest.strip_prefix(b"(").map(<[u8]>::trim_ascii_start) else { return true };
-        let Some((quote @ (b'\'' | b'"'), argument)) = argument.split_first() else { return true };
-        let Some(end) = argument.iter().position(|byte| byte == quote) else { return true };
-        let command = argument[..end].to_ascii_uppercase();
-        let harmless = Verb::parse(&command).is_some_and(Verb::takes_nothing)
-            || HARMLESS.iter().any(|harmless| **harmless == *command);
-        if !harmless {
-            return true;
-        }
-        rest = &argument[end..];
-    }
-    false
+        Some((|| {
+            let argument = rest.strip_prefix(b"(").map(<[u8]>::trim_ascii_start)?;
+            let (quote, argument) = argument.split_first().filter(|(quote, _)| matches!(quote, b'\'' | b'"'))?;
+            let end = argument.iter().position(|byte| byte == quote)?;
+            rest = &argument[end..];
+            Some(argument[..end].to_ascii_uppercase())
+        })())
+    })
 }
 
 /// `redis.call`, `redis.pcall`, `server.call` and the usual short names for them.

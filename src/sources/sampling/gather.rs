@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::outcomes::{Act, Outcome, What};
+use super::act::{Act, Outcome, What};
 use crate::base::time::Time;
 use crate::lock::{Key, Token};
-use crate::model::{Address, Contender, Notice, Spoke};
+use crate::model::{Address, Contender, Notice, Spoke, Tokens};
 
 /// Locks of one burst.
 const LOCKS: usize = 10_000;
@@ -22,7 +22,7 @@ pub struct Gathered {
     pub failures: u64,
     /// Attempts whose outcome is not known.
     pub unjudged: u64,
-    /// Runs of scripts that name it, of which we do not know whether they are attempts.
+    /// Runs of scripts that name it and that may or may not be attempts.
     pub unclear: u64,
     pub contenders: Vec<Contender>,
     pub spoke: Vec<Spoke>,
@@ -92,8 +92,10 @@ impl Gathered {
             }
         }
         let Some(contender) = place.map(|index| &mut self.contenders[index]) else { return };
-        if token.is_some() && contender.token.is_some() && contender.token != *token {
-            // Another token is another request, and a new wait.
+        if contender.attempts > 0 {
+            contender.use_token(token, at);
+        }
+        if contender.begins_again(token, at) {
             (contender.first, contender.passed_over) = (at, 0);
         }
         contender.attempts += 1;
@@ -126,6 +128,7 @@ impl Gathered {
             failures: 0,
             won: None,
             passed_over: 0,
+            tokens: Tokens::default(),
         };
         if self.contenders.len() < CONTENDERS {
             self.contenders.push(new);

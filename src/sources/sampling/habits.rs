@@ -30,13 +30,13 @@ impl Habits {
         self.takes || self.renews || self.leaves
     }
 
-    /// Whether a run that only read may be an attempt all the same: some libraries take and renew by one script.
+    /// Whether a run that only read may still be an attempt: some libraries take and renew by one script.
     pub fn is_open(self) -> bool {
         !self.takes && !self.leaves
     }
 }
 
-/// Scripts of libraries, of which a lost attempt and a late release only read the key.
+/// Scripts of libraries that only read the key in a failed attempt or a late release.
 const TAKE: [&str; 3] = [
     // Spring, aioredlock, redlock-rb.
     "175897a4e379e99e79a54937be09226f76cdcfe5",
@@ -72,9 +72,26 @@ const RELEASE: [&str; 10] = [
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ScriptId(u64);
 
+/// How a script was called whose text was not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Called {
+    Hash,
+    Function,
+}
+
+/// By what the server knows a script that was called.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Name {
+    pub script: ScriptId,
+    pub called: Called,
+    pub name: Box<[u8]>,
+}
+
 #[derive(Debug)]
 pub struct Scripts {
     known: HashMap<ScriptId, Habits>,
+    /// Those that were called; `None`: the server was asked for its text.
+    names: HashMap<ScriptId, Option<Name>>,
     /// Ids of texts seen before: SHA1 is costly, and some clients send the text each time.
     texts: HashMap<u64, ScriptId>,
 }
@@ -93,7 +110,7 @@ impl Default for Scripts {
         let of = |hashes: &'static [&str], habits: Habits| hashes.iter().map(move |hash| (hash.to_string(), habits));
         let all = ours.chain(of(&TAKE, take)).chain(of(&RENEW, renew)).chain(of(&RELEASE, release));
         let known = all.map(|(hash, habits)| (ScriptId::of_name(hash.as_bytes()), habits)).collect();
-        Scripts { known, texts: HashMap::new() }
+        Scripts { known, names: HashMap::new(), texts: HashMap::new() }
     }
 }
 
@@ -120,6 +137,29 @@ impl Scripts {
             self.learn(id, |habits| habits.takes_nothing = true);
         }
         id
+    }
+
+    /// A script that was called by its hash or its name.
+    pub fn called(&mut self, name: &[u8], called: Called) -> ScriptId {
+        let id = ScriptId::of_name(name);
+        if self.names.len() < Self::MOST && !self.names.contains_key(&id) {
+            self.names.insert(id, Some(Name { script: id, called, name: name.into() }));
+        }
+        id
+    }
+
+    /// Those of these whose text nobody has asked for, which is done now.
+    pub fn ask(&mut self, ids: Vec<ScriptId>, most: usize) -> Vec<Name> {
+        ids.into_iter().filter_map(|id| self.names.get_mut(&id)?.take()).take(most).collect()
+    }
+
+    /// The server returned the text of a script.
+    pub fn tell(&mut self, id: ScriptId, text: &[u8]) {
+        if !call::may_take(text) {
+            self.learn(id, |habits| habits.takes_nothing = true);
+        } else if call::takes(text) {
+            self.learn(id, |habits| habits.takes = true);
+        }
     }
 
     pub fn habits(&self, id: ScriptId) -> Habits {

@@ -9,6 +9,7 @@ mod state;
 use std::collections::HashMap;
 
 use self::state::{Reported, State};
+use super::act::{Act, Outcome, What};
 use super::call::{Call, Does, Verb};
 use super::habits::{ScriptId, Scripts};
 use super::line::{By, Line};
@@ -17,44 +18,6 @@ use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::{Key, Token};
 use crate::model::Address;
-
-/// How an attempt ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    Won,
-    Lost,
-    /// Notifications are off, so nothing shows which writes took effect.
-    Unknown,
-}
-
-/// One thing that a client did to a lock.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Act {
-    pub key: Key,
-    pub at: Time,
-    /// The token it used, where it used one.
-    pub token: Option<Token>,
-    pub address: Option<Address>,
-    pub what: What,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub enum What {
-    Tried(Outcome),
-    Renewed,
-    Released,
-    /// A renewal or release by a client that no longer held the lock.
-    Late {
-        renewal: bool,
-    },
-    /// Deleted without comparing the holder, by a client that was not seen to hold it. `holder` is known only where another
-    /// client was seen to hold it.
-    FreedBy {
-        holder: Option<Token>,
-    },
-    /// Ran a script that names it, of which we do not know whether it is an attempt.
-    Unclear,
-}
 
 /// At most this many events are kept until the line of their command comes.
 const EVENTS: usize = 256;
@@ -171,6 +134,57 @@ impl<'a> Judge<'a> {
         (self.events, self.missed) = (events, false);
     }
 
+    /// Scripts of which a run only read a lock, and nothing shows yet what they are for.
+    pub(super) fn not_understood(&self) -> Vec<ScriptId> {
+        let open = |unclear: &Unclear| matches!(unclear, Unclear::Looked | Unclear::Asked);
+        let runs = self.undecided.iter().filter(|(_, unclear, _)| open(unclear)).map(|(script, ..)| *script);
+        let mut all: Vec<ScriptId> = Vec::new();
+        for script in runs {
+            let habits = self.scripts.habits(script);
+            if !habits.is_known() && !habits.takes_nothing && !all.contains(&script) {
+                all.push(script);
+            }
+        }
+        all
+    }
+
+    /// The clients that only read a lock by such a script, by the lock and their token.
+    pub(super) fn repeated(&self) -> Vec<(Key, Token)> {
+        let mut all: Vec<(Key, Token)> = Vec::new();
+        for (script, unclear, act) in &self.undecided {
+            let habits = self.scripts.habits(*script);
+            let open = *unclear == Unclear::Looked && !habits.is_known() && !habits.takes_nothing;
+            if let (true, Some(token)) = (open, &act.token)
+                && !all.iter().any(|(key, other)| (key, other) == (&act.key, token))
+            {
+                all.push((act.key.clone(), token.clone()));
+            }
+        }
+        all
+    }
+
+    /// These clients hold the lock: what only read it need not be an attempt.
+    pub(super) fn ask_by(&mut self, holders: &[(Key, Token)]) {
+        for (_, unclear, act) in &mut self.undecided {
+            let holds = holders.iter().any(|(key, token)| *key == act.key && Some(token) == act.token.as_ref());
+            if *unclear == Unclear::Looked && holds {
+                *unclear = Unclear::Asked;
+            }
+        }
+    }
+
+    pub(super) fn scripts(&mut self) -> &mut Scripts {
+        self.scripts
+    }
+
+    /// The last line was read: decides about the run that it ended. `whole`: all calls of the last script were seen.
+    pub(super) fn close_last(&mut self, whole: bool, each: &mut impl FnMut(Act)) {
+        if whole {
+            self.close(each);
+        }
+        self.run = None;
+    }
+
     /// The burst is over: decides what is still open. `whole`: all calls of the last script were seen.
     pub fn end(mut self, whole: bool, each: &mut impl FnMut(Act)) {
         if whole {
@@ -234,7 +248,7 @@ impl<'a> Judge<'a> {
             let wrote = self.wrote(&key, verb, &call, line.command);
             let token = call.token.as_deref().map(Token::from);
             let what = match (call.does, wrote) {
-                (Does::TakeIfFree, wrote) => What::Tried(outcome(wrote)),
+                (Does::TakeIfFree, wrote) => What::Tried(Outcome::by(wrote)),
                 (Does::Renew | Does::RenewIfEqual, Some(true)) => What::Renewed,
                 (Does::RenewIfEqual, Some(false)) => What::Late { renewal: true },
                 (Does::DeleteIfEqual, Some(true)) => What::Released,
@@ -282,7 +296,7 @@ impl<'a> Judge<'a> {
             }
             let what = match deed {
                 Deed::Nothing => continue,
-                Deed::Tried(wrote) => What::Tried(outcome(wrote)),
+                Deed::Tried(wrote) => What::Tried(Outcome::by(wrote)),
                 Deed::Renewed => What::Renewed,
                 Deed::Left => What::Released,
                 Deed::Freed => What::FreedBy { holder: None },
@@ -386,14 +400,6 @@ impl<'a> Judge<'a> {
 
     fn has_event(&self, key: &[u8], is: impl Fn(&[u8]) -> bool) -> bool {
         self.events.iter().any(|(of, event)| of == key && is(event))
-    }
-}
-
-fn outcome(wrote: Option<bool>) -> Outcome {
-    match wrote {
-        Some(true) => Outcome::Won,
-        Some(false) => Outcome::Lost,
-        None => Outcome::Unknown,
     }
 }
 

@@ -1,7 +1,7 @@
 //! One run of a script: what it did to each lock, and what that means. Pure.
 
 use super::call::{Does, Verb};
-use super::habits::{Habits, ScriptId, Scripts};
+use super::habits::{Called, Habits, ScriptId, Scripts};
 use super::line::Line;
 use crate::base::time::Time;
 use crate::dialects::Recogniser;
@@ -111,7 +111,10 @@ impl Run {
         let opens = name.as_ref().is_some_and(|text| text.starts_with(OPENING.as_bytes()));
         let script = name.map(|name| match verb {
             Verb::Eval => scripts.of_text(&name),
-            _ => ScriptId::of_name(&name),
+            _ if line.command.get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"FCALL")) => {
+                scripts.called(&name, Called::Function)
+            }
+            _ => scripts.called(&name, Called::Hash),
         });
         let count = words.next().and_then(|count| std::str::from_utf8(&count).ok()?.parse::<usize>().ok()).unwrap_or(0);
         let named = words.by_ref().take(count).filter(|key| recogniser.may_be_lock(key));

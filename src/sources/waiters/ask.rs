@@ -3,9 +3,9 @@
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
-use super::blocked::{self, ClientCounts};
+use super::blocked::{Blocked, ClientCounts};
 use super::queue::{self, Queue};
-use super::{Count, Listeners, Waiters};
+use super::{Listeners, Waiters};
 use crate::base::time::Time;
 use crate::dialects::Waiting;
 use crate::server::Fact;
@@ -36,7 +36,7 @@ pub async fn ask(
             let (list, deadlines, channel_prefix) = (list.clone(), deadlines.clone(), channel_prefix.clone());
             fair(conn, channel, &Queue { list, deadlines, channel_prefix }, scattered, now).await?
         }
-        Waiting::BlockedOn(list) => Waiters::of_blocked(list, blocked_clients(conn, db).await?, db),
+        Waiting::BlockedOn(list) => Waiters::of_blocked(list, blocked_clients(conn, db, now).await?, db),
         waiting => Waiters::without_asking(waiting)
             .unwrap_or_else(|| Waiters::unknown(waiting, "there is nothing to ask".into())),
     };
@@ -69,7 +69,7 @@ async fn fair(
     Ok(Waiters::of_queue(&queue.list, length, waiters, unfair))
 }
 
-pub(super) async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> RedisResult<Count> {
+pub(super) async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64, now: Time) -> RedisResult<Blocked> {
     let mut pipe = redis::pipe();
     pipe.cmd("INFO").arg("clients");
     let info = Replies::to(conn, pipe).await?.read::<String>();
@@ -85,5 +85,5 @@ pub(super) async fn blocked_clients(conn: &mut impl ConnectionLike, db: i64) -> 
             Some(Fact::answered(Replies::to(conn, pipe).await?.read::<String>(), "CLIENT LIST"))
         }
     };
-    Ok(blocked::bound(&clients, listed, db))
+    Ok(Blocked::read(&clients, listed, db, now))
 }

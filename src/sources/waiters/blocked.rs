@@ -7,6 +7,8 @@ use crate::server::client_list::{self, ClientLine, LISTED};
 use crate::server::{Fact, InfoText};
 
 use super::Count;
+use crate::base::time::Time;
+use crate::model::Connection;
 
 /// Commands in which waiters of known libraries, and others, block on lists.
 const ON_LISTS: [&str; 5] = ["blpop", "brpop", "blmove", "brpoplpush", "blmpop"];
@@ -35,9 +37,36 @@ impl ClientCounts {
     }
 }
 
-/// The upper bound. `listed` is `None` where CLIENT LIST was not asked.
-pub fn bound(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64) -> Count {
-    let by_list = listed.map(|listed| listed.map(|list| on_lists(&list, db)));
+/// The clients of one database that are blocked in a list pop.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Blocked {
+    pub count: Count,
+    /// Those that have been blocked the longest.
+    pub clients: Vec<Connection>,
+}
+
+impl Blocked {
+    const NAMED: usize = 16;
+
+    /// From INFO and CLIENT LIST, asked at `at`. `listed` is `None` where CLIENT LIST was not asked.
+    pub fn read(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64, at: Time) -> Blocked {
+        let named = match &listed {
+            Some(Fact::Known(list)) => {
+                let mut named: Vec<Connection> =
+                    on_lists(list, db).filter_map(|client| client.connection(at)).collect();
+                named.sort_by_key(|client| client.used);
+                named.truncate(Self::NAMED);
+                named
+            }
+            _ => Vec::new(),
+        };
+        Blocked { count: bound(clients, listed, db), clients: named }
+    }
+}
+
+/// The upper bound.
+fn bound(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64) -> Count {
+    let by_list = listed.map(|listed| listed.map(|list| on_lists(&list, db).count() as u64));
     let at_most = match (by_list, clients) {
         (Some(Fact::Known(count)), _) => count,
         (_, Fact::Known(clients)) => clients.blocked,
@@ -47,11 +76,10 @@ pub fn bound(clients: &Fact<ClientCounts>, listed: Option<Fact<String>>, db: i64
     if at_most == 0 { Count::Exactly(0) } else { Count::AtMost(at_most) }
 }
 
-/// Clients of one database that are blocked in a list pop.
-fn on_lists(list: &str, db: i64) -> u64 {
+fn on_lists(list: &str, db: i64) -> impl Iterator<Item = ClientLine<'_>> {
     let pops = |client: &ClientLine<'_>| client.command().is_some_and(|command| ON_LISTS.contains(&command));
-    let waits = |client: &ClientLine<'_>| client.is_blocked() && client.db() == Some(db) && pops(client);
-    client_list::lines(list).filter(waits).count() as u64
+    let waits = move |client: &ClientLine<'_>| client.is_blocked() && client.db() == Some(db) && pops(client);
+    client_list::lines(list).filter(waits)
 }
 
 #[cfg(test)]
@@ -81,6 +109,17 @@ id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=12 name= age=9 idle=9 flags=b db=0
     }
 
     #[test]
+    fn the_first_few_that_may_wait_are_named() {
+        let found = Blocked::read(&clients(5, 4), Some(Fact::Known(LIST.into())), 0, Time(60_000));
+        let addresses: Vec<&str> = found.clients.iter().map(|client| client.address.as_str()).collect();
+        assert_eq!((found.count, addresses), (Count::AtMost(2), vec!["127.0.0.1:1", "127.0.0.1:5"]));
+        let crowd: String =
+            (1..=40).map(|id| LIST.lines().next().unwrap().replace(":1 ", &format!(":{id} ")) + "\n").collect();
+        let found = Blocked::read(&clients(50, 40), Some(Fact::Known(crowd)), 0, Time(60_000));
+        assert_eq!((found.count, found.clients.len()), (Count::AtMost(40), Blocked::NAMED));
+    }
+
+    #[test]
     fn where_nobody_is_blocked_nobody_waits() {
         let none = ClientCounts::parse("# ClientCounts\r\nconnected_clients:12\r\nblocked_clients:0\r\n").unwrap();
         assert!(!none.worth_listing());
@@ -97,8 +136,8 @@ id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6379 fd=12 name= age=9 idle=9 flags=b db=0
     #[test]
     fn what_may_not_be_asked_is_unknown() {
         let (info, list) = (refused("INFO"), refused("CLIENT LIST"));
-        let told = bound(&Fact::Unknown(info.clone()), Some(Fact::Unknown(list.clone())), 0);
-        assert_eq!(told, Count::Unknown(list.clone()));
+        let counted = bound(&Fact::Unknown(info.clone()), Some(Fact::Unknown(list.clone())), 0);
+        assert_eq!(counted, Count::Unknown(list.clone()));
         assert_eq!(bound(&Fact::Unknown(info), None, 0), Count::Unknown(refused("INFO")));
         assert_eq!(bound(&clients(5, 4), Some(Fact::Unknown(list)), 0), Count::AtMost(4));
     }

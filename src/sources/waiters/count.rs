@@ -8,7 +8,7 @@ use super::ask::blocked_clients;
 use super::{Count, Listeners, dead_heads};
 use crate::base::time::Time;
 use crate::lock::Key;
-use crate::model::{Waits, WaitsAt};
+use crate::model::{Connection, Waits, WaitsAt};
 use crate::sources::query::{LockQuery, Place};
 use crate::sources::replies::Replies;
 
@@ -58,21 +58,23 @@ pub async fn count(
     Ok(counted)
 }
 
-/// How many wait at most for each of the locks whose waiters are blocked on lists: one question, however many locks.
+/// How many wait at most for each of the locks whose waiters are blocked on lists, and who may: one question, however many
+/// locks.
 pub async fn count_blocked(
     conn: &mut impl ConnectionLike,
     queries: &[LockQuery],
     db: i64,
     now: Time,
-) -> RedisResult<Vec<(Key, Waits)>> {
+) -> RedisResult<(Vec<(Key, Waits)>, Vec<Connection>)> {
     if !queries.iter().any(|query| query.blocks) {
-        return Ok(Vec::new());
+        return Ok(Default::default());
     }
-    let (Count::Exactly(count) | Count::AtMost(count) | Count::AtLeast(count)) = blocked_clients(conn, db).await?
-    else {
-        return Ok(Vec::new());
+    let blocked = blocked_clients(conn, db, now).await?;
+    let (Count::Exactly(count) | Count::AtMost(count) | Count::AtLeast(count)) = blocked.count else {
+        return Ok(Default::default());
     };
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let waits = Waits { count, at: WaitsAt::Blocked, at_least: false, dead_heads: None, counted: now };
-    Ok(queries.iter().filter(|query| query.blocks).map(|query| (query.key.clone(), waits)).collect())
+    let counted = queries.iter().filter(|query| query.blocks).map(|query| (query.key.clone(), waits)).collect();
+    Ok((counted, blocked.clients))
 }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_asked_is_not_nought() {
+    fn what_may_not_be_asked_is_not_zero() {
         assert_eq!(dead(&[(9_000, None), (9_000, Some(false))]), None);
         assert_eq!(dead(&[(9_000, Some(false)), (9_000, None)]), Some(1));
     }

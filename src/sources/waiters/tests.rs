@@ -37,7 +37,7 @@ fn plain_and_sharded_subscribers_count_together() {
 }
 
 #[test]
-fn a_count_that_may_not_be_asked_for_is_never_nought() {
+fn a_count_that_may_not_be_asked_for_is_never_zero() {
     let (count, _) = counted(refused(), refused(), false);
     assert_eq!(count, Count::Unknown("this user may not run PUBSUB NUMSUB".into()));
     let (count, note) = counted(subscribed(&[2]), refused(), false);
@@ -93,13 +93,16 @@ fn without_a_queue_the_lock_is_not_fair_and_its_channel_counts() {
 
 #[test]
 fn blocked_clients_are_an_upper_bound_and_say_so() {
-    let some = Waiters::of_blocked(b"lock-signal:a", Count::AtMost(3), 2);
+    let some = Waiters::of_blocked(b"lock-signal:a", Blocked { count: Count::AtMost(3), clients: Vec::new() }, 2);
     assert_eq!(
         some.describe(),
-        "at most 3 (clients blocked on any list of database 2; on which, the server does not say)"
+        "at most 3 (clients blocked on any list of database 2; the server does not say on which)"
     );
     assert_eq!(some.exact(), None);
-    assert_eq!(Waiters::of_blocked(b"l", Count::Exactly(0), 0).exact(), Some(0));
+    assert_eq!(
+        Waiters::of_blocked(b"l", Blocked { count: Count::Exactly(0), clients: Vec::new() }, 0).exact(),
+        Some(0)
+    );
 }
 
 #[test]

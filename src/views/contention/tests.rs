@@ -8,6 +8,9 @@ use crate::engine::{Sampling, Stream};
 use crate::lock::*;
 use crate::model::*;
 use crate::testkit::stage::{NODE, Stage};
+use crate::views::part;
+
+use super::name;
 
 fn address(port: u16) -> Address {
     Address::parse(&format!("10.0.3.7:{port}")).unwrap()
@@ -25,6 +28,7 @@ fn sampled(stage: &mut Stage, key: &str, token: &str, holder: u16, wanting: &[u1
         failures: 40,
         won: None,
         passed_over: index as u32 * 3,
+        tokens: Tokens::default(),
     });
     let failures = 40 * wanting.len() as u64;
     let tries = Tries {
@@ -60,8 +64,8 @@ fn busy() -> Stage {
     sampled(&mut stage, "orders-lock:4411", "3f2a8c00-1111-4222-8333-444455556666:57", 5002, &[]);
     let waits = Waits { count: 2, at: WaitsAt::Channel, at_least: false, dead_heads: None, counted: stage.now };
     stage.table.apply(Observation::Counted { node: NODE, key: Key::from("orders-lock:4411"), waits });
-    // Accessed twice, by an unknown client.
-    for _ in 0..2 {
+    // Accessed several times, by an unknown client.
+    for _ in 0..3 {
         stage.table.apply(Observation::Idle { node: NODE, key: Key::from("lock:invoice:17"), since: stage.now });
         stage.pass(1_600);
     }
@@ -82,12 +86,12 @@ fn the_root_comes_first_and_below_it_what_is_stuck_behind_it() {
 }
 
 #[test]
-fn what_is_not_known_is_not_nought() {
+fn what_is_not_known_is_not_zero() {
     let mut stage = busy();
     stage.resize(100, 30);
     stage.press("2 j j");
     let screen = stage.screen();
-    assert!(screen.contains("somebody tries to take it"), "{screen}");
+    assert!(screen.contains("somebody reads it, and may poll for it (last "), "{screen}");
     let row = screen.lines().find(|line| line.contains("lock:invoice:17")).unwrap();
     assert!(row.trim_end().ends_with('?'), "{row}");
 }
@@ -112,7 +116,7 @@ fn a_calm_system_has_an_empty_screen_that_says_so() {
     let mut stage = Stage::new();
     stage.acquire("lock:a", "a", 30_000);
     stage.press("2");
-    assert!(stage.screen().contains("Nobody is seen to wait"), "{}", stage.screen());
+    assert!(stage.screen().contains("Nobody waits for a lock"), "{}", stage.screen());
     stage.press("1");
     assert_eq!(stage.rows(), ["lock:a"]);
 }
@@ -163,4 +167,69 @@ fn monitor_runs_only_after_its_price_was_told() {
     assert_eq!(stage.press("M"), [], "that was long ago");
     assert_eq!(stage.press("M"), [Effect::Sample(true)]);
     assert_eq!(stage.press("M"), [Effect::Sample(false)]);
+}
+
+#[test]
+fn a_contender_is_named_by_its_token_and_its_address_as_the_command_does() {
+    let mut stage = Stage::new();
+    stage.acquire("lock:a", "worker-1", 60_000);
+    stage.compose();
+    let contender = |token: Option<&str>| Contender {
+        token: token.map(|token| crate::lock::Token::from(token.as_bytes())),
+        address: crate::model::Address::parse("10.0.3.7:51322"),
+        first: stage.now,
+        last: stage.now,
+        attempts: 4,
+        failures: 4,
+        won: None,
+        passed_over: 0,
+        tokens: Default::default(),
+    };
+    let both = name(&stage.app, &contender(Some("worker-9")));
+    assert_eq!(both, "worker-9 10.0.3.7:51322");
+    assert_eq!(name(&stage.app, &contender(None)), "10.0.3.7:51322");
+    stage.app.display.private = true;
+    assert_eq!(name(&stage.app, &contender(Some("worker-9"))), part::HIDDEN);
+}
+
+#[test]
+fn attempts_of_unknown_outcome_are_neither_zero_failures_nor_given_up() {
+    let mut stage = Stage::new();
+    stage.acquire("lock:a", "worker-1", 60_000);
+    stage.compose();
+    let contender = Contender {
+        token: None,
+        address: Some(address(5_002)),
+        first: Time(stage.now.0 - 60_000),
+        last: Time(stage.now.0 - 40_000),
+        attempts: 9,
+        failures: 0,
+        won: None,
+        passed_over: 0,
+        tokens: Tokens::default(),
+    };
+    let line = super::one(&stage.app, &contender, "10.0.3.7:5002", 80).to_string();
+    assert!(line.contains("tried 40.0s ago") && line.contains("9 tries, how many failed is not known"), "{line}");
+    let refused = Contender { failures: 9, ..contender };
+    let line = super::one(&stage.app, &refused, "10.0.3.7:5002", 80).to_string();
+    assert!(line.contains("gave up") && line.contains("9 tries, 9 failed"), "{line}");
+}
+
+#[test]
+fn rows_out_of_sight_are_told_and_the_room_is_used() {
+    let mut stage = Stage::new();
+    for number in 0..30 {
+        let key = format!("lock:{number:02}");
+        stage.acquire(&key, "holder", 30_000);
+        stage.want(&key, 1);
+    }
+    stage.resize(80, 24);
+    stage.press("2");
+    let screen = stage.screen();
+    let rows = screen.lines().filter(|line| line.contains("lock:") && line.contains("holder")).count();
+    assert!(rows >= 12, "{rows} rows\n{screen}");
+    assert!(screen.contains(&format!(" 1 of 30, {} below", 30 - rows)), "{screen}");
+    stage.press("G");
+    let screen = stage.screen();
+    assert!(screen.contains(&format!(" 30 of 30, {} above", 30 - rows)), "{screen}");
 }

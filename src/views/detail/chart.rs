@@ -12,9 +12,9 @@
 
 use ratatui::text::{Line, Span};
 
-use super::timeline::Timeline;
 use crate::app::theme::Theme;
 use crate::base::text::short_duration;
+use crate::output::Sawtooth;
 use crate::views::part::LABEL;
 
 /// What a column of the sawtooth shows.
@@ -29,7 +29,7 @@ enum Bar {
 }
 
 /// All lines of the chart, `width` columns wide; the sawtooth is `height` lines high.
-pub fn lines(timeline: &Timeline, width: usize, height: usize, theme: Theme) -> Vec<Line<'static>> {
+pub fn lines(timeline: &Sawtooth, width: usize, height: usize, theme: Theme) -> Vec<Line<'static>> {
     let width = width.saturating_sub(LABEL + 2);
     let bars = bars(timeline, width);
     let lease = short_duration(timeline.lease.as_millis() as u64);
@@ -53,7 +53,7 @@ pub fn lines(timeline: &Timeline, width: usize, height: usize, theme: Theme) -> 
     lines
 }
 
-fn bars(timeline: &Timeline, width: usize) -> Vec<Bar> {
+fn bars(timeline: &Sawtooth, width: usize) -> Vec<Bar> {
     let now = timeline.column(timeline.now, width);
     let bar = |column| match timeline.share_left(timeline.moment(column, width)) {
         None => Bar::Open,
@@ -87,7 +87,7 @@ fn cell(bar: Bar, row: usize, height: usize, theme: Theme) -> char {
     }
 }
 
-fn axis(timeline: &Timeline, width: usize, theme: Theme) -> Line<'static> {
+fn axis(timeline: &Sawtooth, width: usize, theme: Theme) -> Line<'static> {
     let (corner, line, now) = if theme.ascii { ("+", '-', '+') } else { ("└", '─', '┬') };
     let here = timeline.column(timeline.now, width);
     let cells: String = (0..width).map(|column| if Some(column) == here { now } else { line }).collect();
@@ -95,7 +95,7 @@ fn axis(timeline: &Timeline, width: usize, theme: Theme) -> Line<'static> {
 }
 
 /// The renewals that were due above those that came.
-fn strip(timeline: &Timeline, width: usize, theme: Theme) -> Vec<Line<'static>> {
+fn strip(timeline: &Sawtooth, width: usize, theme: Theme) -> Vec<Line<'static>> {
     if timeline.expected.is_empty() && timeline.beats.is_empty() {
         return Vec::new();
     }
@@ -129,7 +129,7 @@ fn strip(timeline: &Timeline, width: usize, theme: Theme) -> Vec<Line<'static>> 
 }
 
 /// The labels of the axis: how long ago, now, and the deadline.
-fn scale(timeline: &Timeline, width: usize, theme: Theme) -> Line<'static> {
+fn scale(timeline: &Sawtooth, width: usize, theme: Theme) -> Line<'static> {
     let short = |duration: std::time::Duration| short_duration(duration.as_millis() as u64);
     let ahead = format!("+{}", short(timeline.deadline.since(timeline.now)));
     let ago = format!("{} ago", short(timeline.now.since(timeline.from)));
@@ -174,7 +174,7 @@ mod tests {
     const NOW: Time = Time(1_790_000_900_000);
 
     /// A lease of 30 s, renewed every 10 s; one renewal missed, the last one 14 s ago.
-    fn stalled() -> Timeline {
+    fn stalled() -> Sawtooth {
         let beats = [34, 24, 14].map(|seconds| NOW - Duration::from_secs(seconds));
         let lock = LockView {
             ttl: Ttl::In(Duration::from_secs(16)),
@@ -191,10 +191,10 @@ mod tests {
             }),
             ..sample::redisson()
         };
-        Timeline::of(&lock, NOW).unwrap()
+        Sawtooth::of(&lock, NOW).unwrap()
     }
 
-    fn drawn(timeline: &Timeline, width: usize, height: usize, theme: Theme) -> Vec<String> {
+    fn drawn(timeline: &Sawtooth, width: usize, height: usize, theme: Theme) -> Vec<String> {
         lines(timeline, width, height, theme).iter().map(|line| line.to_string()).collect()
     }
 

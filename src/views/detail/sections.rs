@@ -11,7 +11,8 @@ use crate::base::text::{harmless, short_duration, visible};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self};
 use crate::lock::{Holder, Kind, RawValue};
-use crate::model::{Hold, LockView, Presence, State};
+use crate::model::{Certainty, Hold, Life, LockView, Presence, Safe, State};
+use crate::output::FREE_IT;
 use crate::settings::keys::Command;
 use crate::sources::inspect::Belonging;
 use crate::sources::waiters::{Count, Health};
@@ -51,18 +52,8 @@ pub fn ttl(app: &App, lock: &LockView) -> String {
 
 /// How many renewals there were, how often, and how many are missing.
 pub fn renewals(lock: &LockView) -> String {
-    let Some(renewals) = &lock.renewals else { return "unknown: it was not watched long enough".into() };
-    let mut parts = vec![match renewals.count {
-        0 => "none seen".to_string(),
-        1 => "1 seen".into(),
-        count => format!("{count} seen"),
-    }];
-    parts.extend(renewals.period_ms.map(|ms| format!("every {}", short_duration(ms))));
-    parts.extend(renewals.expected_ms.map(|ms| format!("due every {}", short_duration(ms))));
-    parts.extend(renewals.last_ms.map(|ms| format!("last {} ago", short_duration(ms))));
-    parts.extend(renewals.missed.filter(|missed| *missed > 0).map(|missed| format!("{missed} missed")));
-    parts.extend(renewals.due_words());
-    parts.join(", ")
+    let Some(renewals) = &lock.renewals else { return "not known yet: it was not watched long enough".into() };
+    renewals.describe()
 }
 
 pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
@@ -70,7 +61,7 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
         let why = match (lock.kind, lock.verdict.state) {
             (Kind::Marker, _) => "nobody: it marks work as done",
             (Kind::Lock, State::Free) => "nobody",
-            (Kind::Lock, _) => "unknown: nothing stored tells",
+            (Kind::Lock, _) => "not known: the library does not store it",
         };
         page.say("holder", why, app.theme.dim());
     }
@@ -112,13 +103,42 @@ fn until_words(until: Time, now: Time) -> String {
     }
 }
 
+/// Whether it is safe to free, and what to do. What its library does to a living holder is printed with the commands.
+pub fn safe(app: &App, lock: &LockView, page: &mut Labelled) {
+    let mut safe = Safe::of(lock);
+    if let Some(found) = &app.page.closer.found {
+        safe.waiting = found.waiters.beside(lock).in_short();
+    }
+    let style = if safe.advice.answer() == "yes" { app.theme.good() } else { Style::new() };
+    page.say(FREE_IT, &safe.short(), style);
+}
+
+/// Whether its holder lives.
+pub fn liveness(app: &App, lock: &LockView, page: &mut Labelled) {
+    let Some(liveness) = &lock.liveness else { return };
+    let style = match liveness.is {
+        Life::Lives => Style::new(),
+        Life::Unknown => app.theme.dim(),
+        Life::Suspected => app.theme.warning(),
+        Life::Gone => app.theme.bad(),
+    };
+    // Of a holder that may be gone, the verdict and the findings say why, and what would settle it.
+    let text = match (liveness.is, &liveness.settle) {
+        (Life::Lives, _) => liveness.sentence(),
+        (Life::Unknown, Some(settle)) => format!("{}; {}", liveness.words(), app.monitor().told(settle)),
+        _ => liveness.words().into(),
+    };
+    page.say("liveness", &text, style);
+}
+
 /// What is wrong with the lock, and how to settle each suspicion.
 pub fn findings(app: &App, lock: &LockView, page: &mut Labelled) {
     for finding in &lock.findings {
-        let text = format!("{}: {} (sure: {:.2})", finding.name, finding.sentence, finding.confidence);
+        let certainty = Certainty::of(finding.confidence).word();
+        let text = format!("{}: {} ({certainty})", finding.name, finding.sentence);
         page.say("findings", &part::without_holders(app, lock, text), app.theme.warning());
         if let Some(settle) = &finding.settle {
-            page.say("findings", &format!("to settle it: {settle}"), app.theme.dim());
+            page.say("findings", &format!("to settle it: {}", app.monitor().told(settle)), app.theme.dim());
         }
     }
 }
@@ -131,11 +151,12 @@ pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
     };
     let passed = app.scene.at.since(found.at).as_millis() as u64;
     let age = if passed > OLD_MS { format!(" ({} ago)", short_duration(passed)) } else { String::new() };
-    let style = match found.waiters.count {
+    let waiters = found.waiters.beside(lock);
+    let style = match waiters.count {
         Count::Unknown(_) => theme.dim(),
         _ => Style::new(),
     };
-    let line = part::without_holders(app, lock, format!("{}{age}", found.waiters.describe()));
+    let line = part::without_holders(app, lock, format!("{}{age}", waiters.describe()));
     page.say("waiting", &line, style);
     for (index, (waiter, health)) in found.waiters.in_order(passed as i64).enumerate() {
         let style = match health {
@@ -146,6 +167,9 @@ pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
         };
         let line = format!("{}  {}", part::token(app, &visible(&waiter.id)), health.describe());
         page.item("waiting", &format!("{:>2}", index + 1), &line, style);
+    }
+    for client in &found.waiters.blocked {
+        page.say("waiting", &format!("perhaps {}", part::blocked(app, client)), Style::new());
     }
     let fetched = found.waiters.queue.len() as u64;
     if let Some(count) = found.waiters.exact().filter(|count| fetched > 0 && *count > fetched) {
@@ -165,6 +189,7 @@ pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
     };
     match plan::preview(lock, &dead, app.scene.at) {
         Ok(Preview { commands, hazards }) => {
+            page.say("freeing", &format!("{}.", Safe::of(lock).if_freed), Style::new());
             commands.into_iter().for_each(|command| page.say("freeing", &hidden(command), Style::new()));
             hazards.into_iter().for_each(|hazard| page.say("beware", &hidden(hazard), app.theme.warning()));
         }
@@ -212,10 +237,10 @@ pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
         page.say("keys", &part::without_holders(app, lock, line), Style::new());
     }
     if found.keys.is_empty() {
-        page.say("keys", "none of its keys is there", app.theme.dim());
+        page.say("keys", "none of its keys exists", app.theme.dim());
     }
     if found.left_out > 0 {
-        page.say("keys", &format!("and {} more that were not looked at", found.left_out), app.theme.dim());
+        page.say("keys", &format!("and {} more that were not read", found.left_out), app.theme.dim());
     }
 }
 
@@ -288,13 +313,9 @@ fn rest(value: &RawValue, shown: usize) -> Option<String> {
 
 /// What it is, and how its library waits and renews.
 pub fn library(app: &App, lock: &LockView, page: &mut Labelled) {
-    let confidence = lock.dialect_confidence;
+    let certainty = Certainty::of(lock.dialect_confidence).word();
     let what = format!("{} {}, {}", lock.mode.name(), lock.kind.name(), lock.type_name);
-    page.say(
-        "library",
-        &format!("{} (sure: {confidence:.2}), {what}", crate::output::columns::library(lock)),
-        Style::new(),
-    );
+    page.say("library", &format!("{} ({certainty}), {what}", crate::output::columns::library(lock)), Style::new());
     let Some(id) = dialects::by_name(lock.dialect) else { return };
     let dialect = dialects::dialect(id);
     let waiting = dialect.waiting(&lock.sight(app.scene.at)).describe();

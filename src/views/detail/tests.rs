@@ -8,7 +8,9 @@ use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, LockId, Title};
 use crate::base::time::{Time, Ttl};
 use crate::lock::Token;
-use crate::model::{Address, Finding, LockView, Notice, RenewalView, State, Verdict};
+use crate::model::{
+    Address, Finding, Life, Liveness, LockView, Notice, Presence, RenewalView, RenewedBy, Sign, State, Verdict,
+};
 use crate::settings::keys::Keys;
 use crate::testkit::sample;
 use crate::views;
@@ -29,6 +31,18 @@ fn stalled() -> LockView {
             missed: Some(1),
             jitter_ms: Some(200),
             due_in_ms: Some(-5_000),
+        }),
+        liveness: Some(Liveness {
+            is: Life::Suspected,
+            confidence: Some(0.6),
+            signs: vec![Sign::Silent {
+                for_ms: 14_000,
+                period_ms: 9_000,
+                renewed: RenewedBy::Seen,
+                lease_of_others: false,
+            }],
+            settle: Some("watch it for one renewal period (9.0s)".into()),
+            watch_ms: Some(9_000),
         }),
         ..sample::redisson()
     }
@@ -94,6 +108,29 @@ fn detail_in_ascii() {
 }
 
 #[test]
+fn the_derivation_at_80x24() {
+    let mut app = opened(stalled(), Theme::default());
+    app.page.why = true;
+    assert_snapshot!(screen(&mut app, 80, 24).join("\n"));
+}
+
+#[test]
+fn the_derivation_scrolls_names_nobody_in_a_picture_and_has_no_other_signs_in_ascii() {
+    let mut lock = stalled();
+    let address = Address::parse("10.0.3.7:51322").unwrap();
+    let connection = crate::model::Connection::new(address, lock.at);
+    lock.presence = vec![Presence::Closed { connection, like_it: None }];
+    let mut app = opened(lock, Theme { ascii: true, ..Theme::default() });
+    app.page.why = true;
+    let lines = whole(&mut app, 80);
+    shows(&lines, &["Does its holder live? Not known.", "10.0.3.7:51322", "`- Is its library known? Yes (certain)."]);
+    assert!(lines.iter().all(|line| line.is_ascii()), "{}", lines.join("\n"));
+    app.display.private = true;
+    let lines = whole(&mut app, 80);
+    assert!(!lines.iter().any(|line| line.contains("10.0.3.7")), "{}", lines.join("\n"));
+}
+
+#[test]
 fn the_first_screen_answers_at_80x24() {
     let lines = screen(&mut opened(stalled(), Theme::default()), 80, 24);
     shows(
@@ -101,7 +138,8 @@ fn the_first_screen_answers_at_80x24() {
         &[
             " lock:order:8841   HELD",
             "16.0s left of 30.0s, held for 1m04s",
-            "30.0s│▇",
+            "free it?     not known; watch one renewal period first: 9.0s.",
+            "30.0s│",
             " expected     │",
             " seen         │",
             "now",
@@ -211,12 +249,16 @@ fn what_is_not_known_is_called_so() {
     app.page.closer.found = None;
     shows(
         &whole(&mut app, 80),
-        &["never expires", "no chart: nothing runs out", "asking the server", "no earlier hold"],
+        &["never expires", "no chart: it never expires", "asking the server", "no earlier hold"],
     );
     let mut app = opened(sample::unknown(), Theme::default());
     shows(
         &whole(&mut app, 80),
-        &["the full lease is not known", "unknown: nothing stored tells", "unknown: it was not watched"],
+        &[
+            "the full lease is not known",
+            "not known: the library does not store it",
+            "not known yet: it was not watched",
+        ],
     );
 }
 

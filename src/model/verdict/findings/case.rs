@@ -6,7 +6,9 @@ use crate::dialects::Renewal;
 use crate::lock::{Holder, Kind};
 use crate::model::history::cadence::Cadence;
 use crate::model::lock::Reading;
+use crate::model::table::Table;
 use crate::model::verdict::cause::Gone;
+use crate::model::verdict::signs::Signs;
 use crate::model::wants::instance::Standing;
 use crate::model::{Contention, Hazards, HeldIs, Holds, Lock, State, Tuning};
 
@@ -21,8 +23,10 @@ pub struct Case<'a> {
     /// Judged at the time until which renewals would have been reported.
     pub cadence: Option<Cadence>,
     pub held: Option<(u64, HeldIs)>,
-    /// How the connections of its only holder stand.
+    /// Whether the connections of its only holder are open.
     pub(in crate::model) standing: Standing<'a>,
+    /// What says that its only holder is gone.
+    pub(in crate::model) signs: Signs,
     /// Which of several holders are gone, by their places among `holders`.
     pub(in crate::model) gone: Vec<(usize, Gone<'a>)>,
     /// The key that says that its work is done, where there is one.
@@ -31,12 +35,18 @@ pub struct Case<'a> {
     pub holds: &'a Holds,
     pub hazards: Option<&'a Hazards>,
     pub tuning: &'a Tuning,
+    pub(super) table: &'a Table,
 }
 
 impl Case<'_> {
     /// Whether it is held. Nobody holds a marker.
     pub fn is_held(&self) -> bool {
         self.lock.is_held() && self.reading.kind == Kind::Lock && !self.reading.vacant
+    }
+
+    /// What would settle whether its holder lives.
+    pub fn settle(&self) -> String {
+        self.table.settles(self.lock, self.signs, self.now)
     }
 
     /// Whether only one client at a time works under it, and it is the one that took it.

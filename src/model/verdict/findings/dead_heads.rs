@@ -15,12 +15,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     let waits = case.lock.waits(case.now)?;
     let dead = waits.dead_heads.filter(|dead| *dead > 0)?;
     let behind = waits.count.saturating_sub(dead);
-    let heads = if dead == 1 { "1 dead waiter stands".into() } else { format!("{dead} dead waiters stand") };
-    let until = if dead == 1 { "its" } else { "their" };
-    Some(
-        LINT.finding(
-            format!("{heads} at the head of its queue: {behind} behind must wait until {until} time is up"),
-            0.9,
-        ),
-    )
+    let heads = if dead == 1 { "1 dead waiter is".into() } else { format!("{dead} dead waiters are") };
+    let until = if dead == 1 { "its deadline" } else { "their deadlines" };
+    Some(LINT.finding(format!("{heads} at the head of its queue: {behind} behind wait until {until}"), 0.9))
 }

@@ -6,7 +6,7 @@ use crate::model::{Finding, State};
 
 pub const LINT: Lint = Lint {
     name: "dead-holder",
-    words: ("has a holder that is gone beside others", "have holders that are gone beside others"),
+    words: ("has a dead holder beside living ones", "have dead holders beside living ones"),
     said_by: &[State::Orphan],
     of_free: false,
     check,
@@ -21,6 +21,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
             (format!("whose connection {} closed {}", connection.address, case.ago(*at)), 0.8)
         }
         Gone::Silent(rhythm) => (until(rhythm, case.now), 0.6),
+        Gone::Signs(signs) => (signs.sentence(), 0.6),
     };
     let are = if count == 1 { "is gone" } else { "are gone, one of them" };
     let who = who(Some(&first.token), None);

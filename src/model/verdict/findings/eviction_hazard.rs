@@ -19,7 +19,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     }
     let evicted = match case.holds.ends.evicted {
         0 => String::new(),
-        count => format!("; {count} holds of {} ended so", case.kind_words()),
+        count => format!("; {count} holds of {} ended that way", case.kind_words()),
     };
     let (policy, full) = (policy.visible(), full * 100.0);
     Some(LINT.finding(format!("the server may drop it ({policy}, memory {full:.0} % full){evicted}"), 0.8))

@@ -33,8 +33,9 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     let leaked = ages.iter().filter(|age| **age as f64 >= most).count();
     (leaked > 0).then(|| {
         let (all, longest, usual) = (ages.len(), short_duration(ages[ages.len() - 1]), short_duration(median));
-        let sentence =
-            format!("{leaked} of {all} permits held far longer than usual: {longest}, where half are within {usual}");
+        let sentence = format!(
+            "{leaked} of {all} permits held far longer than usual: {longest}, while half are held for at most {usual}"
+        );
         LINT.finding(sentence, 0.6)
     })
 }

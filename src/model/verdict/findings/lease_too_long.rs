@@ -25,7 +25,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     let long = lease as f64 >= case.tuning.lease_too_long_s * 1_000.0;
     (released && far && long).then(|| {
         let sentence = format!(
-            "99 of 100 holds of {} end within {}, the lease is {}: {} would do, and a crash cost less",
+            "99 % of the holds of {} end within {}, but the lease is {}: {} would be enough, and a crash would cost less",
             case.kind_words(),
             short_duration(p99),
             case.lease_words(),

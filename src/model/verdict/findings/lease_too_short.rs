@@ -20,7 +20,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     let p99 = case.p99_ms(case.tuning.lease_too_short_holds)?;
     (p99 as f64 >= case.tuning.lease_too_short_share * lease as f64).then(|| {
         let sentence = format!(
-            "1 of 100 holds of {} takes {} or more, the lease is {}: {} would leave room",
+            "1 % of the holds of {} take at least {}, and the lease is {}: {} would leave room",
             case.kind_words(),
             short_duration(p99),
             short_duration(lease),

@@ -21,7 +21,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     (case.held_ms()? as f64 > most).then(|| {
         let (held, usual, every) = (case.held_words(), short_duration(p99), short_duration(cadence.period_ms));
         let sentence = format!(
-            "held for {held} and still renewed every {every}, last {}, while 99 of 100 holds of {} end within {usual}",
+            "held for {held} and still renewed every {every}, last {}, while 99 % of the holds of {} end within {usual}",
             case.ago(last),
             case.kind_words()
         );

@@ -27,7 +27,7 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     if ends.expired >= 2 && ends.expired.saturating_mul(ONE_IN) >= ends.all() {
         let (expired, all) = (ends.expired, ends.all());
         return Some(
-            LINT.finding(format!("never renewed, and {expired} of {all} holds of {kind} ran out of their lease"), 0.8),
+            LINT.finding(format!("never renewed, and {expired} of {all} holds of {kind} outlasted their lease"), 0.8),
         );
     }
     (p95 as f64 >= case.tuning.no_watchdog_share * lease as f64).then(|| {

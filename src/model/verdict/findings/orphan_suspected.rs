@@ -1,6 +1,6 @@
 //! Its holder may be gone, but nothing proves it: reported with what would settle it, and never as a state.
 
-use super::{Case, Lint, SETTLE};
+use super::{Case, Lint};
 use crate::base::text::short_duration;
 use crate::model::wants::client::Kept;
 use crate::model::wants::instance::{Doubt, Standing};
@@ -15,13 +15,14 @@ pub const LINT: Lint = Lint {
 };
 
 fn check(case: &Case<'_>) -> Option<Finding> {
-    // While a connection of its holder is open, it is none.
+    // A lock whose holder has an open connection is no orphan.
     let open = matches!(case.standing, Standing::Open(_));
     if !case.has_one_worker() || open || matches!(case.state, State::Orphan | State::Split) {
         return None;
     }
-    let (sentence, confidence) = silent(case).or_else(|| closed(case)).or_else(|| without_end(case))?;
-    Some(Finding { settle: Some(SETTLE.into()), ..LINT.finding(sentence, confidence) })
+    let (sentence, confidence) =
+        silent(case).or_else(|| closed(case)).or_else(|| signed(case)).or_else(|| without_end(case))?;
+    Some(Finding { settle: Some(case.settle()), ..LINT.finding(sentence, confidence) })
 }
 
 fn silent(case: &Case<'_>) -> Option<(String, f32)> {
@@ -42,14 +43,21 @@ fn closed(case: &Case<'_>) -> Option<(String, f32)> {
     let why = match closed.doubt {
         None => "it may have left the lock to run out",
         // Where others like it are connected, a pool has let one of them go.
-        Some(Doubt::Idle) if !closed.peers => "it was idle, so that a pool may have let it go",
+        Some(Doubt::Idle) if !closed.peers => "it was idle, so a pool may have closed it",
         Some(_) => return None,
     };
-    let told = long_enough && !renewed && closed.kept != Kept::No;
-    told.then(|| {
+    let suspect = long_enough && !renewed && closed.kept != Kept::No;
+    suspect.then(|| {
         let (address, ago) = (&closed.connection.address, case.ago(closed.at));
         (format!("its holder's connection {address} closed {ago}: its holder may be gone ({why})"), 0.5)
     })
+}
+
+/// One sign, which may be there at the first look.
+fn signed(case: &Case<'_>) -> Option<(String, f32)> {
+    // A watchdog that is late is stalled first: a second missed renewal makes it suspect.
+    let suspect = case.signs.count() > 0 && case.state != State::Stalled;
+    suspect.then(|| (format!("{}: its holder may be gone", case.signs.sentence()), case.signs.confidence()))
 }
 
 fn without_end(case: &Case<'_>) -> Option<(String, f32)> {

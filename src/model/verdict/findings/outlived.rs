@@ -6,7 +6,7 @@ use crate::model::{Ending, Finding, Notice, State};
 
 pub const LINT: Lint = Lint {
     name: "outlived",
-    words: ("is outlived by the work under it", "are outlived by the work under them"),
+    words: ("expires before its work is done", "expire before their work is done"),
     said_by: &[State::Split],
     of_free: true,
     check,
@@ -26,8 +26,7 @@ fn late(case: &Case<'_>) -> Option<Finding> {
         Notice::Late { token, address, renewal } if fresh(*at) => {
             let what = if *renewal { "renew" } else { "release" };
             let (who, ago) = (who(Some(token), address.as_ref()), case.ago(*at));
-            let sentence =
-                format!("{who} tried to {what} it {ago}, when it was no longer theirs: the lease was over first");
+            let sentence = format!("{who} tried to {what} it {ago}, but its lease had ended before");
             Some(LINT.finding(sentence, 0.95))
         }
         _ => None,
@@ -41,7 +40,7 @@ fn run_out(case: &Case<'_>) -> Option<Finding> {
     let expired = case.lock.past().filter(|hold| hold.ending == Ending::Expired).count();
     let most = all >= HOLDS && expired as f64 > case.tuning.outlived_share * all as f64;
     (most && !meant).then(|| Finding {
-        settle: Some("a burst of MONITOR would show whether its holders still try to release it".into()),
+        settle: Some("sample with MONITOR: it shows whether its holders still try to release it".into()),
         ..LINT.finding(format!("{expired} of its last {all} holds ran out instead of being released"), 0.7)
     })
 }

@@ -24,5 +24,5 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     let (renewed, ago, address) = (case.ago(renewed), case.ago(closed.at), &closed.connection.address);
     let sentence =
         format!("renewed {renewed}, though its holder's connection {address} closed {ago} and no other was opened");
-    Some(Finding { settle: Some("a burst of MONITOR would show who renews it".into()), ..LINT.finding(sentence, 0.6) })
+    Some(Finding { settle: Some("sample with MONITOR: it shows who renews it".into()), ..LINT.finding(sentence, 0.6) })
 }

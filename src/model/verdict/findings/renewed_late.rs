@@ -29,6 +29,6 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     (cadence.period_ms as f64 > most).then(|| {
         let (every, of) = (short_duration(cadence.period_ms), short_duration(lease));
         let spare = short_duration(lease.saturating_sub(cadence.period_ms));
-        LINT.finding(format!("renewed every {every} of a lease of {of}: {spare} to spare"), 0.9)
+        LINT.finding(format!("renewed every {every} with a lease of {of}: only {spare} to spare"), 0.9)
     })
 }

@@ -20,6 +20,9 @@ fn check(case: &Case<'_>) -> Option<Finding> {
     let least = if before.exact { "" } else { "at least " };
     so.then(|| {
         let (ago, who) = (case.ago(before.until), who(before.holder.as_ref(), None));
-        LINT.finding(format!("taken over {ago} from {who}, who had held it for {least}{held} and did not let go"), 0.9)
+        LINT.finding(
+            format!("taken over {ago} from {who}, who had held it for {least}{held} and had not released it"),
+            0.9,
+        )
     })
 }

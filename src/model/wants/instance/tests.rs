@@ -1,4 +1,4 @@
-//! Whoever lives is never called gone, however it uses its connections; whoever kept one and died is.
+//! A living holder is never called gone, however it uses its connections; one that kept a connection and died is.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl Stage {
         let clients = Clients::default();
         let instance = clients.instance_of(NODE, &Holder::new(b"token"));
         let mut lock = Lock::new((KeyspaceId::FIRST, NODE), Key::from("lock:a"), Time(0), 0);
-        lock.expires = ends.then_some(Time(i64::MAX));
+        lock.expires = ends.then_some(Time(i64::MAX)).into();
         Stage { pool, all: Vec::new(), turn: 0, clients, instance, lock }
     }
 

@@ -1,0 +1,144 @@
+//! The tuner: a week of one rule is loaded and replayed, and a threshold is moved until it is drawn.
+//!
+//! The week is recorded by the real writer into a real file, in simulated time, and kept as by default: the last two days at
+//! 1 s, what is older at 10 s. The waiters of each pattern change every half a minute on average.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use lockscope::alerts::Rules;
+use lockscope::app::theme::Theme;
+use lockscope::app::{App, Event, Past, Reply, Title};
+use lockscope::base::time::Time;
+use lockscope::metrics::{MetricId, Moment, Part, Sample, Series};
+use lockscope::settings::keys::Keys;
+use lockscope::store::{History, Keep, Recorder, Target, Ticks};
+use lockscope::tune::{Asked, Trial, load};
+use lockscope::views;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use crate::console::p99;
+use crate::limit::{Limit, Measured, ratio, whole};
+use crate::report::{Figure, Report};
+
+const START: i64 = 1_763_013_600_000;
+const WEEK: i64 = 7 * 86_400;
+const RULE: &str = "LockManyWaiters";
+/// Keys that are pressed: up as often as down.
+const KEYS: usize = 400;
+
+pub fn measure(report: &mut Report, rounds: usize) {
+    for (patterns, load_ms, move_ms) in [(50, 300.0, 16.0), (1_000, 3_000.0, 100.0)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("week.history");
+        record(&file, patterns);
+        let mut trial = None;
+        let loaded = (0..rounds).map(|_| {
+            let began = Instant::now();
+            trial = Some(loaded(&file));
+            began.elapsed().as_secs_f64() * 1_000.0
+        });
+        let loaded = Measured::of(loaded.collect());
+        let trial = trial.expect("at least one round");
+        let (tracks, outcome) = (&trial.subject.tracks, &trial.current.outcome);
+        assert_eq!(tracks.tracks.len(), patterns);
+        assert!(outcome.firings > 0, "a rule that never fires shows nothing");
+        report.note(format!(
+            "{patterns} patterns: {} evaluations each, {} firings, {} near misses",
+            tracks.grid.count, outcome.firings, outcome.near_misses
+        ));
+        report.add(Figure {
+            name: format!("ms to load and replay a week of one rule, {patterns} patterns"),
+            measured: loaded,
+            limit: Limit::AtMost(load_ms),
+            show: whole,
+            command: "tune::load and Trial::new, from a store kept as by default".into(),
+        });
+        report.add(Figure {
+            name: format!("ms from a key that moves the threshold to the new picture, {patterns} patterns: p99"),
+            measured: Measured::once(p99(moved(trial))),
+            limit: Limit::AtMost(move_ms),
+            show: ratio,
+            command: format!("{KEYS} keys into the app, each drawn at 140x40"),
+        });
+    }
+}
+
+fn loaded(file: &Path) -> Trial {
+    let rules = Rules::default_rules();
+    let rule = rules.named(RULE).expect("a default rule");
+    let history = History::open(file).expect("a store");
+    Trial::new(load(&history, rule, Asked::default(), |_, _| ()).expect("it is readable"))
+}
+
+/// How long each key takes, in milliseconds, until its frame is drawn.
+fn moved(trial: Trial) -> Vec<f64> {
+    let now = Time(START + WEEK * 1_000);
+    let theme = Theme { color: true, ascii: false };
+    let mut app = App::new(Title::default(), Keys::default(), theme);
+    app.watch_rules(Rules::default_rules());
+    let press = |app: &mut App, code| drop(app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), now));
+    app.update(Event::Resize(140, 40), now);
+    app.update(Event::Past(Box::new(Past { store: "week.history".into(), ..Past::default() })), now);
+    press(&mut app, KeyCode::Char('4'));
+    while app.alerting.selected().is_some_and(|row| row.id.rule != RULE) {
+        press(&mut app, KeyCode::Char('j'));
+    }
+    press(&mut app, KeyCode::Char('T'));
+    app.update(Event::Tuned(Box::new(Reply::Loaded(RULE.into(), Ok(Box::new(trial))))), now);
+    let mut terminal = Terminal::new(TestBackend::new(140, 40)).expect("a terminal in memory");
+    let mut timed = Vec::new();
+    for number in 0..KEYS {
+        // Up to twice the threshold and back, over and over: from what fires all the time to what never does.
+        let code = if number / 4 % 2 == 0 { KeyCode::Down } else { KeyCode::Up };
+        let began = Instant::now();
+        press(&mut app, code);
+        let draw = |frame: &mut ratatui::Frame<'_>| {
+            views::draw(frame, &app);
+        };
+        terminal.draw(draw).expect("memory never fails");
+        timed.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    timed
+}
+
+/// Records the week.
+fn record(file: &Path, patterns: usize) {
+    let target = Target { name: "bench".into(), server: String::new() };
+    let mut recorder = Recorder::open(file, &target, Keep::default()).expect("a new store");
+    let metric = MetricId::named("lockscope_waiters_max").expect("a metric of the table");
+    let sample = |number: usize| {
+        let labels = ["bench".to_string(), format!("service{number}:lock:*")];
+        let labels = labels.iter().map(|label| Arc::from(label.as_str())).collect();
+        Sample { series: Series { metric, part: Part::Value, labels }, value: 0.0 }
+    };
+    let mut samples: Vec<Sample> = (0..patterns).map(sample).collect();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |end: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random >> 16) % end
+    };
+    for second in 0..WEEK {
+        for sample in &mut samples {
+            if below(30) == 0 {
+                // Mostly few; now and then a queue.
+                sample.value = if below(50) == 0 { 4.0 + below(9) as f64 } else { below(5) as f64 };
+            }
+        }
+        let at = Time(START + second * 1_000);
+        let passed = Duration::from_secs(1_000_000 + second as u64);
+        recorder.moment_at(Moment { at, samples: samples.clone() }, Ticks { wall: at, awake: passed, asleep: passed });
+        // A simulated second is shorter than a real one: let it be written.
+        if second % 4 == 3 {
+            recorder.settle();
+        }
+    }
+    recorder.settle();
+    let status = recorder.close().expect("it was written");
+    assert_eq!((status.errors, status.omitted), (0, 0));
+}

@@ -1,0 +1,253 @@
+//! One rule at work: its series, and one machine for each set of labels. [`Evaluator`](super::Evaluator) has one for each
+//! rule; replay fills one with whole columns and steps it over the grid.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::alerts::column::{Point, Prometheus};
+use crate::alerts::expression::{Expression, Join, Labels, Output, join};
+use crate::alerts::machine::{Change, Condition, Machine};
+use crate::alerts::replay::{Grid, Shape, Track};
+use crate::alerts::status;
+use crate::alerts::{Alert, AlertChange, AlertState, Rule};
+use crate::base::time::Time;
+use crate::metrics::{MetricId, Series};
+
+pub struct Watched {
+    rule: Rule,
+    names: Vec<&'static str>,
+    expression: Expression,
+    join: Join,
+    groups: BTreeMap<Labels, Group>,
+    /// Of a rule that fires without data.
+    absence: Option<Absence>,
+    /// Whether any set of labels had a value at the last evaluation.
+    has_value: bool,
+}
+
+/// The sets of labels that make one alert.
+struct Group {
+    outputs: BTreeMap<Labels, Output>,
+    machine: Machine,
+}
+
+struct Absence {
+    labels: BTreeMap<String, String>,
+    machine: Machine,
+}
+
+impl Watched {
+    pub fn new(rule: Rule, lookback: Duration, version: Prometheus) -> Watched {
+        let lookback = i64::try_from(lookback.as_millis()).unwrap_or(i64::MAX);
+        let expression = Expression::of(&rule, lookback, version);
+        let absence = rule
+            .fires_without_data()
+            .then(|| Absence { labels: rule.labels_of_absence(), machine: Machine::new(Condition::from(&rule)) });
+        let names = rule.labels();
+        let join = join(rule.metric.metric(), rule.compare);
+        Watched { names, expression, join, groups: BTreeMap::new(), absence, rule, has_value: false }
+    }
+
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// The metrics that it reads.
+    pub fn metrics(&self) -> impl Iterator<Item = MetricId> {
+        self.expression.metrics()
+    }
+
+    /// Whether it reads that series.
+    pub fn reads(&self, series: &Series) -> bool {
+        self.expression.takes(series).is_some()
+    }
+
+    /// How far an evaluation looks back.
+    pub fn reach(&self) -> Duration {
+        self.expression.reach()
+    }
+
+    /// Points of equal value that are no further apart than this are all alike to it, but for the first and the last. Zero
+    /// if every point counts.
+    pub fn slack(&self, metric: MetricId) -> Duration {
+        self.expression.slack(metric)
+    }
+
+    /// What must be measured for it, and is not always.
+    pub fn needs(&self) -> Option<&'static str> {
+        status::needs(self.metrics())
+    }
+
+    /// Whether it fires where there is nothing.
+    pub fn is_of_absence(&self) -> bool {
+        self.absence.is_some()
+    }
+
+    /// Adds points of a series in the order of time, if the rule reads it: whether it does.
+    pub fn add(&mut self, series: &Series, points: &[Point]) -> bool {
+        let Some(labels) = self.expression.takes(series) else { return false };
+        let group = match self.rule.by {
+            None => self.groups.entry(labels.clone()),
+            Some(_) => {
+                let value = |name: &&str| series.label(name).map(Arc::from).unwrap_or_default();
+                self.groups.entry(self.names.iter().map(value).collect())
+            }
+        };
+        let group = group
+            .or_insert_with(|| Group { outputs: BTreeMap::new(), machine: Machine::new(Condition::from(&self.rule)) });
+        let output = group.outputs.entry(labels).or_insert_with(|| self.expression.output());
+        self.expression.add(output, series, points);
+        true
+    }
+
+    /// Ends the series that had no point at this time: they were missing there.
+    pub fn end_others(&mut self, at: Time) {
+        for output in self.groups.values_mut().flat_map(|group| group.outputs.values_mut()) {
+            self.expression.end_others(output, at);
+        }
+    }
+
+    /// Forgets what no evaluation at or after `oldest` reads.
+    pub fn prune(&mut self, oldest: Time) {
+        self.groups.retain(|_, group| {
+            group.outputs.retain(|_, output| self.expression.prune(output, oldest));
+            !group.outputs.is_empty() || group.machine.state() != AlertState::Inactive
+        });
+    }
+
+    /// Forgets all points, and keeps the alerts.
+    pub fn forget(&mut self) {
+        self.groups.values_mut().for_each(|group| group.outputs.clear());
+    }
+
+    /// One evaluation; `told` gets each change of an alert.
+    pub fn step(&mut self, at: Time, mut told: impl FnMut(AlertChange)) {
+        self.has_value = false;
+        for (labels, group) in &mut self.groups {
+            let value = joined(group.outputs.values_mut(), &self.expression, self.join, at);
+            self.has_value |= value.is_some();
+            if self.absence.is_some() {
+                continue;
+            }
+            if let Some(change) = group.machine.step(at, value) {
+                told(changed(&self.rule, at, change, group.machine.value(), named(&self.names, labels)));
+            }
+        }
+        if let Some(Absence { labels, machine }) = &mut self.absence
+            && let Some(change) = machine.step(at, (!self.has_value).then_some(1.0))
+        {
+            told(changed(&self.rule, at, change, machine.value(), labels.clone()));
+        }
+    }
+
+    /// All evaluations at these times. Changes are told alert by alert: that is several times faster than time by time.
+    pub fn replay(&mut self, times: impl Iterator<Item = Time> + Clone, mut told: impl FnMut(AlertChange)) {
+        if self.absence.is_some() {
+            times.for_each(|at| self.step(at, &mut told));
+            return;
+        }
+        for (labels, Group { outputs, machine }) in &mut self.groups {
+            let mut outputs: Vec<&mut Output> = outputs.values_mut().collect();
+            for at in times.clone() {
+                let value = joined(outputs.iter_mut().map(|output| &mut **output), &self.expression, self.join, at);
+                if let Some(change) = machine.step(at, value) {
+                    told(changed(&self.rule, at, change, machine.value(), named(&self.names, labels)));
+                }
+            }
+        }
+    }
+
+    /// The values of its alerts on a grid, to be replayed with any condition. The points are used up.
+    pub fn tracks(&mut self, grid: Grid) -> Vec<Track> {
+        let shape = self.expression.shape();
+        let (expression, names, join) = (&self.expression, &self.names, self.join);
+        if let Some(Absence { labels, .. }) = &self.absence {
+            let groups = std::mem::take(&mut self.groups).into_values();
+            let mut outputs: Vec<Output> = groups.flat_map(|group| group.outputs.into_values()).collect();
+            let is_there = |at| outputs.iter_mut().any(|output| expression.number(output, at).is_some());
+            let numbers = grid.times().map(is_there).map(|there| (!there).then_some(1.0));
+            return vec![Track::new(labels.clone(), Shape::Level, grid, numbers)];
+        }
+        let track = |(labels, group): (Labels, Group)| {
+            let mut outputs: Vec<Output> = group.outputs.into_values().collect();
+            let numbers = grid.times().map(|at| number(outputs.iter_mut(), expression, join, at));
+            Track::new(named(names, &labels), shape, grid, numbers)
+        };
+        std::mem::take(&mut self.groups).into_iter().map(track).collect()
+    }
+
+    /// The alerts that are firing or pending.
+    pub fn alerts(&self) -> impl Iterator<Item = Alert> {
+        let of_groups = self.groups.iter().map(|(labels, group)| (named(&self.names, labels), &group.machine));
+        let of_absence = self.absence.iter().map(|absence| (absence.labels.clone(), &absence.machine));
+        of_groups.chain(of_absence).filter_map(|(labels, machine)| {
+            Some(Alert {
+                rule: self.rule.name.clone(),
+                severity: self.rule.severity,
+                state: machine.state(),
+                labels,
+                value: machine.value(),
+                threshold: self.rule.compare.threshold(),
+                active_at: machine.active_at()?,
+                fired_at: machine.fired_at(),
+            })
+        })
+    }
+
+    /// How many points it keeps.
+    #[cfg(test)]
+    pub(super) fn points(&self) -> usize {
+        self.groups.values().flat_map(|group| group.outputs.values()).map(Output::points).sum()
+    }
+
+    /// Whether any of its series has a value.
+    pub fn has_value(&self) -> bool {
+        self.has_value
+    }
+
+    /// Whether it has any series.
+    pub fn has_series(&self) -> bool {
+        self.groups.values().any(|group| !group.outputs.is_empty())
+    }
+}
+
+/// The value of all these sets of labels together.
+fn joined<'a>(
+    outputs: impl Iterator<Item = &'a mut Output>,
+    expression: &Expression,
+    join: Join,
+    at: Time,
+) -> Option<f64> {
+    number(outputs, expression, join, at).map(|number| expression.shape().at(number, at))
+}
+
+/// The same as a number of the expression's shape.
+fn number<'a>(
+    outputs: impl Iterator<Item = &'a mut Output>,
+    expression: &Expression,
+    join: Join,
+    at: Time,
+) -> Option<f64> {
+    let join = join.for_numbers(expression.shape());
+    let numbers = outputs.filter_map(|output| expression.number(output, at));
+    numbers.fold(None, |so_far, number| Some(join.of(so_far, number)))
+}
+
+fn named(names: &[&str], values: &Labels) -> BTreeMap<String, String> {
+    names.iter().zip(values).map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+fn changed(rule: &Rule, at: Time, change: Change, value: Option<f64>, labels: BTreeMap<String, String>) -> AlertChange {
+    let alert = Alert {
+        rule: rule.name.clone(),
+        severity: rule.severity,
+        state: change.to,
+        labels,
+        value,
+        threshold: rule.compare.threshold(),
+        active_at: change.active_at,
+        fired_at: change.fired_at,
+    };
+    AlertChange { at, from: change.from, alert }
+}

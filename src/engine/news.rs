@@ -1,0 +1,46 @@
+//! Sentences on how the nodes are watched, each time that changes. For `watch` and the daemon, which have no screen.
+
+use std::collections::BTreeMap;
+
+use super::{Engine, Stream};
+use crate::lock::NodeId;
+
+/// What was told already.
+#[derive(Debug)]
+pub struct News {
+    said: BTreeMap<NodeId, String>,
+    /// Reported as lost; `None`: some, and nobody counted them.
+    lost: Option<u64>,
+}
+
+impl Default for News {
+    fn default() -> News {
+        News { said: BTreeMap::new(), lost: Some(0) }
+    }
+}
+
+impl News {
+    /// Tells what changed since the last call.
+    pub fn tell(&mut self, engine: &Engine, mut say: impl FnMut(&str)) {
+        for node in engine.nodes() {
+            let sentence = match (&node.stream, &node.note) {
+                (Stream::Reconnecting { why, .. }, _) => format!("lost {}, reconnecting: {why}", node.name),
+                (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
+                (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
+                (Stream::Off | Stream::Starting, _) => continue,
+            };
+            if self.said.get(&node.id) != Some(&sentence) {
+                say(&sentence);
+                self.said.insert(node.id, sentence);
+            }
+        }
+        let lost: Option<u64> = engine.nodes().map(|node| node.lost).sum();
+        // Less are known when a node has left.
+        let new = lost.zip(self.lost).map(|(lost, before)| lost.saturating_sub(before));
+        if lost != self.lost && new != Some(0) {
+            let new = new.map(|new| format!("{new} ")).unwrap_or_default();
+            say(&format!("{new}events came too fast and were lost; reading everything again"));
+        }
+        self.lost = lost;
+    }
+}

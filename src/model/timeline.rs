@@ -1,0 +1,147 @@
+//! The timeline: what mattered during the last hour, oldest first.
+//!
+//! Bounded by age, by number and by bytes, at most 8 MB in all. The oldest go first, and how many went for lack of room is
+//! counted. Each entry has a number that never changes, so that any reader can go on where it stopped.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::base::time::Time;
+use crate::model::Notable;
+
+/// Entries older than this are dropped.
+const AGE: Duration = Duration::from_secs(3_600);
+const ENTRIES: usize = 16_384;
+/// What names and sentences may take beside the entries themselves.
+const TEXTS: usize = 5_000_000;
+
+#[derive(Debug, Default)]
+pub struct Timeline {
+    entries: VecDeque<Notable>,
+    /// The number of the first entry.
+    first: u64,
+    texts: usize,
+    left_out: u64,
+    began: Option<Time>,
+}
+
+impl Timeline {
+    pub(in crate::model) fn push(&mut self, entry: Notable) {
+        self.texts += entry.heap();
+        if self.entries.len() == ENTRIES {
+            self.drop_first();
+            self.left_out += 1;
+        }
+        self.entries.push_back(entry);
+        while self.texts > TEXTS {
+            self.drop_first();
+            self.left_out += 1;
+        }
+    }
+
+    /// Drops what is older than an hour.
+    pub(in crate::model) fn age(&mut self, now: Time) {
+        self.began.get_or_insert(now);
+        while self.entries.front().is_some_and(|entry| now.since(entry.at) > AGE) {
+            self.drop_first();
+        }
+    }
+
+    fn drop_first(&mut self) {
+        let dropped = self.entries.pop_front();
+        self.first += u64::from(dropped.is_some());
+        self.texts -= dropped.map_or(0, |entry| entry.heap());
+    }
+
+    /// The number of the oldest entry, and the number that the next one will get.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    pub fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// The entry of that number, unless it was dropped.
+    pub fn get(&self, number: u64) -> Option<&Notable> {
+        self.entries.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    /// The entries from that number on, each with its number, oldest first.
+    pub fn from(&self, number: u64) -> impl Iterator<Item = (u64, &Notable)> {
+        let skipped = number.clamp(self.first, self.end()) - self.first;
+        (self.first + skipped..).zip(self.entries.range(skipped as usize..))
+    }
+
+    /// How many entries of the last hour were dropped for lack of room, at most.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Since when nothing that matters is missing here; `None` before anything was watched.
+    pub fn since(&self, now: Time) -> Option<Time> {
+        let oldest = self.entries.front().filter(|_| self.left_out > 0).map(|entry| entry.at);
+        Some(oldest.or(self.began)?.max(now - AGE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::{Key, KeyspaceId, NodeId};
+    use crate::model::{State, What};
+
+    fn entry(at: i64, why: &str) -> Notable {
+        let (from, to, why) = (State::Held, State::Stalled, Some(why.to_string()));
+        let what = What::State { from, to, holder: None, ending: None, why };
+        Notable { at: Time(at), space: KeyspaceId::FIRST, node: NodeId(0), key: Some(Key::from("lock:a")), what }
+    }
+
+    fn numbers(timeline: &Timeline) -> Vec<u64> {
+        timeline.from(0).map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn an_hour_is_kept_and_numbers_stay() {
+        let mut timeline = Timeline::default();
+        timeline.age(Time(0));
+        for at in [0, 1_000, 3_600_500] {
+            timeline.push(entry(at, ""));
+        }
+        timeline.age(Time(3_600_500));
+        assert_eq!((numbers(&timeline), timeline.end()), (vec![1, 2], 3));
+        assert_eq!(timeline.get(0), None);
+        assert_eq!(timeline.get(1).map(|entry| entry.at), Some(Time(1_000)));
+        assert_eq!(timeline.left_out(), 0, "an hour is what was promised");
+        assert_eq!(timeline.since(Time(3_600_500)), Some(Time(500)));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_nothing_is_claimed_for_that_time() {
+        let mut timeline = Timeline::default();
+        timeline.age(Time(0));
+        for at in 0..ENTRIES as i64 + 10 {
+            timeline.push(entry(at, ""));
+        }
+        assert_eq!((timeline.entries.len(), timeline.left_out(), timeline.first()), (ENTRIES, 10, 10));
+        assert_eq!(timeline.since(Time(60_000)), Some(Time(10)));
+    }
+
+    #[test]
+    fn a_timeline_takes_at_most_8_megabytes() {
+        let mut timeline = Timeline::default();
+        let why = "x".repeat(2_000);
+        for at in 0..2 * ENTRIES as i64 {
+            timeline.push(entry(at, &why));
+        }
+        let texts: usize = timeline.entries.iter().map(Notable::heap).sum();
+        assert_eq!(texts, timeline.texts, "what is dropped is not counted any more");
+        assert!(timeline.left_out() > ENTRIES as u64 && texts <= TEXTS);
+        let mut timeline = Timeline::default();
+        for at in 0..2 * ENTRIES as i64 {
+            timeline.push(entry(at, ""));
+        }
+        let slots = timeline.entries.capacity() * size_of::<Notable>();
+        assert!(slots + TEXTS <= 8_000_000, "{slots} bytes for {} entries", timeline.entries.capacity());
+    }
+}

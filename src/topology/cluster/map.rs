@@ -1,0 +1,94 @@
+//! The map of a cluster: which nodes there are, and which of them owns a key. Pure but for the nodes' connections.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::Node;
+use crate::lock::{Key, NodeId, SLOTS, slot_of};
+use crate::model::SlotRange;
+
+/// A cluster at one time.
+#[derive(Clone, Default)]
+pub struct Map {
+    /// Grows with each change.
+    pub version: u64,
+    /// The newest epoch among the nodes.
+    pub epoch: u64,
+    pub members: Vec<Member>,
+    pub slots: Vec<SlotRange>,
+}
+
+/// One node of a cluster.
+#[derive(Clone)]
+pub struct Member {
+    pub node: Node,
+    pub role: MemberRole,
+    /// The cluster agrees that it is down.
+    pub failed: bool,
+    pub epoch: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemberRole {
+    Master,
+    /// Of this node, where that is known.
+    Replica(Option<NodeId>),
+}
+
+impl Map {
+    /// The nodes that are read: those that own slots, and the masters that may get some.
+    pub fn masters(&self) -> impl Iterator<Item = &Node> {
+        let owns = |node: &Node| self.slots.iter().any(|(.., owner)| *owner == node.id);
+        let is_read = move |member: &&Member| member.role == MemberRole::Master && !member.failed || owns(&member.node);
+        self.members.iter().filter(is_read).map(|member| &member.node)
+    }
+
+    /// The node that owns a key; `None`: nobody does now.
+    pub fn owner(&self, key: &Key) -> Option<&Node> {
+        let slot = slot_of(key.as_bytes());
+        let (.., owner) = self.slots.iter().find(|(first, last, _)| (*first..=*last).contains(&slot))?;
+        self.members.iter().map(|member| &member.node).find(|node| node.id == *owner)
+    }
+
+    /// How many slots nobody owns.
+    pub fn unowned(&self) -> u16 {
+        let owned: u32 = self.slots.iter().map(|(first, last, _)| u32::from(last - first) + 1).sum();
+        u32::from(SLOTS).saturating_sub(owned) as u16
+    }
+
+    /// The nodes that own slots which they did not own before.
+    pub fn gainers(&self, before: &Map) -> BTreeSet<NodeId> {
+        let had = |slot: u16, node: NodeId| {
+            before.slots.iter().any(|(first, last, owner)| *owner == node && (*first..=*last).contains(&slot))
+        };
+        let gained = |(first, last, node): &&SlotRange| (*first..=*last).any(|slot| !had(slot, *node));
+        self.slots.iter().filter(gained).map(|(.., node)| *node).collect()
+    }
+
+    /// Who took over how many slots from a node that is no master any more: the names of both, and the new one's id.
+    pub fn failovers(&self, before: &Map) -> Vec<(NodeId, String, String, u16)> {
+        let name = |map: &Map, id: NodeId| {
+            map.members.iter().find(|member| member.node.id == id).map(|member| member.node.name.clone())
+        };
+        let stays: BTreeSet<NodeId> = self.masters().map(|node| node.id).collect();
+        let mut taken: BTreeMap<(NodeId, NodeId), u16> = BTreeMap::new();
+        for (first, last, old) in before.slots.iter().filter(|(.., old)| !stays.contains(old)) {
+            for (from, to, new) in &self.slots {
+                let (from, to) = ((*from).max(*first), (*to).min(*last));
+                if from <= to {
+                    *taken.entry((*old, *new)).or_default() += to - from + 1;
+                }
+            }
+        }
+        let told =
+            |((old, new), slots): ((NodeId, NodeId), u16)| Some((new, name(before, old)?, name(self, new)?, slots));
+        taken.into_iter().filter_map(told).collect()
+    }
+
+    /// Whether readers would notice a difference.
+    pub(super) fn differs(&self, other: &Map) -> bool {
+        let members = |map: &Map| -> Vec<(NodeId, MemberRole, bool)> {
+            map.members.iter().map(|member| (member.node.id, member.role, member.failed)).collect()
+        };
+        self.slots != other.slots || members(self) != members(other)
+    }
+}

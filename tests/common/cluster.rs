@@ -1,0 +1,230 @@
+//! A cluster that belongs to one test: masters with a replica each, and a simple client that goes where it is sent.
+//!
+//! The nodes keep their directories until the end, because a node without its directory exits at the next change of its
+//! configuration.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use lockscope::lock::slot_of;
+use redis::{Client, Cmd, Connection, RedisError, RedisResult, Value};
+
+use super::program::{events, has};
+use super::server::{Server, field, free_port};
+use super::wait_until;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a node may be silent before the others give it up.
+const NODE_TIMEOUT: &str = "700";
+
+pub struct Cluster {
+    /// The masters as they were at the start, then a replica of each in the same order.
+    pub nodes: Vec<Server>,
+    masters: usize,
+}
+
+impl Cluster {
+    /// Masters that share the slots evenly, each with a replica that is synced; `None`, counted as left out, where the
+    /// server can't be told its bus port.
+    pub fn start(masters: usize) -> Option<Cluster> {
+        if !has((7, 0), "choice of the cluster's bus port") {
+            return None;
+        }
+        let nodes: Vec<Server> = (0..2 * masters).map(|_| node()).collect();
+        let cluster = Cluster { nodes, masters };
+        let share = 16_384 / masters + 1;
+        for (index, node) in cluster.nodes.iter().enumerate() {
+            if index < masters {
+                let (first, last) = (index * share, (index * share + share - 1).min(16_383));
+                node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+            }
+            node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
+        }
+        for node in &cluster.nodes[1..] {
+            cluster.meet(node);
+        }
+        cluster.wait_for("all to know each other", |info| {
+            field(info, "cluster_known_nodes") == Some(&(2 * masters).to_string())
+        });
+        for index in 0..masters {
+            let id: String = cluster.nodes[index].ask(&["CLUSTER", "MYID"]);
+            cluster.nodes[masters + index].cli(&["CLUSTER", "REPLICATE", &id]);
+        }
+        cluster.wait_for("the slots to be served", |info| field(info, "cluster_state") == Some("ok"));
+        for replica in &cluster.nodes[masters..] {
+            wait_until("the replica to be synced", PATIENCE, || {
+                field(&replica.ask::<String, _>(&["INFO", "replication"]), "master_link_status") == Some("up")
+            });
+        }
+        Some(cluster)
+    }
+
+    /// A new master without slots, which all others know.
+    pub fn add(&mut self) -> &Server {
+        let new = node();
+        self.meet(&new);
+        self.nodes.push(new);
+        let known = self.nodes.len().to_string();
+        self.wait_for("the new node to be known", |info| {
+            field(info, "cluster_known_nodes") == Some(&known) && field(info, "cluster_state") == Some("ok")
+        });
+        self.nodes.last().expect("the new one")
+    }
+
+    fn meet(&self, other: &Server) {
+        let bus: Vec<String> = other.ask(&["CONFIG", "GET", "cluster-port"]);
+        self.nodes[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string(), &bus[1]]);
+    }
+
+    fn wait_for(&self, what: &str, done: impl Fn(&str) -> bool) {
+        for node in &self.nodes {
+            wait_until(what, PATIENCE, || done(&node.ask::<String, _>(&["CLUSTER", "INFO"])));
+        }
+    }
+
+    pub fn master(&self, index: usize) -> &Server {
+        &self.nodes[index]
+    }
+
+    pub fn replica_of(&self, index: usize) -> &Server {
+        &self.nodes[self.masters + index]
+    }
+
+    /// The URL of the whole, by its first two nodes.
+    pub fn url(&self) -> String {
+        format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", self.nodes[0].port(), self.nodes[1].port())
+    }
+
+    pub fn client(&self) -> ClusterClient {
+        let ports = self.nodes.iter().map(Server::port).collect();
+        ClusterClient { ports, at: 0, places: HashMap::new(), connections: HashMap::new() }
+    }
+
+    /// Every key under `lock:` with its value, as its owner says.
+    pub fn truth(&self) -> BTreeMap<String, String> {
+        let mut keys: Vec<String> = Vec::new();
+        for node in &self.nodes {
+            keys.extend(node.try_ask::<Vec<String>, _>(&["KEYS", "lock:*"]).unwrap_or_default());
+        }
+        let mut client = self.client();
+        let value = |key: &String| match client.ask(key, redis::cmd("GET").arg(key)) {
+            Value::BulkString(value) => Some((key.clone(), String::from_utf8(value).expect("text"))),
+            _ => None,
+        };
+        keys.iter().filter_map(value).collect()
+    }
+
+    /// Replaces the master by its replica, without a loss.
+    pub fn fail_over(&self, index: usize) {
+        let replica = self.replica_of(index);
+        replica.cli(&["CLUSTER", "FAILOVER"]);
+        wait_until("the replica to be the master", PATIENCE, || {
+            field(&replica.ask::<String, _>(&["INFO", "replication"]), "role") == Some("master")
+        });
+    }
+
+    /// Begins to move a slot: keys that leave it are asked for at the target.
+    pub fn open_slot(&self, slot: u16, from: &Server, to: &Server) {
+        let (slot, source, target) = (slot.to_string(), id(from), id(to));
+        to.cli(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &source]);
+        from.cli(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &target]);
+    }
+
+    /// Moves up to `most` keys of a slot that is open.
+    pub fn migrate(&self, slot: u16, from: &Server, to: &Server, most: usize) -> Vec<String> {
+        let keys: Vec<String> = from.ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &most.to_string()]);
+        for key in &keys {
+            from.cli(&["MIGRATE", "127.0.0.1", &to.port().to_string(), key, "0", "5000"]);
+        }
+        keys
+    }
+
+    /// The target owns the slot from now on.
+    pub fn close_slot(&self, slot: u16, from: &Server, to: &Server) {
+        let target = id(to);
+        for node in [to, from].into_iter().chain(&self.nodes) {
+            let _ = node.try_ask::<Value, _>(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &target]);
+        }
+    }
+
+    /// Moves a slot as redis-cli does.
+    pub fn move_slot(&self, slot: u16, from: &Server, to: &Server) {
+        self.open_slot(slot, from, to);
+        while !self.migrate(slot, from, to, 10).is_empty() {}
+        self.close_slot(slot, from, to);
+    }
+}
+
+fn node() -> Server {
+    let bus = free_port().to_string();
+    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", NODE_TIMEOUT];
+    let rest = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
+    Server::with(&[&cluster[..], &rest].concat())
+}
+
+pub fn id(node: &Server) -> String {
+    node.ask(&["CLUSTER", "MYID"])
+}
+
+/// A client as an application has one: it asks the node that it believes to own the key, and goes where that sends it.
+pub struct ClusterClient {
+    ports: Vec<u16>,
+    at: usize,
+    places: HashMap<u16, u16>,
+    connections: HashMap<u16, Connection>,
+}
+
+impl ClusterClient {
+    /// The answer of the key's owner; waits while there is none.
+    #[track_caller]
+    pub fn ask(&mut self, key: &str, command: &Cmd) -> Value {
+        let (slot, began) = (slot_of(key.as_bytes()), Instant::now());
+        loop {
+            let port = self.places.get(&slot).copied().unwrap_or(self.ports[self.at % self.ports.len()]);
+            let error = match self.send(port, command, false) {
+                Ok(answer) => return answer,
+                Err(error) => error,
+            };
+            match (error.code(), error.redirect_node()) {
+                (Some("MOVED"), Some((address, _))) => {
+                    self.places.insert(slot, port_of(address));
+                }
+                (Some("ASK"), Some((address, _))) => {
+                    if let Ok(answer) = self.send(port_of(address), command, true) {
+                        return answer;
+                    }
+                }
+                _ => {
+                    // Down, busy or gone: another node knows more in a moment.
+                    (self.at, _) = (self.at + 1, self.places.remove(&slot));
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+            assert!(began.elapsed() < PATIENCE, "nobody answers for {key}: {error}");
+        }
+    }
+
+    fn send(&mut self, port: u16, command: &Cmd, asking: bool) -> RedisResult<Value> {
+        let connection = match self.connections.entry(port) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let client = Client::open(format!("redis://127.0.0.1:{port}"))?;
+                let connection = client.get_connection_with_timeout(Duration::from_millis(500))?;
+                connection.set_read_timeout(Some(Duration::from_secs(2)))?;
+                new.insert(connection)
+            }
+        };
+        if asking {
+            redis::cmd("ASKING").exec(connection)?;
+        }
+        let answer = command.query(connection);
+        if answer.as_ref().is_err_and(|error: &RedisError| error.code().is_none()) {
+            self.connections.remove(&port);
+        }
+        answer
+    }
+}
+
+fn port_of(address: &str) -> u16 {
+    address.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a redirect with a port")
+}
