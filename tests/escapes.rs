@@ -488,7 +488,8 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
     // If types and TTLs are lies, no key is recognised as a lock.
     let listed = !matches!(lie, Lie::Taint(what) | Lie::Refuse(what, _) if what == "TYPE" || what == "PTTL");
     if listed {
-        terminal.wait_for("the locks", |screen| screen.contains("1 of"));
+        terminal
+            .wait_for("the locks", |screen| !opened(screen) && screen.contains('▌') && screen.contains("lock:fine"));
         terminal.press("\r");
         terminal.wait_for("the opened lock", opened);
         terminal.press("\x1b");
@@ -500,7 +501,7 @@ fn lets_nothing_through(lie: &Lie, write: bool) {
     terminal.wait_for("that it records", |screen| screen.lines().next().is_some_and(|line| line.contains("REC")));
     if listed {
         terminal.press(&format!(":bundle {}\r", named("incident")));
-        terminal.wait_for("the page", |_| files.path().join("incident/incident.html").exists());
+        terminal.wait_for("the page", |screen| screen.contains("the incident is written"));
         for name in ["incident.html", "incident.json"] {
             let page = std::fs::read(files.path().join("incident").join(name)).expect("a page");
             assert_eq!(unfit(&page), None, "{lie:?}: {name}");
