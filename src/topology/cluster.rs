@@ -21,7 +21,7 @@ use crate::model::SlotRange;
 use view::{Seen, SeenRole, View};
 
 pub use asking::Asking;
-pub use map::{Map, Member, MemberRole};
+pub use map::{Failover, Map, Member, MemberRole};
 
 /// How often the map is refreshed without a reason.
 const EVERY: Duration = Duration::from_secs(1);
@@ -34,11 +34,17 @@ const TURNS: u32 = 5;
 /// Believe an older epoch after this many refreshes in a row: it is a new cluster under the same addresses.
 const OLDER: u32 = 10;
 
-/// What all nodes of one cluster share.
+/// What all nodes of one cluster or Sentinel service share.
 pub struct Kin {
-    hosts: HostMap,
-    /// A node said that a key is elsewhere.
-    stale: Notify,
+    pub(super) hosts: HostMap,
+    /// A node said that a key is elsewhere, or a sentinel that there is a new master.
+    pub(super) stale: Notify,
+}
+
+impl Kin {
+    pub(super) fn new(hosts: HostMap) -> Kin {
+        Kin { hosts, stale: Notify::new() }
+    }
 }
 
 pub struct Cluster {
@@ -64,7 +70,7 @@ struct Asker {
 impl Cluster {
     /// Learns the nodes of the cluster from the first seed that answers.
     pub async fn open(seeds: &[Endpoint], hosts: HostMap) -> RedisResult<Cluster> {
-        let kin = Arc::new(Kin { hosts, stale: Notify::new() });
+        let kin = Arc::new(Kin::new(hosts));
         let (map, asker) = (watch::Sender::new(Arc::default()), Mutex::default());
         let cluster = Cluster { seeds: seeds.to_vec(), kin, map, asker };
         cluster.refresh().await?;
@@ -250,8 +256,16 @@ impl Node {
         }
     }
 
+    /// The same server without a choice of its database, which a sentinel does not have.
+    pub fn without_database(&self) -> RedisResult<Node> {
+        let info = self.client.get_connection_info().clone();
+        let settings = info.redis_settings().clone().set_db(0);
+        let client = standalone::client(info.set_redis_settings(settings), self.tls.as_ref())?;
+        Ok(Node { client, db: 0, ..self.clone() })
+    }
+
     /// The same login and certificates at another address.
-    fn elsewhere(&self, host: String, port: u16) -> RedisResult<Node> {
+    pub(super) fn elsewhere(&self, host: String, port: u16) -> RedisResult<Node> {
         let info = self.client.get_connection_info().clone();
         let addr = match info.addr() {
             ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
