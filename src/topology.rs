@@ -10,6 +10,7 @@ mod endpoint;
 mod fault;
 mod hosts;
 mod link;
+mod owner;
 mod standalone;
 mod stream;
 pub mod url;
@@ -33,6 +34,7 @@ pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
 pub use hosts::HostMap;
 pub use link::Link;
+pub use owner::Owner;
 pub use stream::{Stream, config as tls};
 
 /// How long a connection may take to be made.
