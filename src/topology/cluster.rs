@@ -12,11 +12,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ConnectionAddr, RedisResult};
+use redis::{ConnectionAddr, ErrorKind, RedisResult, ServerErrorKind};
 use tokio::sync::{Mutex, Notify, watch};
+use tokio::time::Instant;
 
 use super::{Endpoint, HostMap, Node, ServerConnection, in_time, standalone};
-use crate::lock::{KeyspaceId, NodeId};
+use crate::lock::{Key, KeyspaceId, NodeId, slot_of};
 use crate::model::SlotRange;
 use view::{Seen, SeenRole, View};
 
@@ -33,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const TURNS: u32 = 5;
 /// Believe an older epoch after this many refreshes in a row: it is a new cluster under the same addresses.
 const OLDER: u32 = 10;
+/// How often a write asks for the owner of a key before it gives up.
+const ATTEMPTS: usize = 3;
 
 /// What all nodes of one cluster or Sentinel service share.
 pub struct Kin {
@@ -65,6 +68,8 @@ struct Asker {
     /// Each node keeps its id, by its name in the cluster and its address.
     ids: HashMap<(String, String), NodeId>,
     older: u32,
+    /// When the view was asked for that the map was drawn after.
+    asked: Option<Instant>,
 }
 
 impl Cluster {
@@ -99,14 +104,33 @@ impl Cluster {
     /// Asks how the cluster is now. An error means that nobody answered.
     pub async fn refresh(&self) -> RedisResult<()> {
         let mut asker = self.asker.lock().await;
-        let (view, host) = self.ask(&mut asker).await?;
+        self.ask_again(&mut asker).await
+    }
+
+    /// The node that owns a key now, by a map that is not older than a second.
+    pub async fn owner(&self, key: &Key) -> RedisResult<Node> {
+        let mut asker = self.asker.lock().await;
+        for _ in 0..ATTEMPTS {
+            let is_fresh = asker.asked.is_some_and(|at| at.elapsed() < EVERY);
+            if let Some(owner) = self.map().owner(key).filter(|_| is_fresh) {
+                return Ok(owner.clone());
+            }
+            self.ask_again(&mut asker).await?;
+        }
+        let why = format!("nobody owns its slot {}, or the nodes do not agree who does", slot_of(key.as_bytes()));
+        Err((ErrorKind::Server(ServerErrorKind::ClusterDown), "no owner", why).into())
+    }
+
+    async fn ask_again(&self, asker: &mut Asker) -> RedisResult<()> {
+        let began = Instant::now();
+        let (view, host) = self.ask(asker).await?;
         let known = self.map();
         if view.epoch() < known.epoch && asker.older < OLDER {
             // Somebody else may know more.
             (asker.older, asker.conn) = (asker.older + 1, None);
             return Ok(());
         }
-        asker.older = 0;
+        (asker.older, asker.asked) = (0, Some(began));
         let map = self.draw(&view, &host, &known, &mut asker.ids)?;
         self.map.send_if_modified(|current| {
             let differs = map.differs(current);

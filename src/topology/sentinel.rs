@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use super::cluster::Kin;
 use super::{Endpoint, HostMap, Map, Member, MemberRole, Node, ServerConnection, in_time, standalone};
+use crate::base::text::visible;
 use crate::lock::{KeyspaceId, NodeId, SLOTS};
 use panel::Panel;
 use view::{Choice, Place};
@@ -34,6 +35,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the start waits for a failover that is under way.
 const SETTLING: Duration = Duration::from_secs(10);
+/// How often a write asks for the master before it gives up.
+const ATTEMPTS: usize = 3;
 /// What sentinels publish when there is a new master: the one that made it, and those that follow.
 const CHANNELS: [&str; 2] = ["+promoted-slave", "+switch-master"];
 
@@ -133,6 +136,29 @@ impl Service {
             differs
         });
         Ok(())
+    }
+
+    /// The master to write to: most of the sentinels have named it within the last second. A master that was replaced takes
+    /// writes for ten seconds more, and forgets them.
+    pub async fn owner(&self) -> RedisResult<Node> {
+        let mut why = format!("most of the sentinels of {} do not agree on its master", visible(self.name.as_bytes()));
+        for _ in 0..ATTEMPTS {
+            if let Some(master) = self.agreed().await {
+                return Ok(master);
+            }
+            if let Err(trouble) = self.refresh().await {
+                why = trouble.fault("the service", &self.name).to_string();
+            }
+        }
+        Err(std::io::Error::other(why).into())
+    }
+
+    async fn agreed(&self) -> Option<Node> {
+        let panel = self.panel.lock().await;
+        let (choice, asked) = panel.said.as_ref()?;
+        let master = self.map().masters().next()?.clone();
+        let is_named = choice.is_of_majority() && asked.elapsed() < EVERY && master.name == named(&choice.master);
+        is_named.then_some(master)
     }
 
     /// The map with this master. Known nodes stay as they are: making one reads its certificates.
