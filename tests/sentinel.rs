@@ -281,6 +281,9 @@ async fn a_lock_that_no_replica_heard_of_is_lost_and_that_is_proven() {
     let mut watch = Watch::start(&busy.service).await;
     let master = &busy.service.servers[0];
     let mut connection = master.connection();
+    // All of our connections are in use before new ones are refused.
+    redis::cmd("SET").arg("lock:first").arg("w").arg("PX").arg(600_000).exec(&mut connection).unwrap();
+    watch.until("the first is seen", |watch| watch.table().contains_key("lock:first")).await;
     // Replicas that have lost their link can't log in again; everybody else is logged in already.
     redis::cmd("CONFIG").arg("SET").arg("requirepass").arg("locked").exec(&mut connection).unwrap();
     redis::cmd("CLIENT").arg("KILL").arg("TYPE").arg("replica").exec(&mut connection).unwrap();

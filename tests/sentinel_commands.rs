@@ -161,3 +161,23 @@ fn sentinels_have_a_login_of_their_own() {
     let user = desk.run_bare(&["ls", "-u", &server, "--sentinel-user", "me"]);
     assert!(user.code == 2 && user.err.contains("LOCKSCOPE_SENTINEL_PASSWORD"), "{user:?}");
 }
+
+#[test]
+fn an_observer_at_the_sentinels_needs_what_the_book_says_and_no_more() {
+    let (_master, sentinel) = watched(&["shop"]);
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/topologies.md")).unwrap();
+    let line = page.lines().find(|line| line.starts_with("ACL SETUSER")).expect("the line for sentinels");
+    sentinel.cli(&line.replace("PASSWORD", "watches").split(' ').collect::<Vec<_>>());
+    sentinel.cli(&["ACL", "SETUSER", "default", "off"]);
+    let desk = Desk::at(&sentinel);
+    let url = format!("redis+sentinel://127.0.0.1:{}/shop", sentinel.port());
+    let login = [("LOCKSCOPE_SENTINEL_PASSWORD", "watches")];
+    let arguments = ["ls", "--json", "--observe", "1s", "-u", &url, "--sentinel-user", "lockscope-observer"];
+    let list = desk.run_in(&login, &arguments);
+    assert_eq!(list.json()["locks"].as_array().unwrap().len(), LOCKS, "{list:?}");
+    // It may not change anything.
+    let client = format!("redis://lockscope-observer:watches@127.0.0.1:{}", sentinel.port());
+    let mut observer = redis::Client::open(client).unwrap().get_connection().unwrap();
+    let denied = redis::cmd("SENTINEL").arg("FAILOVER").arg("shop").exec(&mut observer).unwrap_err();
+    assert_eq!(denied.code(), Some("NOPERM"), "{denied}");
+}

@@ -100,7 +100,7 @@ fn sentinel(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
     let (authority, tail) = authority_of(rest);
     no_login_in(text, tail)?;
     let (path, query) = tail.split_at(tail.find(['?', '#']).unwrap_or(tail.len()));
-    let mut parts = path.trim_start_matches('/').splitn(2, '/');
+    let mut parts = path.strip_prefix('/').unwrap_or(path).splitn(2, '/');
     let service = decoded(text, "service", parts.next().unwrap_or_default())?;
     if service.is_empty() || service.contains(char::is_control) {
         return Err(bad(text, "names no service; write redis+sentinel://host:26379/SERVICE"));

@@ -1,5 +1,7 @@
 //! Turns the occurrences found for a lock into transitions, and keeps the lock's history in step with them.
 
+use std::time::Duration;
+
 use crate::base::time::Time;
 use crate::dialects;
 use crate::lock::{Holder, Token};
@@ -8,6 +10,9 @@ use crate::model::history::holds::{Mark, Over};
 use crate::model::table::ours::{Freed, Ours};
 use crate::model::table::resolve::Occurrence;
 use crate::model::{Beats, Change, Ending, Former, HeldIs, Lock, Source, Transition};
+
+/// How long a holder without a lease counts as working after the server lost its lock.
+const UNTOLD: Duration = Duration::from_secs(60);
 
 pub(in crate::model) struct Narrator<'a> {
     lock: &'a mut Lock,
@@ -22,8 +27,6 @@ pub(in crate::model) struct Narrator<'a> {
     all: bool,
     /// Where the server can have lost it, it did.
     proven: bool,
-    /// Who was robbed of it by the server in these steps, and when its lease would have ended.
-    robbed: Option<(Option<Token>, Option<Time>)>,
     out: Vec<Transition>,
     marks: Vec<Mark>,
 }
@@ -48,7 +51,6 @@ impl<'a> Narrator<'a> {
             holders,
             all: false,
             proven: false,
-            robbed: None,
             out: Vec::new(),
             marks: Vec::new(),
         }
@@ -78,10 +80,10 @@ impl<'a> Narrator<'a> {
                     self.say(self.lock.confirmed, Change::Found, None);
                 }
                 Occurrence::Begin { at, exact } => {
-                    let robbed = self.robbed.take();
+                    let robbed = self.robbed();
                     self.start(Some(at).filter(|_| exact), looked_at);
                     self.marks.push(Mark::Started { holders: self.holders() });
-                    if let Some((token, until)) = robbed {
+                    if let Some(Former { token, until, .. }) = robbed.filter(|former| former.token != self.holding) {
                         self.take_over(token, until, at);
                     }
                     self.say(at, Change::Acquired, None);
@@ -111,8 +113,10 @@ impl<'a> Narrator<'a> {
                     let until = self.lock.expires();
                     self.finish(at, ending);
                     let previous = self.holding.take();
-                    if ending.is_loss() && self.proven {
-                        self.robbed = Some((previous.clone(), until));
+                    if self.proven && matches!(ending, Ending::Failover | Ending::Restart) {
+                        let (token, until) = (previous.clone(), Some(until.unwrap_or(at + UNTOLD)));
+                        let former = Former { token, until, robbed: true };
+                        self.lock.contention.get_or_insert_default().former = Some(former);
                     }
                     match ending {
                         Ending::Forced => self.say_ours(at, Change::Ended(ending), previous),
@@ -239,10 +243,15 @@ impl<'a> Narrator<'a> {
         self.lock.past.get_or_insert_default().push(hold);
     }
 
+    /// Who was robbed of it by the server, and was not told.
+    fn robbed(&mut self) -> Option<Former> {
+        self.lock.contention.as_mut()?.former.take_if(|former| former.robbed)
+    }
+
     /// Remembers the former holder while its lease may make it believe that it still holds the lock.
     fn take_over(&mut self, token: Option<Token>, until: Option<Time>, at: Time) {
         if until.is_none_or(|until| until > at) {
-            self.lock.contention.get_or_insert_default().former = Some(Former { token, until });
+            self.lock.contention.get_or_insert_default().former = Some(Former { token, until, robbed: false });
         }
     }
 

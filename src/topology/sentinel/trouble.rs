@@ -1,6 +1,6 @@
 //! Why a Sentinel service can't be read, as a sentence with its fix.
 
-use redis::RedisError;
+use redis::{ErrorKind, RedisError};
 
 use crate::base::fault::Fault;
 use crate::base::text::{said, visible};
@@ -57,18 +57,18 @@ impl Trouble {
 
 fn silent(errors: &[(String, RedisError)], shown: &str) -> Fault {
     let first = errors.first().map(|(_, error)| error);
-    if let Some(detail) = first.and_then(RedisError::detail).filter(|detail| detail.contains("unknown command")) {
-        let _ = detail;
+    if first.and_then(RedisError::detail).is_some_and(|detail| detail.contains("unknown command")) {
         return Fault::usage(format!(
             "{shown} is no sentinel: the server there does not know SENTINEL; write redis:// instead of redis+sentinel://"
         ));
     }
+    let refused = first.is_some_and(|error| error.kind() == ErrorKind::AuthenticationFailed);
     match first.and_then(RedisError::code) {
         Some("NOAUTH") => Fault::server(format!(
             "the sentinels of {shown} ask for a password; give it in LOCKSCOPE_SENTINEL_PASSWORD or with \
              --sentinel-password-file (and --sentinel-user for an ACL user)"
         )),
-        Some("WRONGPASS") => Fault::server(format!(
+        code if refused || code == Some("WRONGPASS") => Fault::server(format!(
             "the sentinels of {shown} refused the user or password; check --sentinel-user and the password in \
              LOCKSCOPE_SENTINEL_PASSWORD or --sentinel-password-file"
         )),
