@@ -101,11 +101,10 @@ impl Service {
                 }
             }
             let _ = tokio::time::timeout(EVERY, self.kin.stale.notified()).await;
-            match self.refresh().await {
+            // With nobody to ask, or no agreement, the map stays as it is.
+            if let Err(Trouble::NotYet { .. }) = self.refresh().await {
                 // It is about to be the master.
-                Err(Trouble::NotYet { .. }) => self.kin.stale.notify_one(),
-                // Nobody to ask, or no agreement: the map stays as it is.
-                _ => {}
+                self.kin.stale.notify_one();
             }
             tokio::time::sleep(PAUSE).await;
         }
