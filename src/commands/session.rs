@@ -96,11 +96,6 @@ impl Session {
                 self.widen().await?;
             }
         }
-        if self.topology.cluster().is_some() {
-            let why = "a cluster is only read so far; to write to the locks of one node, name it with -u redis:// and \
-                       --single-node";
-            self.settings.read_only.get_or_insert(ReadOnly::Server(why.into()));
-        }
         if let Some(why) = self.part.as_ref().and_then(Part::refuses_writes) {
             self.settings.read_only.get_or_insert(ReadOnly::Server(why));
         }

@@ -2,7 +2,7 @@
 //!
 //! [`Topology::owner`] asks at the moment of the write. The connection that it returns then follows the key. A node of a
 //! cluster that does not own a key has done nothing when it answers MOVED: the map is refreshed and the command is sent
-//! once more, to the owner. A key that is on its way (ASK) is asked for at the node named, with ASKING in the same
+//! to the node that it names, and if that one does not own it either, to the owner by the map. A key that is on its way (ASK) is asked for at the node named, with ASKING in the same
 //! pipeline. What is still redirected after that stays an error of the server: nothing was done.
 //!
 //! A pipeline only reads, so that it can be sent again as a whole. A command on a key of another slot is sent to the node
@@ -14,10 +14,10 @@ use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
 use super::{Asking, Node, ServerConnection, Topology};
-use crate::lock::{Key, KeyspaceId, slot_of};
+use crate::lock::{Key, KeyspaceId, NodeId, slot_of};
 
-/// How often the answers to one request may send it on: MOVED, then ASK, and MOVED by the node that ASK named.
-const HOPS: usize = 3;
+/// How often the answers to one request may send it on: MOVED twice, then ASK, or MOVED by the node that ASK named.
+const HOPS: usize = 4;
 /// A key and what belongs to it are at no more nodes than this.
 const OTHERS: usize = 16;
 
@@ -78,15 +78,16 @@ impl Owner {
         if self.topology.cluster.is_none() {
             return Ok(answers);
         }
-        let mut retried = false;
+        let mut tried = vec![self.node.id];
         for _ in 0..HOPS {
             let onward: Vec<(usize, Onward, u16)> = answers.iter().enumerate().filter_map(redirect).collect();
             let own = slot_of(self.key.as_bytes());
             let moved = onward.iter().find(|(_, onward, slot)| !onward.asking && *slot == own);
             if let Some((_, Onward { address, .. }, _)) = moved {
-                if std::mem::replace(&mut retried, true) || self.move_to(address).await.is_err() {
+                if self.move_to(address, &tried).await.is_err() {
                     return Ok(answers);
                 }
+                tried.push(self.node.id);
                 answers = self.conn.req_packed_commands(pipeline, 0, pipeline.len()).await?;
                 continue;
             }
@@ -131,18 +132,22 @@ impl Owner {
         Ok(())
     }
 
-    /// The node at this address owns the key now.
-    async fn move_to(&mut self, address: &str) -> RedisResult<()> {
-        let mut node = self.node.sibling(address)?;
-        node.name = address.to_string();
-        if let Some(cluster) = self.topology.cluster() {
-            // The answer names the owner, even if nobody else can be asked.
-            let _ = cluster.refresh().await;
-            let map = cluster.map();
-            let named = map.members.iter().map(|member| &member.node).find(|node| node.name == address);
-            let other = map.owner(&self.key).filter(|owner| owner.id != self.node.id);
-            node = named.or(other).cloned().unwrap_or(node);
-        }
+    /// Goes to the node that owns the key now: the one at this address, or the one that the map names. An error means
+    /// that both were tried.
+    async fn move_to(&mut self, address: &str, tried: &[NodeId]) -> RedisResult<()> {
+        let disagree = || RedisError::from(std::io::Error::other("the nodes do not agree who owns the key"));
+        let cluster = self.topology.cluster().ok_or_else(disagree)?;
+        // The answer names an owner even if nobody else can be asked.
+        let _ = cluster.refresh().await;
+        let map = cluster.map();
+        let named = map.members.iter().map(|member| &member.node).find(|node| node.name == address);
+        let untried = [named, map.owner(&self.key)].into_iter().flatten().find(|node| !tried.contains(&node.id));
+        let node = match (untried, tried) {
+            (Some(node), _) => node.clone(),
+            // One that the map does not know yet, or by another name.
+            (None, [_]) => Node { name: address.to_string(), ..self.node.sibling(address)? },
+            (None, _) => return Err(disagree()),
+        };
         self.conn = connect(&node, self.writes).await?;
         self.node = node;
         Ok(())
