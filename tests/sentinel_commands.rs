@@ -181,3 +181,45 @@ fn an_observer_at_the_sentinels_needs_what_the_book_says_and_no_more() {
     let denied = redis::cmd("SENTINEL").arg("FAILOVER").arg("shop").exec(&mut observer).unwrap_err();
     assert_eq!(denied.code(), Some("NOPERM"), "{denied}");
 }
+
+/// Who holds the lock at a server.
+fn holder(server: &Server) -> Option<String> {
+    server.ask(&["GET", "lock:1"])
+}
+
+#[test]
+fn a_release_goes_to_the_present_master_and_never_to_one_that_was_replaced() {
+    let service = filled();
+    let desk = Desk::with_url(&service.url());
+    service.servers[0].pause();
+    let new = service.wait_for_another_than(0);
+    service.servers[0].resume();
+    // The old one still takes writes.
+    let old = &service.servers[0];
+    assert_eq!(common::server::field(&old.ask::<String, _>(&["INFO", "replication"]), "role"), Some("master"));
+    assert_eq!(old.ask::<String, _>(&["SET", "lock:1", "deceived", "PX", "600000"]), "OK");
+    let wrong = desk.run(&["release", "lock:1", "--holder", "deceived", "--yes"]);
+    assert_eq!(wrong.code, 1, "{wrong:?}");
+    let freed = desk.run(&["release", "lock:1", "--holder", "worker-1", "--yes"]);
+    assert_eq!(freed.code, 0, "{freed:?}");
+    assert_eq!((holder(&service.servers[new]), holder(old).as_deref()), (None, Some("deceived")));
+    // What was freed is put back where it was taken from, and a test lock is taken there.
+    let undone = desk.run(&["undo", "--unwatched", "--yes"]);
+    assert_eq!((undone.code, holder(&service.servers[new]).as_deref()), (0, Some("worker-1")), "{undone:?}");
+    let extended = desk.run(&["extend", "lock:1", "--holder", "worker-1", "--ttl", "20m", "--yes"]);
+    assert!(extended.code == 0 && service.servers[new].ask::<i64, _>(&["PTTL", "lock:1"]) > 1_100_000, "{extended:?}");
+    let acquired = desk.run(&["acquire", "lock:ours", "--ttl", "5s", "--", "true"]);
+    assert_eq!(acquired.code, 0, "{acquired:?}");
+}
+
+#[test]
+fn nothing_is_written_where_most_of_the_sentinels_are_silent() {
+    let mut service = filled();
+    service.sentinels[0].kill();
+    service.sentinels[2].kill();
+    let desk = Desk::at(&service.sentinels[1]);
+    assert_eq!(desk.run(&["ls", "--json"]).json()["locks"].as_array().unwrap().len(), LOCKS, "one is enough to read");
+    let refused = desk.run(&["release", "lock:1", "--holder", "worker-1", "--yes"]);
+    assert!(refused.code != 0 && refused.err.contains("do not agree on its master"), "{refused:?}");
+    assert_eq!(holder(&service.servers[0]).as_deref(), Some("worker-1"));
+}

@@ -20,7 +20,7 @@ use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
 use crate::settings::{Login, Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
-use crate::topology::{Endpoint, Node, Shared, Topology};
+use crate::topology::{Endpoint, Node, Topology};
 
 /// A connected target.
 pub struct Session {
@@ -104,19 +104,6 @@ impl Session {
                 Some(Part::Sentinel { services }) => self.serve(services.clone()).await?,
                 _ => {}
             }
-        }
-        let why = match self.topology.shared() {
-            Some(Shared::Cluster(_)) => Some(
-                "a cluster is only read so far; to write to the locks of one node, name it with -u redis:// and \
-                 --single-node",
-            ),
-            Some(Shared::Service(_)) => {
-                Some("a Sentinel service is only read so far; to write to its locks, name its master with -u redis://")
-            }
-            None => None,
-        };
-        if let Some(why) = why {
-            self.settings.read_only.get_or_insert(ReadOnly::Server(why.into()));
         }
         if let Some(why) = self.part.as_ref().and_then(Part::refuses_writes) {
             self.settings.read_only.get_or_insert(ReadOnly::Server(why));

@@ -2,7 +2,7 @@
 //!
 //! [`Topology::owner`] asks at the moment of the write. The connection that it returns then follows the key. A node of a
 //! cluster that does not own a key has done nothing when it answers MOVED: the map is refreshed and the command is sent
-//! once more, to the owner. A key that is on its way (ASK) is asked for at the node named, with ASKING in the same
+//! to the node that it names, and if that one does not own it either, to the owner by the map. A key that is on its way (ASK) is asked for at the node named, with ASKING in the same
 //! pipeline. What is still redirected after that stays an error of the server: nothing was done.
 //!
 //! A pipeline only reads, so that it can be sent again as a whole. A command on a key of another slot is sent to the node
@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use tokio::time::Instant;
 
-use super::{Asking, Node, ServerConnection, Shared, Topology, sentinel};
-use crate::lock::{Key, KeyspaceId, slot_of};
+use super::{Asking, Node, ServerConnection, Service, Shared, Topology, sentinel};
+use crate::lock::{Key, KeyspaceId, NodeId, slot_of};
 
-/// How often the answers to one request may send it on: MOVED, then ASK, and MOVED by the node that ASK named.
-const HOPS: usize = 3;
+/// How often the answers to one request may send it on: MOVED twice, then ASK, or MOVED by the node that ASK named.
+const HOPS: usize = 4;
 /// A key and what belongs to it are at no more nodes than this.
 const OTHERS: usize = 16;
 
@@ -30,6 +31,8 @@ pub struct Owner {
     conn: ServerConnection,
     /// Other nodes to which it was sent, by their addresses.
     others: HashMap<String, ServerConnection>,
+    /// When it was last confirmed to be the owner.
+    confirmed: Instant,
 }
 
 /// Where an answer sends those who ask for a key.
@@ -66,11 +69,35 @@ impl Topology {
 impl Owner {
     async fn open(topology: &Topology, space: KeyspaceId, key: &Key, writes: bool) -> RedisResult<Owner> {
         let node = topology.confirmed(space, key).await?;
-        let mut conn = connect(&node, writes).await?;
-        if writes && topology.service().is_some() && !sentinel::says_master(&mut conn).await? {
+        let conn = connect(&node, writes).await?;
+        let (topology, key, others) = (topology.clone(), key.clone(), HashMap::new());
+        let mut owner = Owner { topology, key, writes, node, conn, others, confirmed: Instant::now() };
+        owner.is_master().await?;
+        Ok(owner)
+    }
+
+    /// Of a Sentinel service: the server says on this connection that it is a master.
+    async fn is_master(&mut self) -> RedisResult<()> {
+        let asks = self.writes && self.topology.service().is_some();
+        if asks && !sentinel::says_master(&mut self.conn).await? {
             return Err(std::io::Error::other("a failover is under way: the named master is a replica").into());
         }
-        Ok(Owner { topology: topology.clone(), key: key.clone(), writes, node, conn, others: HashMap::new() })
+        Ok(())
+    }
+
+    /// Of a Sentinel service: confirms the master again where that is too long ago. Nothing else would tell: a master that
+    /// was replaced takes writes, and forgets them.
+    async fn confirm(&mut self) -> RedisResult<()> {
+        if !self.writes || self.topology.service().is_none() || self.confirmed.elapsed() < Service::FRESH {
+            return Ok(());
+        }
+        let node = self.topology.confirmed(KeyspaceId::FIRST, &self.key).await?;
+        if node.id != self.node.id {
+            (self.conn, self.node) = (connect(&node, true).await?, node);
+        }
+        self.is_master().await?;
+        self.confirmed = Instant::now();
+        Ok(())
     }
 
     /// The node that the connection leads to now.
@@ -79,19 +106,21 @@ impl Owner {
     }
 
     async fn send(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+        self.confirm().await?;
         let mut answers = self.conn.req_packed_commands(pipeline, 0, pipeline.len()).await?;
         if self.topology.cluster().is_none() {
             return Ok(answers);
         }
-        let mut retried = false;
+        let mut tried = vec![self.node.id];
         for _ in 0..HOPS {
             let onward: Vec<(usize, Onward, u16)> = answers.iter().enumerate().filter_map(redirect).collect();
             let own = slot_of(self.key.as_bytes());
             let moved = onward.iter().find(|(_, onward, slot)| !onward.asking && *slot == own);
             if let Some((_, Onward { address, .. }, _)) = moved {
-                if std::mem::replace(&mut retried, true) || self.move_to(address).await.is_err() {
+                if self.move_to(address, &tried).await.is_err() {
                     return Ok(answers);
                 }
+                tried.push(self.node.id);
                 answers = self.conn.req_packed_commands(pipeline, 0, pipeline.len()).await?;
                 continue;
             }
@@ -136,18 +165,22 @@ impl Owner {
         Ok(())
     }
 
-    /// The node at this address owns the key now.
-    async fn move_to(&mut self, address: &str) -> RedisResult<()> {
-        let mut node = self.node.sibling(address)?;
-        node.name = address.to_string();
-        if let Some(cluster) = self.topology.cluster() {
-            // The answer names the owner, even if nobody else can be asked.
-            let _ = cluster.refresh().await;
-            let map = cluster.map();
-            let named = map.members.iter().map(|member| &member.node).find(|node| node.name == address);
-            let other = map.owner(&self.key).filter(|owner| owner.id != self.node.id);
-            node = named.or(other).cloned().unwrap_or(node);
-        }
+    /// Goes to the node that owns the key now: the one at this address, or the one that the map names. An error means
+    /// that both were tried.
+    async fn move_to(&mut self, address: &str, tried: &[NodeId]) -> RedisResult<()> {
+        let disagree = || RedisError::from(std::io::Error::other("the nodes do not agree who owns the key"));
+        let cluster = self.topology.cluster().ok_or_else(disagree)?;
+        // The answer names an owner even if nobody else can be asked.
+        let _ = cluster.refresh().await;
+        let map = cluster.map();
+        let named = map.members.iter().map(|member| &member.node).find(|node| node.name == address);
+        let untried = [named, map.owner(&self.key)].into_iter().flatten().find(|node| !tried.contains(&node.id));
+        let node = match (untried, tried) {
+            (Some(node), _) => node.clone(),
+            // One that the map does not know yet, or by another name.
+            (None, [_]) => Node { name: address.to_string(), ..self.node.sibling(address)? },
+            (None, _) => return Err(disagree()),
+        };
         self.conn = connect(&node, self.writes).await?;
         self.node = node;
         Ok(())

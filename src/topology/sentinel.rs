@@ -50,6 +50,9 @@ pub struct Service {
 }
 
 impl Service {
+    /// A master that was named longer ago than this has to be named again before a write.
+    pub const FRESH: Duration = EVERY;
+
     /// Learns the present master from the sentinels. `server`: how to log in to it, at whatever address.
     pub async fn open(
         name: &str,
@@ -156,7 +159,7 @@ impl Service {
         let panel = self.panel.lock().await;
         let (choice, asked) = panel.said.as_ref()?;
         let master = self.map().masters().next()?.clone();
-        let is_named = choice.is_of_majority() && asked.elapsed() < EVERY && master.name == named(&choice.master);
+        let is_named = choice.is_of_majority() && asked.elapsed() < Self::FRESH && master.name == named(&choice.master);
         is_named.then_some(master)
     }
 
