@@ -20,6 +20,7 @@ mod queue;
 mod result;
 mod safety;
 mod semaphore;
+mod slots;
 mod staying;
 mod tally;
 mod write;

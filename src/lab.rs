@@ -208,8 +208,7 @@ impl Lab {
         let (orders, received) = mpsc::channel(WAITING);
         let id = report.id;
         let report = Report { token: Some(request.token().clone()), ..report.clone() };
-        let node = self.topology.node_of(&wanted.key);
-        let bench = Bench::new(report, request, admission, &node, &self.shown, record, &self.board);
+        let bench = Bench::new(report, request, admission, &self.topology, &self.shown, record, &self.board);
         self.benches.spawn(bench.run(received));
         self.tests.insert(id, Test { key: wanted.key.clone(), orders });
         Ok(())

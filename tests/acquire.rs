@@ -19,7 +19,7 @@ use lockscope::settings::cli::Global;
 use lockscope::settings::config::Config;
 use lockscope::settings::{Outside, Settings};
 use lockscope::test_lock::{Form, Held, Loss, Released, Request, Taken, Turn, take};
-use lockscope::topology::{Endpoint, Node, Topology};
+use lockscope::topology::{Endpoint, Topology};
 use redis::{FromRedisValue, Value};
 use serde_json::Value as Json;
 use tempfile::TempDir;
@@ -187,13 +187,13 @@ fn counts_that_can_not_be_written_cost_nobody_the_lock() {
 
 // The engine.
 
-async fn node(server: &Server) -> Node {
+async fn target(server: &Server) -> Topology {
     let endpoint = Endpoint {
         shown: server.url(),
         info: redis::IntoConnectionInfo::into_connection_info(server.url().as_str()).unwrap(),
         tls: None,
     };
-    Topology::open(&endpoint).await.unwrap().nodes()[0].clone()
+    Topology::open(&endpoint).await.unwrap()
 }
 
 fn request(key: &str, form: Form, ttl: Duration) -> Request {
@@ -232,7 +232,7 @@ async fn a_flushed_script_cache_is_no_loss() {
     for form in [Form::Plain, Form::Reentrant] {
         server.cli(&["SCRIPT", "FLUSH"]);
         let request = request("lock:a", form, Duration::from_secs(3));
-        let mut held = held(take(&node(&server).await, request, None, std::future::pending()).await);
+        let mut held = held(take(&target(&server).await, request, None, std::future::pending()).await);
         for _ in 0..2 {
             server.cli(&["SCRIPT", "FLUSH"]);
             assert!(matches!(held.renew().await, Turn::Renewed));
@@ -247,7 +247,7 @@ async fn a_flushed_script_cache_is_no_loss() {
 async fn a_cut_connection_is_made_anew() {
     let server = Server::start();
     let request = request("lock:a", Form::Plain, Duration::from_secs(6));
-    let mut held = held(take(&node(&server).await, request, None, std::future::pending()).await);
+    let mut held = held(take(&target(&server).await, request, None, std::future::pending()).await);
     server.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
     assert!(matches!(turn(&mut held).await, Turn::Renewed));
     server.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
@@ -259,7 +259,7 @@ async fn a_cut_connection_is_made_anew() {
 async fn a_server_that_comes_back_empty_has_lost_the_lock() {
     let mut server = Server::start();
     let request = request("lock:a", Form::Plain, Duration::from_secs(3));
-    let mut held = held(take(&node(&server).await, request, None, std::future::pending()).await);
+    let mut held = held(take(&target(&server).await, request, None, std::future::pending()).await);
     server.restart();
     assert!(matches!(turn(&mut held).await, Turn::Lost(Loss::Gone)));
     assert!(matches!(held.release().await, Released::Lost(Loss::Gone)));
@@ -270,7 +270,7 @@ async fn a_server_that_comes_back_empty_has_lost_the_lock() {
 async fn a_lease_that_no_answer_confirms_is_lost_by_our_own_clock() {
     let server = Server::start();
     let request = request("lock:a", Form::Plain, Duration::from_millis(1500));
-    let mut held = held(take(&node(&server).await, request, None, std::future::pending()).await);
+    let mut held = held(take(&target(&server).await, request, None, std::future::pending()).await);
     server.pause();
     let turn = turn(&mut held).await;
     assert!(matches!(turn, Turn::Lost(Loss::Unconfirmed { .. })), "{turn:?}");
@@ -284,7 +284,7 @@ async fn a_lease_that_no_answer_confirms_is_lost_by_our_own_clock() {
 async fn an_attempt_without_an_answer_is_cleared_up() {
     for form in [Form::Plain, Form::Reentrant] {
         let server = Server::start();
-        let node = node(&server).await;
+        let target = target(&server).await;
         match form {
             Form::Plain => server.cli(&["SET", "lock:a", "you"]),
             Form::Reentrant => server.cli(&["HSET", "lock:a", "you", "1"]),
@@ -292,7 +292,7 @@ async fn an_attempt_without_an_answer_is_cleared_up() {
         let request = request("lock:a", form, Duration::from_secs(2));
         let token = request.token().to_string();
         let until = Some(Instant::now() + PATIENCE);
-        let waiting = tokio::spawn(async move { take(&node, request, until, std::future::pending()).await });
+        let waiting = tokio::spawn(async move { take(&target, request, until, std::future::pending()).await });
         while attempts(&server) < 3 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -319,7 +319,7 @@ async fn an_attempt_that_was_given_up_and_heard_late_is_our_own() {
             Form::Plain => server.cli(&["SET", "lock:a", &token, "PX", "30000"]),
             Form::Reentrant => server.cli(&["HSET", "lock:a", &token, "1"]),
         };
-        let mut held = held(take(&node(&server).await, request, None, std::future::pending()).await);
+        let mut held = held(take(&target(&server).await, request, None, std::future::pending()).await);
         assert_eq!(held.entries(), entries);
         assert!(matches!(held.release().await, Released::Done { entries: 0 }));
         assert!(!exists(&server, "lock:a"), "{form}: nothing of it is left");
@@ -327,7 +327,7 @@ async fn an_attempt_that_was_given_up_and_heard_late_is_our_own() {
     // A token that the user chose may belong to anybody.
     server.cli(&["SET", "lock:a", "me"]);
     let chosen = request("lock:a", Form::Plain, Duration::from_secs(30)).with_token(b"me");
-    let taken = take(&node(&server).await, chosen, None, std::future::pending()).await;
+    let taken = take(&target(&server).await, chosen, None, std::future::pending()).await;
     assert!(matches!(taken, Taken::Refused(_)), "{taken:?}");
 }
 
@@ -337,7 +337,7 @@ async fn waiting_can_be_stopped_and_takes_nothing() {
     server.cli(&["SET", "lock:a", "you"]);
     let request = request("lock:a", Form::Plain, Duration::from_secs(5));
     let until = Some(Instant::now() + PATIENCE);
-    let taken = take(&node(&server).await, request, until, std::future::ready(())).await;
+    let taken = take(&target(&server).await, request, until, std::future::ready(())).await;
     assert!(matches!(taken, Taken::Stopped), "{taken:?}");
     assert_eq!(server.ask::<String, _>(&["GET", "lock:a"]), "you");
 }

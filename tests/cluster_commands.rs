@@ -71,24 +71,6 @@ fn desk_without(desk: &Desk) -> i32 {
 }
 
 #[test]
-fn a_cluster_is_not_written_yet_and_the_way_to_do_it_is_told() {
-    let Some(cluster) = filled() else { return };
-    let desk = Desk::at(cluster.master(0));
-    for command in [
-        &["release", "lock:1", "--holder", "worker-1", "--yes"][..],
-        &["extend", "lock:1", "--holder", "worker-1", "--ttl", "60s", "--yes"],
-        &["acquire", "lock:b", "--ttl", "5s", "--", "true"],
-        &["probe", "--for", "1s"],
-        &["undo", "--yes"],
-    ] {
-        let ran = desk.run(command);
-        assert_eq!(ran.code, 1, "{command:?}: {ran:?}");
-        assert!(ran.err.contains("--single-node"), "{command:?}: {ran:?}");
-    }
-    assert_eq!(cluster.truth().len(), LOCKS);
-}
-
-#[test]
 fn nodes_without_notifications_are_no_dead_nodes() {
     let Some(cluster) = filled() else { return };
     for master in 0..3 {

@@ -135,7 +135,19 @@ async fn a_hold_is_counted_from_its_beginning_to_its_end() {
     server.cli(&["SET", "lock:order:1", "anna", "NX", "PX", "60000"]);
     let taken = measuring.until_is("lockscope_locks", &[ORDERS, ("state", "held")], 1.0).await;
     assert_eq!(value(&taken, "lockscope_holds_started_total", &[ORDERS]), Some(1.0));
-    let all = ["released", "expired", "evicted", "flushed", "renamed", "unseen", "taken", "forced"];
+    let all = [
+        "released",
+        "expired",
+        "evicted",
+        "flushed",
+        "renamed",
+        "failover",
+        "restart",
+        "slot-taken",
+        "unseen",
+        "taken",
+        "forced",
+    ];
     assert_eq!(
         endings(&taken, ORDERS.1),
         all.map(|ending| (ending.to_string(), 0.0)),
@@ -262,7 +274,7 @@ async fn of_a_server_that_is_lost_nothing_is_told_but_what_was_counted() {
     assert_eq!(value(&lost, "lockscope_inventory_complete", &[]), Some(0.0));
     assert_eq!(value(&lost, "lockscope_holds_started_total", &[ORDERS]), Some(1.0), "that has happened");
     server.restart();
-    let back = measuring.until_is(ENDED, &[ORDERS, ("ending", "unseen")], 1.0).await;
+    let back = measuring.until_is(ENDED, &[ORDERS, ("ending", "restart")], 1.0).await;
     assert_eq!(value(&back, "lockscope_up", &[]), Some(1.0));
     let calm = measuring.until_is("lockscope_locks", &[ORDERS, ("state", "held")], 0.0).await;
     assert_eq!(value(&calm, "lockscope_data_stale", &[]), Some(0.0));

@@ -49,7 +49,7 @@ fn a_server_that_comes_back_empty_leaves_no_ghosts() {
                 server.restart();
                 for key in ["lock:a", "lock:b"] {
                     let line = watch.tells(key, "lost");
-                    assert_eq!((&line["why"], &line["previous"]), (&"gone unseen".into(), &"t".into()), "{feed:?}");
+                    assert_eq!((&line["cause"], &line["previous"]), (&"restart".into(), &"t".into()), "{feed:?}");
                 }
                 watch.says_again(&format!("by {}", feed.name()), 2);
                 server.cli(&["SET", "lock:a", "u", "NX", "PX", "600000"]);
@@ -78,7 +78,7 @@ fn locks_that_survive_a_restart_are_not_told_as_released() {
     server.cli(&["DEL", "lock:c"]);
     let line = watch.next("lock:c");
     // It is lost if it ended before we read it again.
-    assert!(line["event"] == "released" || line["why"] == "gone unseen", "{line}");
+    assert!(line["event"] == "released" || line["cause"] == "restart" && line["proven"] == false, "{line}");
     watch.tells_no_more(&server, &["lock:a", "lock:b"]);
     agrees_with_the_server(&watch, &server);
 }

@@ -14,7 +14,7 @@ use super::tally::Tally;
 use crate::actions::audit::{self, Audit};
 use crate::base::json::{put, put_all};
 use crate::base::time::Time;
-use crate::lock::Token;
+use crate::lock::{KeyspaceId, Token};
 use crate::topology::Node;
 use crate::topology::Topology;
 
@@ -233,7 +233,7 @@ impl NoUndo {
     /// this server.
     pub async fn told(self, topology: &Topology, now: Time, again: &str) -> RedisResult<String> {
         let taken = match &self.before {
-            Some(kept) => kept.taken(&mut topology.node_of(&kept.lock()).connect().await?, now).await?,
+            Some(kept) => kept.taken(&mut topology.reader(KeyspaceId::FIRST, &kept.lock()).await?, now).await?,
             None => None,
         };
         Ok(self.sentence(taken, again))
@@ -281,12 +281,13 @@ mod tests {
     use super::*;
     use crate::actions::Action;
     use crate::base::time::Ttl;
-    use crate::lock::{Key, KeyspaceId};
+    use crate::lock::Key;
 
     fn record(id: String, deed: Deed) -> Kept {
         let plan = Plan {
             action: Action::Free,
             space: KeyspaceId::FIRST,
+            clustered: false,
             key: Key::from("lock:a"),
             dialect: "plain",
             guessed: false,

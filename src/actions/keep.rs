@@ -272,6 +272,16 @@ impl Kept {
         self.until.map(|until| Time(until - self.ahead))
     }
 
+    /// The same record by the clock of the node that has the lock's slot now, if it is another one than then.
+    pub fn by_clock_of(mut self, here: &Keyspace) -> Kept {
+        let Some(ahead) = self.about.keyspace.as_ref().and_then(|then| here.other_clock(then)) else { return self };
+        let later = ahead - self.ahead;
+        let ends = self.things.iter_mut().map(|keep| &mut keep.until).chain([&mut self.until]);
+        ends.flatten().for_each(|until| *until += later);
+        self.ahead = ahead;
+        self
+    }
+
     /// It can't be put back any more, or never could.
     pub(super) fn is_over(&self, now: Time) -> bool {
         self.deed != Deed::Freed || self.ends().is_some_and(|end| end <= now)

@@ -6,6 +6,7 @@
 mod attempt;
 mod returned;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,8 +21,9 @@ use super::plan::{Action, Plan};
 use super::queue::Cleared;
 use crate::base::clock::Clock;
 use crate::base::text;
+use crate::lock::NodeId;
 use crate::model::End;
-use crate::topology::Node;
+use crate::topology::{Owner, Topology};
 
 /// How long an answer may take before the outcome is unknown.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -67,12 +69,20 @@ pub struct Performed {
     pub renewed: Option<String>,
     /// What became of the waiters in its queue.
     pub queue: Cleared,
+    /// More waiters may have been notified than were counted: a node of a cluster counts its own clients only.
+    pub at_least: bool,
     /// The last holder of several went with it, and so the lock.
     pub emptied: bool,
 }
 
 /// Passes the gate, puts it on record, writes, and puts the outcome on record.
-pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journal, context: &Context) -> Performed {
+pub async fn perform(
+    plan: &Plan,
+    gate: &Gate,
+    topology: &Topology,
+    journal: &mut Journal,
+    context: &Context,
+) -> Performed {
     let clock = Clock::start();
     let id = journal.number(clock.now());
     let refused = Performed::refused;
@@ -88,9 +98,10 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         return refused(id, Refusal::NotSo(format!("nothing is kept under {undone}: it was put back already")));
     }
     let kept = Err("only a release can be undone".into());
-    let mut attempt =
-        Attempt { plan, admission, node, kept, trace: None, ended: None, emptied: false, queue: Cleared::default() };
+    let mut attempt = Attempt::new(plan, admission, topology, kept);
     let began = attempt.prepare(&id, context, &clock).await;
+    let place = || topology.place(plan.space, &plan.key);
+    let node = began.as_ref().map_or_else(|_| place(), |owner| owner.node().clone());
     if let Ok(kept) = &mut attempt.kept {
         kept.about.batch = journal.batch();
     }
@@ -100,18 +111,18 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
     };
     // The undo record comes first: an intent in the audit file means that everything was ready.
     let kept = attempt.kept.as_ref().map_or(Ok(()), |kept| journal.keep(kept));
-    if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, node, context, record)) {
+    if let Err(why) = kept.and_then(|()| journal.write(clock.now(), &id, plan, &node, context, record)) {
         journal.forget(&id);
         return refused(id, Refusal::Audit(why.to_string()));
     }
-    let mut conn = match began {
-        Ok(conn) => conn,
+    let mut owner = match began {
+        Ok(owner) => owner,
         Err(why) => {
             journal.forget(&id);
             return refused(id, why);
         }
     };
-    let outcome = attempt.write(&mut conn, &clock).await;
+    let outcome = attempt.write(&mut owner, &clock).await;
     attempt.settle(&outcome, &id, journal);
     if let (Outcome::Done { .. }, Action::Undo(undone)) = (&outcome, &plan.action) {
         journal.forget(undone);
@@ -121,13 +132,14 @@ pub async fn perform(plan: &Plan, gate: &Gate, node: &Node, journal: &mut Journa
         attempt.queue.put_into(record);
     }
     // It is done, even if the second line can't be written.
-    let _ = journal.write(clock.now(), &id, plan, node, context, record);
+    let _ = journal.write(clock.now(), &id, plan, owner.node(), context, record);
     let undo = match &outcome {
         Outcome::Refused(_) => Err("nothing was changed".into()),
         _ => attempt.kept.as_ref().map(|_| ()).map_err(String::clone),
     };
     let renewed = attempt.ended.filter(|_| matches!(outcome, Outcome::Done { .. })).and_then(|end| renewed(plan, end));
-    Performed { id, outcome, undo, renewed, emptied: attempt.emptied, queue: attempt.queue }
+    let Attempt { at_least, emptied, queue, .. } = attempt;
+    Performed { id, outcome, undo, renewed, at_least, emptied, queue }
 }
 
 impl Performed {
@@ -141,10 +153,10 @@ impl Performed {
     /// whether `undo` puts it back. `named`: by ids, else by numbers.
     pub fn aftermath(&self, plan: &Plan, named: bool, undo: &str) -> String {
         let Outcome::Done { woken, silent } = &self.outcome else { return String::new() };
+        let at_least = if self.at_least { "at least " } else { "" };
         let mut line = match woken {
             0 => String::new(),
-            1 => "; notified 1 waiter".into(),
-            woken => format!("; notified {woken} waiters"),
+            woken => format!("; notified {at_least}{}", text::counted(*woken, "waiter")),
         };
         line.extend(silent.iter().map(|why| format!("; waiters were not notified: {why}")));
         line.push_str(&self.queue.describe(named));
@@ -164,16 +176,20 @@ impl Performed {
     /// Nothing was written.
     pub fn refused(id: String, why: Refusal) -> Performed {
         let (outcome, undo) = (Outcome::Refused(why), Err("nothing was changed".into()));
-        Performed { id, outcome, undo, renewed: None, queue: Cleared::default(), emptied: false }
+        Performed { id, outcome, undo, renewed: None, queue: Cleared::default(), at_least: false, emptied: false }
     }
 }
 
 /// Asks, for each of these, whether undo will be possible, so that it is in the preview.
-pub async fn foresee(node: &Node, plans: impl IntoIterator<Item = &mut Plan>) {
-    let mut conn = timeout(ANSWER, node.connect()).await;
+pub async fn foresee(topology: &Topology, plans: impl IntoIterator<Item = &mut Plan>) {
+    let mut readers: HashMap<NodeId, Option<Owner>> = HashMap::new();
     for plan in plans {
-        plan.undo = match &mut conn {
-            Ok(Ok(conn)) => match timeout(ANSWER, keep::foresee(conn, plan)).await {
+        let place = topology.place(plan.space, &plan.key).id;
+        if let std::collections::hash_map::Entry::Vacant(new) = readers.entry(place) {
+            new.insert(timeout(ANSWER, topology.reader(plan.space, &plan.key)).await.ok().and_then(Result::ok));
+        }
+        plan.undo = match readers.get_mut(&place) {
+            Some(Some(owner)) => match timeout(ANSWER, keep::foresee(owner, plan)).await {
                 Ok(Ok(foreseen)) => Some(foreseen),
                 Ok(Err(error)) => Some(Err(format!("the server could not be asked: {}", text::said(&error)))),
                 Err(_) => Some(Err("the server does not answer".into())),

@@ -53,6 +53,9 @@ pub struct Plan {
     /// With the key, it identifies the lock.
     #[serde(rename = "node")]
     pub space: KeyspaceId,
+    /// The keyspace is a cluster: one script reaches the keys of one slot.
+    #[serde(default)]
+    pub clustered: bool,
     pub key: Key,
     #[serde(deserialize_with = "dialects::known_name")]
     pub dialect: Name,
@@ -214,7 +217,8 @@ pub fn free(lock: &LockView, asked: Freeing<'_>, now: Time) -> Result<Plan, Refu
         dropped,
         ..about(lock, holders, checks, hazards)
     }
-    .doubting(semaphore::doubt(lock));
+    .doubting(semaphore::doubt(lock))
+    .within_slots()?;
     Ok(if asked.force { plan.beyond_doubt() } else { plan })
 }
 
@@ -231,9 +235,9 @@ pub fn preview(lock: &LockView, dead_waiters: &[Vec<u8>], now: Time) -> Result<P
         _ => None,
     };
     let release = release(lock, Freeing { holder, dead_waiters, force: false }, now)?;
-    let mut hazards = hazards(lock, &release);
-    hazards.splice(0..0, semaphore::doubt(lock));
-    Ok(Preview { commands: writes(lock, &release).iter().map(Write::describe).collect(), hazards })
+    let plan = Plan { writes: writes(lock, &release), ..about(lock, Vec::new(), Vec::new(), hazards(lock, &release)) };
+    let plan = plan.doubting(semaphore::doubt(lock)).within_slots()?;
+    Ok(Preview { commands: plan.commands(), hazards: plan.hazards })
 }
 
 /// What the library's release takes, with the waiters that are dropped.
@@ -288,7 +292,7 @@ pub fn give_back(lock: &LockView, permits: u64, now: Time) -> Result<Plan, Refus
     let checks = compared(lock, &release)?;
     let hazards = release.hazards.into_iter().map(String::from).collect();
     let writes = release.steps.into_iter().map(Write::Step).collect();
-    Ok(Plan { writes, ..about(lock, Vec::new(), checks, hazards) }.doubting(semaphore::token_doubt(lock)))
+    Plan { writes, ..about(lock, Vec::new(), checks, hazards) }.doubting(semaphore::token_doubt(lock)).within_slots()
 }
 
 /// Gives one permit back, if the lock is known to be a counter of permits.
@@ -301,6 +305,7 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
     Plan {
         action: Action::Free,
         space: lock.space,
+        clustered: lock.clustered,
         key: lock.key.clone(),
         dialect: lock.dialect,
         guessed: lock.dialect_confidence < Claim::SURE,

@@ -14,7 +14,9 @@ mod layout;
 use self::layout::Layout;
 use super::check::{Check, Comparison};
 use super::comparisons;
+use super::gate::Refusal;
 use super::plan::Plan;
+use super::slots::Scripts;
 use super::write::Write;
 use crate::dialects::scripts::MARK;
 use crate::dialects::statement::{Command, Operand, Statement};
@@ -33,7 +35,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub fn new(key: &[u8], checks: &[Check], writes: &[Write]) -> Program {
+    pub fn new<'w>(key: &[u8], checks: &[Check], writes: impl IntoIterator<Item = &'w Write>) -> Program {
         let mut layout = Layout::new(key, MARK);
         let (mut compared, mut comparing, mut asking, mut writing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for group in by_comparison(checks) {
@@ -42,7 +44,7 @@ impl Program {
             comparing.extend(layout.place(&forms).lines);
             compared.push(group);
         }
-        let forms: Vec<Form> = writes.iter().map(|write| Form::of_statements(&write.statements())).collect();
+        let forms: Vec<Form> = writes.into_iter().map(|write| Form::of_statements(&write.statements())).collect();
         for group in forms.chunk_by(Form::is_alike) {
             let placed = layout.place(group);
             asking.extend(placed.asks);
@@ -72,6 +74,12 @@ impl Program {
         Program { text, keys, args, compared }
     }
 
+    fn eval(self) -> Vec<Vec<u8>> {
+        let Program { text, keys, args, .. } = self;
+        let count = keys.len().to_string().into_bytes();
+        [b"EVAL".to_vec(), text.into_bytes(), count].into_iter().chain(keys).chain(args).collect()
+    }
+
     /// The comparison that the script names.
     pub fn check(&self, which: u64, nth: u64) -> Option<&Check> {
         let line = usize::try_from(which).ok()?.checked_sub(1)?;
@@ -85,11 +93,12 @@ impl Plan {
         by_comparison(&self.checks).into_iter().map(|group| group.iter().map(Check::describe).collect())
     }
 
-    /// The words of the EVAL that does what the plan does: for a runbook.
-    pub fn eval(&self) -> Vec<Vec<u8>> {
-        let Program { text, keys, args, .. } = Program::new(self.key.as_bytes(), &self.checks, &self.writes);
-        let count = keys.len().to_string().into_bytes();
-        [b"EVAL".to_vec(), text.into_bytes(), count].into_iter().chain(keys).chain(args).collect()
+    /// The words of each EVAL that does what the plan does, one after the other: for a runbook.
+    pub fn evals(&self) -> Result<Vec<Vec<Vec<u8>>>, Refusal> {
+        let Scripts { own, wakes } = self.scripts()?;
+        let own = Program::new(self.key.as_bytes(), &self.checks, own);
+        let wakes = wakes.into_iter().map(|(key, wake)| Program::new(key.as_bytes(), &[], [wake]));
+        Ok([own].into_iter().chain(wakes).map(Program::eval).collect())
     }
 }
 

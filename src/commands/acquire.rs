@@ -68,7 +68,7 @@ pub async fn run(session: &Session, options: &Acquire) -> Result<u8, Fault> {
     let mut caught = None;
     let until = options.wait.map(|wait| Instant::now() + wait);
     let stop = async { caught = Some(signals.next().await) };
-    let taken = take(&session.topology.node_of(&key), request, until, stop).await;
+    let taken = take(&session.topology, request, until, stop).await;
     match taken {
         Taken::Held(held) => keep(session, options, *held, record, signals).await,
         Taken::Refused(other) => {

@@ -102,7 +102,8 @@ impl<'a> Actor<'a> {
             let here = match asked.entry(node.id) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(vacant) => {
-                    let asking = async { Keyspace::read(&mut node.connect().await?).await };
+                    let topology = &self.session.topology;
+                    let asking = async { Keyspace::read(&mut topology.reader(plan.space, &plan.key).await?).await };
                     vacant.insert(asking.await.map_err(|error| self.session.fault(&error))?.ok())
                 }
             };
@@ -171,8 +172,7 @@ impl<'a> Actor<'a> {
         if self.signals.is_none() {
             self.signals = Some(Signals::listen()?);
         }
-        let node = self.session.topology.place(plan.space, &plan.key);
-        Ok(perform(plan, &self.gate, &node, &mut self.journal, &self.context).await)
+        Ok(perform(plan, &self.gate, &self.session.topology, &mut self.journal, &self.context).await)
     }
 
     /// Says what would be done.
@@ -264,7 +264,7 @@ impl<'a> Actor<'a> {
     }
 
     fn print_outcome(&self, plan: &Plan, performed: &Performed) -> Result<(), Fault> {
-        let Performed { id, outcome, undo, renewed, queue, .. } = performed;
+        let Performed { id, outcome, undo, renewed, queue, at_least, .. } = performed;
         if self.json {
             let woke = match outcome {
                 Outcome::Done { woken, .. } => Some(*woken),
@@ -276,6 +276,9 @@ impl<'a> Actor<'a> {
                 let undone = Cleared { dropped: plan.dropped.clone(), overdue: plan.overdue, ..Cleared::default() };
                 let undoes = matches!((&plan.action, outcome), (Action::Undo(_), Outcome::Done { .. }));
                 if undoes { &undone } else { queue }.put_into(result);
+            }
+            if woke.is_some() {
+                result["woke_at_least"] = json!(at_least);
             }
             result["renewed"] = json!(renewed.is_some());
             if plan.action == Action::Free {

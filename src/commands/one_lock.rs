@@ -61,7 +61,7 @@ pub async fn look_closer(session: &Session, lock: &LockView, engine: &Engine) ->
     let unknown = || ServerFacts::unknown("lost the server");
     let facts = engine.node(lock.node).map_or_else(unknown, |status| status.facts.clone());
     let subject = Subject::new(lock, node.db, &facts, now);
-    let found = match node.connect().await {
+    let found = match session.topology.reader(lock.space, &lock.key).await {
         Ok(mut conn) => inspect(&mut conn, &subject, now).await,
         Err(error) => Err(error),
     };
@@ -75,7 +75,7 @@ pub async fn prove(session: &Session, locks: &mut [LockView]) -> Result<(), Faul
 
 /// Reads the part of it that shows who would have to be woken.
 pub async fn prove_waits(session: &Session, lock: &mut LockView) -> RedisResult<()> {
-    let mut conn = session.topology.place(lock.space, &lock.key).connect().await?;
+    let mut conn = session.topology.reader(lock.space, &lock.key).await?;
     inspect::prove_waits(&mut conn, std::slice::from_mut(lock)).await
 }
 
@@ -108,7 +108,7 @@ pub fn is_shortened(typed: &str) -> bool {
 /// Why there is nothing to show.
 async fn missing(session: &Session, key: &Key) -> Fault {
     let node = session.topology.node_of(key);
-    let kind = match node.connect().await {
+    let kind = match session.topology.reader(KeyspaceId::FIRST, key).await {
         Ok(mut conn) => redis::cmd("TYPE").arg(key.as_bytes()).query_async::<String>(&mut conn).await,
         Err(error) => Err(error),
     };

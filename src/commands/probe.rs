@@ -57,7 +57,7 @@ pub async fn run(session: &Session, options: &Probe) -> Result<u8, Fault> {
         humantime::format_duration(options.duration)
     ));
     let stop = signals.next().map(|_| ());
-    let report = canary::run(&session.topology.node_of(&key), &request, options.duration, stop).await;
+    let report = canary::run(&session.topology, &request, options.duration, stop).await;
     if let End::Failed(error) = &report.end {
         let fault = session.fault(error);
         let refused = json!({ "outcome": "refused", "why": fault.to_string() });

@@ -54,7 +54,7 @@ async fn one(session: &Session, options: &Release, typed: &str) -> Result<u8, Fa
     let plan = plan.map_err(|why| Fault::finding(why.to_string()))?;
     let plan = if options.force { plan.beyond_doubt() } else { plan };
     let mut plan = if options.if_renewed { plan.even_if_renewed() } else { plan };
-    foresee(&session.topology.node_of(&plan.key), [&mut plan]).await;
+    foresee(&session.topology, [&mut plan]).await;
     if options.eval {
         return actor.print_evals([&plan]).map(|()| 0);
     }
@@ -124,9 +124,7 @@ async fn many(session: &Session, options: &Release) -> Result<u8, Fault> {
         return actor.print_evals(plans.iter().map(|(_, plan)| plan)).map(|()| 0);
     }
     if !options.yes {
-        for node in session.topology.nodes() {
-            foresee(&node, plans.iter_mut().filter(|(lock, _)| lock.node == node.id).map(|(_, plan)| plan)).await;
-        }
+        foresee(&session.topology, plans.iter_mut().map(|(_, plan)| plan)).await;
         let kept = actor.keep_plans(&plans.iter().map(|(_, plan)| plan).collect::<Vec<_>>()).await;
         actor.show_all(&plans, kept.as_deref().ok())?;
         let refused = plans.iter().filter(|(_, plan)| actor.refusal(plan).is_some()).count();

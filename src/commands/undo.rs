@@ -12,8 +12,9 @@ use crate::base::clock::Clock;
 use crate::base::fault::Fault;
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
+use crate::lock::KeyspaceId;
 use crate::settings::cli::{Global, Undo};
-use crate::topology::ServerConnection;
+use crate::topology::Owner;
 
 pub async fn run(global: &Global, options: &Undo) -> Result<u8, Fault> {
     if options.list {
@@ -34,10 +35,15 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
         Some(kept) => kept,
         None => last(session, actor.journal(), now).await?,
     };
-    let node = session.topology.node_of(&kept.lock());
-    let mut conn = node.connect().await.map_err(|error| session.fault(&error))?;
+    let lock = kept.lock();
+    let reader = session.topology.reader(KeyspaceId::FIRST, &lock);
+    let mut conn = reader.await.map_err(|error| session.fault(&error))?;
     let here = Keyspace::read(&mut conn).await.map_err(|error| session.fault(&error))?;
     *key = Some(text::visible(&kept.key.0));
+    let kept = match &here {
+        Ok(here) => kept.by_clock_of(here),
+        Err(_) => kept,
+    };
     let asks = !options.yes && std::io::stdin().is_terminal();
     let mut doubts = Vec::new();
     if let Some(doubt) = in_this_data(session, &kept, &here)? {
@@ -83,7 +89,7 @@ async fn undo(session: &Session, options: &Undo, key: &mut Option<String>) -> Re
 }
 
 /// Fails where somebody has the place of what was freed.
-async fn is_free(session: &Session, conn: &mut ServerConnection, kept: &Kept, now: Time) -> Result<(), Fault> {
+async fn is_free(session: &Session, conn: &mut Owner, kept: &Kept, now: Time) -> Result<(), Fault> {
     let taken = kept.taken(conn, now).await.map_err(|error| session.fault(&error))?;
     let why = |taken: String| Fault::finding(format!("{}; not put back: {taken}", kept.freed_when(now)));
     taken.map_or(Ok(()), |taken| Err(why(taken)))
@@ -140,7 +146,7 @@ fn in_this_data(session: &Session, kept: &Kept, here: &Result<Keyspace, String>)
 }
 
 /// Checks that it was freed at all; returns the doubt, if any.
-async fn freed(session: &Session, conn: &mut ServerConnection, kept: &Kept) -> Result<Option<String>, Fault> {
+async fn freed(session: &Session, conn: &mut Owner, kept: &Kept) -> Result<Option<String>, Fault> {
     if kept.deed != Deed::Freed {
         return Ok(None);
     }

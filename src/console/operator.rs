@@ -21,7 +21,7 @@ use crate::console::chronicle::Chronicle;
 use crate::console::tuning;
 use crate::engine::{Engine, Observer};
 use crate::lab::Lab;
-use crate::lock::{Key, NodeId};
+use crate::lock::{Key, KeyspaceId, NodeId};
 use crate::model::{LockView, Observation, OwnWrite};
 use crate::output::Place;
 use crate::output::incident::{Bundle, Recorded, folder_name, write_files};
@@ -108,7 +108,7 @@ impl Operator {
                     Ok(journal) => {
                         let sent = observer.now();
                         observer.tell(Observation::Acting { node: node.id, key: plan.key.clone(), at: sent }).await;
-                        let performed = perform(&plan, &gate, &node, journal, &context).await;
+                        let performed = perform(&plan, &gate, &topology, journal, &context).await;
                         let write = written(&plan, &performed.outcome, &context);
                         observer.tell(acted(node.id, &plan, write, sent, observer.now())).await;
                         performed
@@ -207,10 +207,7 @@ impl Operator {
     pub fn foresee(&self, mut plans: Vec<Plan>) {
         let (topology, news) = (self.topology.clone(), self.news.0.clone());
         tokio::spawn(async move {
-            let place = |plan: &Plan| topology.place(plan.space, &plan.key);
-            for here in plans.chunk_by_mut(|one, next| place(one).id == place(next).id) {
-                foresee(&place(&here[0]), here).await;
-            }
+            foresee(&topology, &mut plans).await;
             let _ = news.send(Event::Foreseen(plans)).await;
         });
     }
@@ -254,7 +251,7 @@ async fn recalled(journal: &Journal, topology: &Topology, shown: &str, again: &s
         let (conn, here) = match connected.entry(node.id) {
             Entry::Occupied(open) => open.into_mut(),
             Entry::Vacant(vacant) => {
-                let mut conn = node.connect().await.map_err(asked)?;
+                let mut conn = topology.reader(KeyspaceId::FIRST, &kept.lock()).await.map_err(asked)?;
                 let here = Keyspace::read(&mut conn).await.map_err(asked)?;
                 vacant.insert((conn, here))
             }
@@ -270,7 +267,10 @@ async fn recalled(journal: &Journal, topology: &Topology, shown: &str, again: &s
             (_, Happened::No) => kept.not_freed(),
             (_, Happened::CanNotTell) => format!("{}; {insist}", kept.perhaps_freed()),
             (_, Happened::Yes) => {
-                batch.kept.push(kept);
+                batch.kept.push(match here {
+                    Ok(here) => kept.by_clock_of(here),
+                    Err(_) => kept,
+                });
                 continue;
             }
         };

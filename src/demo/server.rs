@@ -86,7 +86,11 @@ impl PrivateServer {
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--daemonize", "no", "--loglevel", "notice"]);
         command.args(["--save", "", "--appendonly", "no"]);
         // The user's settings are not meant for it.
-        command.env_remove("LOCKSCOPE_PASSWORD").env_remove("LOCKSCOPE_URL").env_remove("REDIS_URL");
+        command
+            .env_remove("LOCKSCOPE_PASSWORD")
+            .env_remove("LOCKSCOPE_SENTINEL_PASSWORD")
+            .env_remove("LOCKSCOPE_URL")
+            .env_remove("REDIS_URL");
         let child = process::spawn(command)?;
         let mut server = PrivateServer { child, port, log };
         // The server runs in it and does not need its name. Remove it now, so that nothing is left however we end.

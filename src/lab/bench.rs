@@ -15,7 +15,7 @@ use crate::base::fault::Fault;
 use crate::base::rate::Growth;
 use crate::base::text::short_duration;
 use crate::test_lock::{Held, Loss, Released, Request, Taken, Turn, take};
-use crate::topology::Node;
+use crate::topology::Topology;
 
 /// The window of the failure rate.
 pub const WINDOW: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ const CONTENDED: Duration = Duration::from_secs(2);
 pub struct Bench {
     report: Report,
     request: Request,
-    node: Node,
+    topology: Topology,
     shown: String,
     record: Record,
     board: Arc<watch::Sender<Board>>,
@@ -50,19 +50,19 @@ impl Bench {
         report: Report,
         request: Request,
         admission: Admission,
-        node: &Node,
+        topology: &Topology,
         shown: &str,
         record: Record,
         board: &Arc<watch::Sender<Board>>,
     ) -> Bench {
-        let contenders = Contenders::new(node, admission, request.form());
-        let (node, shown, board) = (node.clone(), shown.to_string(), Arc::clone(board));
+        let contenders = Contenders::new(topology, admission, request.form());
+        let (topology, shown, board) = (topology.clone(), shown.to_string(), Arc::clone(board));
         let (began, clock, failures) = (Instant::now(), Clock::start(), Growth::over(WINDOW));
         board.send_modify(|board| drop(board.insert(report.id, (report.clone(), None))));
         Bench {
             report,
             request,
-            node,
+            topology,
             shown,
             record,
             board,
@@ -78,7 +78,7 @@ impl Bench {
     /// Runs until it is over, or until nobody can send orders any more; then removes everything.
     pub async fn run(mut self, mut orders: mpsc::Receiver<Order>) -> TestId {
         let stop = async { while orders.recv().await.is_some_and(|order| order != Order::GiveBack) {} };
-        let taken = take(&self.node, self.request.clone(), None, stop).await;
+        let taken = take(&self.topology, self.request.clone(), None, stop).await;
         self.begin(taken).await;
         self.tell();
         let mut counted = tokio::time::interval(COUNTED);

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::actions::Admission;
 use crate::test_lock::{Attempt, Contender, Form, Request, random};
-use crate::topology::Node;
+use crate::topology::Topology;
 
 /// At most this many contenders in the whole lab; with [`PERIOD`] this bounds their cost for the server.
 pub const MOST: usize = 16;
@@ -48,7 +48,7 @@ struct Tally {
 
 /// The contenders for one lock.
 pub struct Contenders {
-    node: Node,
+    topology: Topology,
     admission: Admission,
     form: Form,
     tally: Arc<Tally>,
@@ -64,9 +64,9 @@ struct Working {
 }
 
 impl Contenders {
-    pub fn new(node: &Node, admission: Admission, form: Form) -> Contenders {
-        let (node, tally) = (node.clone(), Arc::default());
-        Contenders { node, admission, form, tally, working: Vec::new(), leaving: Vec::new() }
+    pub fn new(topology: &Topology, admission: Admission, form: Form) -> Contenders {
+        let (topology, tally) = (topology.clone(), Arc::default());
+        Contenders { topology, admission, form, tally, working: Vec::new(), leaving: Vec::new() }
     }
 
     pub fn count(&self) -> usize {
@@ -91,7 +91,7 @@ impl Contenders {
             let [chance] = random::<1>()?;
             let first = PERIOD.mul_f64(f64::from(chance) / 256.0);
             let (stay, go) = oneshot::channel();
-            let contender = Contender::new(&self.node, request);
+            let contender = Contender::new(&self.topology, request);
             let task = tokio::spawn(contend(contender, Arc::clone(&self.tally), first, go));
             self.working.push(Working { _stay: stay, task });
         }

@@ -171,7 +171,7 @@ pub const METRICS: &[Metric] = &[
         "lockscope_holds_ended_total",
         Counter,
         &["target", "pattern", "ending"],
-        "Holds that ended: released, expired, evicted, flushed, renamed, unseen, taken or forced",
+        "Holds that ended: released, expired, evicted, flushed, renamed, failover, restart, slot-taken, unseen, taken or forced",
     ),
     exposed("lockscope_hold_duration_seconds", Histogram(&HOLD), PATTERN, "Holds that were seen from beginning to end"),
     exposed(

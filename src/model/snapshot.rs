@@ -45,6 +45,7 @@ impl Table {
         Some(LockView {
             space: lock.space,
             node: lock.node,
+            clustered: self.is_clustered(lock.space),
             key: lock.key.clone(),
             kind: reading.kind,
             type_name: lock.value.type_name().to_string(),

@@ -82,6 +82,9 @@ pub struct LockView {
     pub space: KeyspaceId,
     /// Where it was last seen.
     pub node: NodeId,
+    /// Its keyspace is a cluster: keys of different slots can't be changed in one step.
+    #[serde(default)]
+    pub clustered: bool,
     pub key: Key,
     pub kind: Kind,
     pub type_name: String,

@@ -367,6 +367,7 @@ mod tests {
             change: Change::Ended(Ending::Evicted),
             holder: None,
             previous: Some(Token::from(&b"\xfe"[..])),
+            proven: true,
             source: Source::Notification,
         };
         let line = |change: &Transition| -> Value {
@@ -379,7 +380,7 @@ mod tests {
             line(&change),
             json!({"schema": "lockscope/1", "at": "1970-01-01T00:00:00.000Z", "event": "lost", "key": "lock:a",
                 "node": "127.0.0.1:6379", "db": 2, "holder": null, "previous": "\\xfe", "previous_base64": "/g==",
-                "why": "evicted", "source": "notification"})
+                "why": "evicted", "cause": "evicted", "proven": true, "source": "notification"})
         );
         change.change = Change::Renewed;
         assert_eq!(line(&change)["why"], Value::Null);

@@ -6,7 +6,7 @@ use redis::RedisError;
 
 use super::Request;
 use super::wire::{Failure, Reply, Wire};
-use crate::topology::Node;
+use crate::topology::Topology;
 
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -30,8 +30,8 @@ pub enum Attempt {
 }
 
 impl Contender {
-    pub fn new(node: &Node, request: Request) -> Contender {
-        Contender { wire: Wire::new(node.clone()), request, owes: None }
+    pub fn new(topology: &Topology, request: Request) -> Contender {
+        Contender { wire: Wire::new(topology, request.key()), request, owes: None }
     }
 
     /// Tries once. Do not drop it before it is done: nobody would know what it took.

@@ -10,7 +10,7 @@ use super::wire::{Failure, Reply, Wire, timed_out};
 use super::{Backoff, Form, Held, Lease, Other, Request, random};
 use crate::base::time::Ttl;
 use crate::server;
-use crate::topology::Node;
+use crate::topology::Topology;
 
 /// How long an attempt may take; a shorter lease limits it further.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,8 +31,13 @@ pub enum Taken {
 
 /// Takes the lock; with `until`, waits for it until then. `stop` ends it before or between attempts, never during one,
 /// so that nothing is taken without our knowledge.
-pub async fn take(node: &Node, request: Request, until: Option<Instant>, stop: impl Future<Output = ()>) -> Taken {
-    take_on(&mut Wire::new(node.clone()), request, until, stop).await
+pub async fn take(
+    topology: &Topology,
+    request: Request,
+    until: Option<Instant>,
+    stop: impl Future<Output = ()>,
+) -> Taken {
+    take_on(&mut Wire::new(topology, request.key()), request, until, stop).await
 }
 
 /// The same on a connection that may be open already; the held lock keeps it.
@@ -118,7 +123,7 @@ pub async fn take_on(
 fn passes(error: &RedisError) -> bool {
     match error.code() {
         None => true,
-        // A replica that is being promoted will accept writes soon.
-        Some(code) => server::is_passing(code) || code == "READONLY",
+        // A replica that is being promoted will accept writes soon, and a slot that moves arrives.
+        Some(code) => server::is_passing(code) || ["READONLY", "MOVED", "ASK", "TRYAGAIN"].contains(&code),
     }
 }

@@ -11,13 +11,14 @@ use super::Request;
 use crate::base::text;
 use crate::base::time::Ttl;
 use crate::dialects::scripts::Script;
-use crate::lock::Token;
-use crate::topology::{Node, ServerConnection};
+use crate::lock::{Key, KeyspaceId, Token};
+use crate::topology::{Owner, Topology};
 
 /// One lock's own connection.
 pub struct Wire {
-    node: Node,
-    conn: Option<ServerConnection>,
+    topology: Topology,
+    key: Key,
+    conn: Option<Owner>,
     /// How often connecting failed.
     failed: u64,
 }
@@ -53,8 +54,9 @@ pub enum Failure {
 }
 
 impl Wire {
-    pub fn new(node: Node) -> Wire {
-        Wire { node, conn: None, failed: 0 }
+    /// To the owner of this key.
+    pub fn new(topology: &Topology, key: &Key) -> Wire {
+        Wire { topology: topology.clone(), key: key.clone(), conn: None, failed: 0 }
     }
 
     /// Whether there is a connection, as far as we know.
@@ -66,7 +68,7 @@ impl Wire {
     pub async fn open(&mut self, patience: Duration) -> Result<(), Failure> {
         if self.conn.is_none() {
             let until = Instant::now() + patience;
-            let conn = in_time(until, self.node.connect_to_write()).await;
+            let conn = in_time(until, self.topology.owner(KeyspaceId::FIRST, &self.key)).await;
             self.failed += u64::from(conn.is_err());
             self.conn = Some(conn.map_err(Failure::Clean)?);
         }
@@ -78,10 +80,10 @@ impl Wire {
         self.failed
     }
 
-    /// Returns itself, and leaves a new, unconnected one to the same server in its place.
+    /// Returns itself, and leaves a new, unconnected one to the same key in its place.
     pub(super) fn hand_over(&mut self) -> Wire {
-        let node = self.node.clone();
-        std::mem::replace(self, Wire::new(node))
+        let new = Wire::new(&self.topology, &self.key);
+        std::mem::replace(self, new)
     }
 
     /// Runs a script on the lock. Returns the reply, and when the command was sent.

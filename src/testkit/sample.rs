@@ -17,6 +17,7 @@ pub fn redisson() -> LockView {
     LockView {
         space: crate::lock::KeyspaceId::FIRST,
         node: NodeId(0),
+        clustered: false,
         key: Key::from("lock:order:8841"),
         kind: Kind::Lock,
         type_name: "hash".into(),

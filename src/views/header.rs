@@ -17,6 +17,7 @@ use crate::app::{App, Recording, Screen};
 use crate::base::text;
 use crate::engine::Stream;
 use crate::model::{Source, State};
+use crate::server::Mode;
 use crate::settings::keys::Command;
 
 /// A piece of a line.
@@ -115,6 +116,8 @@ fn place(app: &App) -> Vec<Part> {
         if let Some(part) = node.part() {
             parts.push(super::header::part(format!(" {} ", part.name()), theme.bad()));
         } else if let Some(mode) = node.facts.mode.known() {
+            // A server that takes turns with others has sentinels that watch it.
+            let mode = if node.in_cluster && *mode == Mode::Standalone { Mode::Sentinel } else { *mode };
             let mode = format!(" {} {} ", theme.sign("·", "-"), mode.name());
             parts.push(part(mode, theme.dim()).gives_way(6));
         }

@@ -16,8 +16,9 @@ use super::tally::{Renewal, Tally};
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::{Time, Ttl};
+use crate::lock::{Key, KeyspaceId};
 use crate::test_lock::{Backoff, Held, Loss, Released, Request, Taken, Turn, Wire, random, take_on};
-use crate::topology::Node;
+use crate::topology::Topology;
 
 /// Renewals in each cycle.
 pub const RENEWALS: u32 = 3;
@@ -51,7 +52,7 @@ pub enum End {
 }
 
 /// Runs for `duration`, or until `stop`. In both cases it gives the lock back.
-pub async fn run(node: &Node, request: &Request, duration: Duration, stop: impl Future<Output = ()>) -> Report {
+pub async fn run(topology: &Topology, request: &Request, duration: Duration, stop: impl Future<Output = ()>) -> Report {
     let (clock, began) = (Clock::start(), Instant::now());
     let over = async {
         tokio::select! {
@@ -60,10 +61,10 @@ pub async fn run(node: &Node, request: &Request, duration: Duration, stop: impl 
             () = sleep_until((began + duration).into()) => End::TimeIsUp,
         }
     };
-    let process = process(node).await;
+    let process = process(topology, request.key()).await;
     let tally = Tally::new(clock, request.ttl());
-    let mut canary = Canary { node, request, tally, over: over.shared(), process, back: None };
-    let mut wire = Wire::new(node.clone());
+    let mut canary = Canary { topology, request, tally, over: over.shared(), process, back: None };
+    let mut wire = Wire::new(topology, request.key());
     let end = canary.live(&mut wire).await;
     let ended = Instant::now();
     let answers = canary.tally.close(ended);
@@ -78,12 +79,12 @@ pub async fn run(node: &Node, request: &Request, duration: Duration, stop: impl 
 }
 
 struct Canary<'a, F: Future<Output = End>> {
-    node: &'a Node,
+    topology: &'a Topology,
     request: &'a Request,
     tally: Tally,
     over: Shared<F>,
-    /// The server's process; `None` if it does not say.
-    process: Option<String>,
+    /// The owner of the lock and its process; `None` if it does not say.
+    process: Option<(String, String)>,
     /// When it answered again after a silence, until we have checked whether it restarted.
     back: Option<Instant>,
 }
@@ -247,9 +248,10 @@ impl<F: Future<Output = End>> Canary<'_, F> {
     /// renewals.
     async fn recognise(&mut self) -> bool {
         let Some(back) = self.back.take() else { return false };
-        let Some(process) = process(self.node).await else { return false };
-        let before = self.process.replace(process);
-        let restarted = before.is_some() && before != self.process;
+        let Some(process) = process(self.topology, self.request.key()).await else { return false };
+        let before = self.process.replace(process.clone());
+        // In a cluster another node may own the lock by now.
+        let restarted = before.is_some_and(|(node, run_id)| node == process.0 && run_id != process.1);
         if restarted {
             self.tally.restarted(back);
         }
@@ -271,12 +273,13 @@ fn reason(loss: &Loss, restarted: bool) -> String {
     }
 }
 
-/// The server's process; `None` if it does not say.
-async fn process(node: &Node) -> Option<String> {
+/// The node that owns the lock, and its process; `None` if it does not say.
+async fn process(topology: &Topology, key: &Key) -> Option<(String, String)> {
     let asking = async {
-        let mut conn = node.connect().await.ok()?;
+        let mut conn = topology.reader(KeyspaceId::FIRST, key).await.ok()?;
         let info: String = redis::cmd("INFO").arg("server").query_async(&mut conn).await.ok()?;
-        info.lines().find_map(|line| line.strip_prefix("run_id:").map(str::to_string))
+        let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"))?;
+        Some((conn.node().name.clone(), run_id.to_string()))
     };
     timeout(INTRODUCTION, asking).await.ok().flatten()
 }

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use lockscope::actions::{Context, Freeing, Gate, Journal, Kept, Performed, Plan, perform, plan};
 use lockscope::base::clock::Clock;
+use lockscope::base::time::Time;
 use lockscope::dialects::{Mapping, Recogniser};
-use lockscope::lock::{Key, KeyspaceId, NodeId};
+use lockscope::lock::{Key, KeyspaceId, NodeId, slot_of};
 use lockscope::model::{Limits, LockView, Observation, Source, Table};
 use lockscope::settings::cli::Global;
 use lockscope::settings::config::Config;
 use lockscope::settings::{Outside, Settings};
 use lockscope::sources::look::{Wanted, look};
-use lockscope::topology::{Endpoint, Topology};
+use lockscope::topology::{Endpoint, HostMap, Topology};
 use redis::IntoConnectionInfo;
 
+use super::cluster::Cluster;
 use super::process::scratch;
 use super::samples::NOT_EXTENDED;
 use super::server::Server;
@@ -50,16 +52,28 @@ impl Acting {
 
     /// `login`: `user:password@`, or nothing.
     pub async fn as_user(server: &Server, login: &str) -> Acting {
-        static PLACES: AtomicUsize = AtomicUsize::new(0);
-        let place = scratch(&format!("acting-{}", PLACES.fetch_add(1, Ordering::Relaxed)));
         let url = server.url().replace("redis://", &format!("redis://{login}"));
         let info = url.as_str().into_connection_info().expect("a URL");
         let endpoint = Endpoint { shown: server.url(), info, tls: None };
+        Acting::with(Topology::open(&endpoint).await.expect("the test's server"), &server.url())
+    }
+
+    /// On a whole cluster.
+    pub async fn on_cluster(cluster: &Cluster) -> Acting {
+        let url = cluster.master(0).url();
+        let info = url.as_str().into_connection_info().expect("a URL");
+        let seeds = [Endpoint { shown: url.clone(), info, tls: None }];
+        Acting::with(Topology::of_cluster(&seeds, HostMap::default()).await.expect("the test's cluster"), &url)
+    }
+
+    fn with(topology: Topology, url: &str) -> Acting {
+        static PLACES: AtomicUsize = AtomicUsize::new(0);
+        let place = scratch(&format!("acting-{}", PLACES.fetch_add(1, Ordering::Relaxed)));
         Acting {
-            topology: Topology::open(&endpoint).await.expect("the test's server"),
-            gate: settings(&server.url(), |_| {}).gate(),
+            topology,
+            gate: settings(url, |_| {}).gate(),
             journal: Journal::open_in(&place).expect("a place for the records"),
-            context: Context { target: server.url(), ..Context::default() },
+            context: Context { target: url.into(), ..Context::default() },
             clock: Clock::start(),
             place,
         }
@@ -67,7 +81,8 @@ impl Acting {
 
     /// The lock as an operator sees it. `told`: the library that the user names.
     pub async fn see(&self, key: &[u8], told: Option<&str>) -> Option<LockView> {
-        let mut conn = self.topology.nodes()[0].connect().await.expect("a connection");
+        let name = Key::from(key);
+        let mut conn = self.topology.reader(KeyspaceId::FIRST, &name).await.expect("a connection");
         let mapping = |dialect| Mapping::parse(&format!("{dialect}=*")).expect("a mapping");
         let everything = vec![lockscope::base::glob::Glob::new("*").expect("a pattern")];
         let recogniser = Recogniser::new(everything, Vec::new(), told.map(mapping).into_iter().collect());
@@ -76,7 +91,12 @@ impl Acting {
         let seen = look(&mut conn, &wanted).await.expect("an answer").remove(0)?;
         let answered = self.clock.now();
         let mut table = Table::new(recogniser.into(), Limits::default());
-        let (node, key) = (NodeId(0), Key::from(key));
+        let (node, key) = (NodeId(0), name);
+        if self.topology.cluster().is_some() {
+            // Whoever answered owns it.
+            let (space, slot) = (KeyspaceId::FIRST, slot_of(key.as_bytes()));
+            table.apply(Observation::Owners { space, slots: vec![(slot, slot, node)], at: Time(0) });
+        }
         table.apply(Observation::Read { node, key: key.clone(), asked, answered, seen, source: Source::Scan });
         let lock = table.lock_named(KeyspaceId::FIRST, key.as_bytes()).filter(|lock| lock.is_held());
         let mut view = lock.and_then(|lock| table.view(lock, answered))?;
@@ -99,8 +119,7 @@ impl Acting {
     }
 
     pub async fn perform(&mut self, plan: &Plan) -> Performed {
-        let node = self.topology.nodes()[0].clone();
-        perform(plan, &self.gate, &node, &mut self.journal, &self.context).await
+        perform(plan, &self.gate, &self.topology, &mut self.journal, &self.context).await
     }
 
     pub async fn free(&mut self, lock: &LockView, holder: Option<&[u8]>) -> Performed {

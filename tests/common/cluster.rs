@@ -46,6 +46,7 @@ impl Cluster {
         cluster.wait_for("all to know each other", |info| {
             field(info, "cluster_known_nodes") == Some(&(2 * masters).to_string())
         });
+        cluster.introduced();
         for index in 0..masters {
             let id: String = cluster.nodes[index].ask(&["CLUSTER", "MYID"]);
             cluster.nodes[masters + index].cli(&["CLUSTER", "REPLICATE", &id]);
@@ -68,7 +69,19 @@ impl Cluster {
         self.wait_for("the new node to be known", |info| {
             field(info, "cluster_known_nodes") == Some(&known) && field(info, "cluster_state") == Some("ok")
         });
+        self.introduced();
         self.nodes.last().expect("the new one")
+    }
+
+    /// Waits until all nodes know all names: while two shake hands, one has another name for the other.
+    fn introduced(&self) {
+        let names: Vec<String> = self.nodes.iter().map(id).collect();
+        for node in &self.nodes {
+            wait_until("all names to be known", PATIENCE, || {
+                let known: String = node.ask(&["CLUSTER", "NODES"]);
+                names.iter().all(|name| known.contains(name))
+            });
+        }
     }
 
     fn meet(&self, other: &Server) {
@@ -152,6 +165,19 @@ impl Cluster {
         self.open_slot(slot, from, to);
         while !self.migrate(slot, from, to, 10).is_empty() {}
         self.close_slot(slot, from, to);
+    }
+
+    /// Waits until every node names the same owner of a key. Slots that move faster than the nodes tell each other of it
+    /// have several owners for a while.
+    pub fn agree(&self, key: &str) {
+        let named = |node: &Server| match node.try_ask::<Value, _>(&["EXISTS", key]) {
+            Ok(_) => Some(node.port()),
+            Err(error) => error.redirect_node().map(|(address, _)| port_of(address)),
+        };
+        wait_until("all nodes to name one owner", PATIENCE, || {
+            let first = named(&self.nodes[0]);
+            first.is_some() && self.nodes.iter().all(|node| named(node) == first)
+        });
     }
 }
 

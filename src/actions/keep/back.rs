@@ -61,9 +61,10 @@ impl Kept {
             queue::not_put_back(&dropped, self.overdue, true).map(|what| format!("Dropped waiters are {what}.")),
         );
         let ttl = self.until.map_or(Ttl::Never, |until| Ttl::In(Time(until).since(now)));
-        Ok(Plan {
+        Plan {
             action: Action::Undo(self.id().to_string()),
             space: KeyspaceId::FIRST,
+            clustered: self.about.keyspace.as_ref().is_some_and(Keyspace::is_cluster),
             key: self.lock(),
             dialect: by_name(&self.dialect).map_or("plain", |id| dialect(id).name()),
             guessed: self.guessed,
@@ -82,7 +83,8 @@ impl Kept {
             undo: None,
             dropped,
             overdue: self.overdue,
-        })
+        }
+        .within_slots()
     }
 
     /// The same record if the user insists that the release happened, and in this data.

@@ -15,14 +15,16 @@ use crate::actions::keyspace::Keyspace;
 use crate::actions::plan::{Action, Plan};
 use crate::actions::program::Program;
 use crate::actions::queue::Cleared;
+use crate::actions::slots::Scripts;
 use crate::actions::write::Write;
 use crate::base::clock::Clock;
 use crate::base::text;
 use crate::dialects::Step;
+use crate::lock::Key;
 use crate::lock::RawValue;
 use crate::model::Seen;
 use crate::sources::look::{Wanted, look};
-use crate::topology::{Node, ServerConnection};
+use crate::topology::{Owner, Topology};
 
 /// How often the undo record is read again if the lock changed before it was freed.
 const TRIES: usize = 5;
@@ -44,7 +46,7 @@ fn not_permitted(why: &str) -> Outcome {
 pub(super) struct Attempt<'a> {
     pub plan: &'a Plan,
     pub admission: Admission,
-    pub node: &'a Node,
+    pub topology: &'a Topology,
     /// What can be put back, or why nothing can.
     pub kept: Result<Kept, String>,
     /// The record of an action that leaves nothing to put back.
@@ -55,16 +57,31 @@ pub(super) struct Attempt<'a> {
     pub emptied: bool,
     /// What became of the waiters in its queue.
     pub queue: Cleared,
+    /// Waiters may listen at other nodes, which do not count here.
+    pub at_least: bool,
 }
 
-impl Attempt<'_> {
-    /// Connects, and reads what will be taken away.
-    pub async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<ServerConnection, Refusal> {
+impl<'a> Attempt<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        admission: Admission,
+        topology: &'a Topology,
+        kept: Result<Kept, String>,
+    ) -> Attempt<'a> {
+        let (trace, ended, queue) = (None, None, Cleared::default());
+        Attempt { plan, admission, topology, kept, trace, ended, emptied: false, queue, at_least: plan.clustered }
+    }
+
+    /// Connects to the owner of the lock, and reads what will be taken away.
+    pub async fn prepare(&mut self, id: &str, context: &Context, clock: &Clock) -> Result<Owner, Refusal> {
         let lost =
             |error: RedisError| Refusal::Unreachable(format!("the server could not be asked: {}", text::said(&error)));
         let late = |_| Refusal::Unreachable("the server does not answer; nothing was changed".into());
-        let mut conn = timeout(ANSWER, self.node.connect_to_write()).await.map_err(late)?.map_err(lost)?;
+        self.plan.scripts()?;
+        let opening = self.topology.owner(self.plan.space, &self.plan.key);
+        let mut conn = timeout(ANSWER, opening).await.map_err(late)?.map_err(lost)?;
         let here = timeout(ANSWER, Keyspace::read(&mut conn)).await.map_err(late)?.map_err(lost)?;
+        self.at_least |= here.as_ref().is_ok_and(Keyspace::is_cluster);
         if let Some(then) = self.plan.keyspace.as_ref().filter(|_| comparisons::is_made("keyspace")) {
             here.as_ref().map_err(String::clone).and_then(|here| here.continues(then)).map_err(Refusal::Moved)?;
         }
@@ -72,7 +89,7 @@ impl Attempt<'_> {
             batch: None,
             id: id.to_string(),
             target: context.target.clone(),
-            db: self.node.db,
+            db: conn.node().db,
             keyspace: here.ok(),
             by: audit::user(),
             reason: context.reason.clone(),
@@ -110,15 +127,19 @@ impl Attempt<'_> {
         }
     }
 
-    pub async fn write(&mut self, conn: &mut ServerConnection, clock: &Clock) -> Outcome {
+    pub async fn write(&mut self, conn: &mut Owner, clock: &Clock) -> Outcome {
         if let Some(write) = self.plan.writes.iter().find(|write| !self.admission.covers(write)) {
             let why = format!("{} was not let through; nothing was changed", write.describe());
             return Outcome::Refused(Refusal::NotSo(why));
         }
+        let Scripts { own, wakes } = match self.plan.scripts() {
+            Ok(scripts) => scripts,
+            Err(why) => return Outcome::Refused(why),
+        };
         for _ in 0..TRIES {
             let kept = self.kept.as_ref().map(Kept::checks).unwrap_or_default();
             let checks = [self.plan.checks.clone(), kept].concat();
-            let program = Program::new(self.plan.key.as_bytes(), &checks, &self.plan.writes);
+            let program = Program::new(self.plan.key.as_bytes(), &checks, own.iter().copied());
             let running = self.admission.run(&program.text, conn, &program.keys, &program.args);
             let answer = match timeout(ANSWER, running).await {
                 Ok(Ok(answer)) => answer,
@@ -127,7 +148,7 @@ impl Attempt<'_> {
                     return not_permitted(&format!("{}; {ADVICE}", text::said(&error)));
                 }
                 Ok(Err(error)) if is_lost(&error) => return self.unknown(&text::said(&error)).await,
-                Ok(Err(error)) => return unreachable(format!("the server refused it: {}", text::said(&error))),
+                Ok(Err(error)) => return unreachable(refused(&error)),
                 Err(_) => return self.unknown(&format!("no answer within {}s", ANSWER.as_secs())).await,
             };
             match Returned::of(&answer, &program) {
@@ -137,7 +158,11 @@ impl Attempt<'_> {
                         kept.settle(emptied, &queue);
                     }
                     self.queue = queue;
-                    return Outcome::Done { woken, silent };
+                    if self.at_least {
+                        // Whoever did not hear it here may listen at another node.
+                        self.queue.deaf_head = None;
+                    }
+                    return Outcome::Done { woken, silent: self.wake(&wakes).await.or(silent) };
                 }
                 // The holder is the same, but what it holds has changed: keep that instead.
                 Returned::Moved(Check::Dump { .. }, _) => {
@@ -165,8 +190,32 @@ impl Attempt<'_> {
         moved("the lock changes too fast to be kept for undoing; nothing was changed".into())
     }
 
+    /// Wakes waiters whose keys are in other slots, now that the lock is free. Returns why that failed, if it did.
+    async fn wake(&self, wakes: &[(Key, &Write)]) -> Option<String> {
+        let mut failed = None;
+        for (key, write) in wakes {
+            let program = Program::new(key.as_bytes(), &[], [*write]);
+            let waking = async {
+                let mut owner = self.topology.owner(self.plan.space, key).await?;
+                self.admission.run(&program.text, &mut owner, &program.keys, &program.args).await
+            };
+            let why = match timeout(ANSWER, waking).await {
+                Ok(Ok(answer)) => match Returned::of(&answer, &program) {
+                    Returned::Done { silent, .. } => silent,
+                    Returned::Denied { command, on } => Some(format!("this user may not run {command} on {on}")),
+                    Returned::Unfit(why) | Returned::Half(why) => Some(why),
+                    Returned::Moved(..) | Returned::Strange => Some("the server gave an unexpected answer".into()),
+                },
+                Ok(Err(error)) => Some(text::said(&error)),
+                Err(_) => Some(format!("no answer within {}s", ANSWER.as_secs())),
+            };
+            failed = failed.or(why);
+        }
+        failed
+    }
+
     /// Without the right to run scripts, the server's own compare-and-delete frees a plain string lock as safely.
-    async fn without_scripts(&mut self, conn: &mut ServerConnection) -> Outcome {
+    async fn without_scripts(&mut self, conn: &mut Owner) -> Outcome {
         let checks: Vec<&Check> = self.plan.checks.iter().filter(|check| **check != Check::NobodyBlocked).collect();
         let (key, value) = match (checks.as_slice(), self.plan.writes.as_slice()) {
             ([Check::Value { key, value }], [write @ Write::Step(Step::Delete(deleted))])
@@ -206,7 +255,7 @@ impl Attempt<'_> {
     async fn there_now(&self) -> String {
         let silent = "the server does not answer: look again before you do anything else".to_string();
         let looked = timeout(ANSWER, async {
-            let mut conn = self.node.connect().await?;
+            let mut conn = self.topology.reader(self.plan.space, &self.plan.key).await?;
             look(&mut conn, &[Wanted { key: self.plan.key.as_bytes(), hint: None }]).await
         });
         match looked.await {
@@ -221,6 +270,20 @@ impl Attempt<'_> {
             Ok(Err(_)) | Err(_) => silent,
         }
     }
+}
+
+/// Why the server did none of it. A node of a cluster that can't run a script for its keys has not begun it.
+fn refused(error: &RedisError) -> String {
+    let why = match error.code() {
+        Some("MOVED" | "ASK") => "its slot is moving from node to node; try again",
+        Some("TRYAGAIN") => {
+            "its slot is on its way to another node, and not all of its keys are there; try again later"
+        }
+        Some("CLUSTERDOWN") => "the cluster does not serve its slot now, see CLUSTER INFO",
+        Some("CROSSSLOT") => "its keys are in different slots of the cluster, and not changed in one step therefore",
+        _ => return format!("the server refused it: {}", text::said(error)),
+    };
+    format!("{why} ({}); nothing was changed", text::said(error))
 }
 
 /// The script itself was not permitted: nothing of it ran.

@@ -76,10 +76,7 @@ pub fn extend(lock: &LockView, holder: Option<&[u8]>, by: Duration, now: Time) -
         let end = "If it expires before the holder is done, a second holder can get in.";
         hazards = vec![end.into()];
     }
-    Ok(Plan {
-        action: Action::Extend(by),
-        writes: keys.into_iter().map(|key| Write::Expire { key, ms }).collect(),
-        ..about(lock, holders, checks, hazards)
-    }
-    .doubting(semaphore::doubt(lock)))
+    let writes = keys.into_iter().map(|key| Write::Expire { key, ms }).collect();
+    let plan = Plan { action: Action::Extend(by), writes, ..about(lock, holders, checks, hazards) };
+    plan.doubting(semaphore::doubt(lock)).within_slots()
 }

@@ -209,12 +209,21 @@ local function tell(channel, message)
   if type(sharded) == "number" then woken = woken + sharded end
 end
 
+-- Asks for what is left of a key that may just have been emptied: nothing where it is gone. While the slot of a key is on
+-- its way to another node of a cluster, one that is gone can't be asked for at all.
+local function left_of(...)
+  local answer = redis.pcall(...)
+  if type(answer) ~= "table" or not answer.err then return answer end
+  if string.find(answer.err, "non local key", 1, true) then return false end
+  error(answer)
+end
+
 -- The head of a fair queue, after those whose deadline has passed.
 local function tell_head(queue, deadlines, prefix)
   while true do
-    local head = redis.call("LINDEX", queue, 0)
+    local head = left_of("LINDEX", queue, 0)
     if not head then return end
-    local deadline = redis.call("ZSCORE", deadlines, head)
+    local deadline = left_of("ZSCORE", deadlines, head)
     if not deadline or tonumber(deadline) > now then
       local before = woken
       tell(prefix .. head, "0")
@@ -244,7 +253,7 @@ end
 -- one of them has an end that its leases do not tell, or there are too many to ask for.
 local function longest_lease(key, prefix)
   local longest = 0
-  if redis.call("HLEN", key) > 1000 then return nil end
+  if (left_of("HLEN", key) or 1001) > 1000 then return nil end
   local all = redis.call("HGETALL", key)
   for at = 1, #all, 2 do
     local entries, its = tonumber(all[at + 1]), 0
@@ -269,7 +278,7 @@ end
 
 -- Nobody holds the hash any more.
 local function is_emptied(key, besides)
-  local size = redis.call("HLEN", key)
+  local size = left_of("HLEN", key) or 0
   if size ~= 0 and not (besides ~= "" and size == 1 and redis.call("HEXISTS", key, besides) == 1) then return false end
   emptied = 1
   return true

@@ -45,9 +45,12 @@ impl Actor<'_> {
         if let Some(why) = in_doubt(plan) {
             return Err(Fault::finding(why));
         }
-        let words = [redis_cli(&self.session.settings), plan.eval()].concat();
-        let words: Option<Vec<String>> = words.iter().map(|word| shell::word(word)).collect();
-        let Some(words) = words else {
+        let line = |eval: Vec<Vec<u8>>| -> Option<String> {
+            let words = [redis_cli(&self.session.settings, plan.clustered), eval].concat();
+            Some(words.iter().map(|word| shell::word(word)).collect::<Option<Vec<String>>>()?.join(" "))
+        };
+        let evals = plan.evals().map_err(|why| Fault::finding(why.to_string()))?;
+        let Some(evals) = evals.into_iter().map(line).collect::<Option<Vec<String>>>() else {
             let why = format!("{} or its holder has a zero byte, which no command line can carry", plan.key);
             return Err(Fault::finding(why));
         };
@@ -63,18 +66,26 @@ impl Actor<'_> {
         if matches!(self.session.settings.login, Login::Password(_) | Login::User { .. }) {
             lines.push("# needs the password in REDISCLI_AUTH".into());
         }
-        lines.push(words.join(" "));
+        for (number, eval) in evals.into_iter().enumerate() {
+            if number > 0 {
+                lines.push("# then, only if that answered 1: wakes the waiters, whose key is in another slot".into());
+            }
+            lines.push(eval);
+        }
         Ok(lines)
     }
 }
 
-/// `redis-cli` and how it gets to this server: all but the password.
-fn redis_cli(settings: &Settings) -> Vec<Vec<u8>> {
+/// `redis-cli` and how it gets to this server: all but the password. In a cluster it goes where the nodes send it.
+fn redis_cli(settings: &Settings, clustered: bool) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = vec![b"redis-cli".to_vec()];
     let mut add = |option: &str, value: Option<&[u8]>| {
         words.push(option.as_bytes().to_vec());
         words.extend(value.map(<[u8]>::to_vec));
     };
+    if clustered {
+        add("-c", None);
+    }
     let path = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
     if let Some(server) = settings.servers.first() {
         match &server.address {

@@ -1,5 +1,7 @@
 //! Turns the occurrences found for a lock into transitions, and keeps the lock's history in step with them.
 
+use std::time::Duration;
+
 use crate::base::time::Time;
 use crate::dialects;
 use crate::lock::{Holder, Token};
@@ -8,6 +10,9 @@ use crate::model::history::holds::{Mark, Over};
 use crate::model::table::ours::{Freed, Ours};
 use crate::model::table::resolve::Occurrence;
 use crate::model::{Beats, Change, Ending, Former, HeldIs, Lock, Source, Transition};
+
+/// How long a holder without a lease counts as working after the server lost its lock.
+const UNTOLD: Duration = Duration::from_secs(60);
 
 pub(in crate::model) struct Narrator<'a> {
     lock: &'a mut Lock,
@@ -20,6 +25,8 @@ pub(in crate::model) struct Narrator<'a> {
     holders: (usize, usize),
     /// Every change was told.
     all: bool,
+    /// Where the server can have lost it, it did.
+    proven: bool,
     out: Vec<Transition>,
     marks: Vec<Mark>,
 }
@@ -36,12 +43,28 @@ impl<'a> Narrator<'a> {
     pub fn new(lock: &'a mut Lock, source: Source, before: &[Holder], after: &[Holder]) -> Narrator<'a> {
         let first = |holders: &[Holder]| holders.first().map(|holder| holder.token.clone());
         let (holding, finally, holders) = (first(before), first(after), (before.len(), after.len()));
-        Narrator { lock, source, holding, finally, holders, all: false, out: Vec::new(), marks: Vec::new() }
+        Narrator {
+            lock,
+            source,
+            holding,
+            finally,
+            holders,
+            all: false,
+            proven: false,
+            out: Vec::new(),
+            marks: Vec::new(),
+        }
     }
 
     /// Whether every change since the last look was told, so that the time between two renewals is known.
     pub fn with_all(mut self, all: bool) -> Narrator<'a> {
         self.all = all;
+        self
+    }
+
+    /// Whether a loss whose end nobody saw is proven.
+    pub fn with_proof(mut self, proven: bool) -> Narrator<'a> {
+        self.proven = proven;
         self
     }
 
@@ -57,8 +80,12 @@ impl<'a> Narrator<'a> {
                     self.say(self.lock.confirmed, Change::Found, None);
                 }
                 Occurrence::Begin { at, exact } => {
+                    let robbed = self.robbed();
                     self.start(Some(at).filter(|_| exact), looked_at);
                     self.marks.push(Mark::Started { holders: self.holders() });
+                    if let Some(Former { token, until, .. }) = robbed.filter(|former| former.token != self.holding) {
+                        self.take_over(token, until, at);
+                    }
                     self.say(at, Change::Acquired, None);
                 }
                 Occurrence::PutBack { at } => {
@@ -83,8 +110,14 @@ impl<'a> Narrator<'a> {
                 }
                 Occurrence::Move { at } => self.say(at, Change::Moved, None),
                 Occurrence::End { at, ending } => {
+                    let until = self.lock.expires();
                     self.finish(at, ending);
                     let previous = self.holding.take();
+                    if self.proven && matches!(ending, Ending::Failover | Ending::Restart) {
+                        let (token, until) = (previous.clone(), Some(until.unwrap_or(at + UNTOLD)));
+                        let former = Former { token, until, robbed: true };
+                        self.lock.contention.get_or_insert_default().former = Some(former);
+                    }
                     match ending {
                         Ending::Forced => self.say_ours(at, Change::Ended(ending), previous),
                         _ => self.say(at, Change::Ended(ending), previous),
@@ -210,10 +243,15 @@ impl<'a> Narrator<'a> {
         self.lock.past.get_or_insert_default().push(hold);
     }
 
+    /// Who was robbed of it by the server, and was not told.
+    fn robbed(&mut self) -> Option<Former> {
+        self.lock.contention.as_mut()?.former.take_if(|former| former.robbed)
+    }
+
     /// Remembers the former holder while its lease may make it believe that it still holds the lock.
     fn take_over(&mut self, token: Option<Token>, until: Option<Time>, at: Time) {
         if until.is_none_or(|until| until > at) {
-            self.lock.contention.get_or_insert_default().former = Some(Former { token, until });
+            self.lock.contention.get_or_insert_default().former = Some(Former { token, until, robbed: false });
         }
     }
 
@@ -232,6 +270,11 @@ impl<'a> Narrator<'a> {
         let holder = if matches!(change, Change::Ended(_)) { None } else { self.holding.clone() };
         let Lock { space, node, .. } = *self.lock;
         let (key, source) = (self.lock.key.clone(), self.source);
-        self.out.push(Transition { at, space, node, key, change, holder, previous, source });
+        let proven = match change {
+            Change::Ended(Ending::Failover | Ending::Restart | Ending::SlotTaken) => self.proven,
+            Change::Ended(ending) => ending.is_loss() && ending != Ending::Unseen,
+            _ => false,
+        };
+        self.out.push(Transition { at, space, node, key, change, holder, previous, proven, source });
     }
 }

@@ -44,6 +44,11 @@ impl Owners {
 }
 
 impl Table {
+    /// Its nodes share the slots of a cluster.
+    pub(in crate::model) fn is_clustered(&self, space: KeyspaceId) -> bool {
+        self.owners.iter().any(|owners| owners.space == space)
+    }
+
     /// The owner of a key, in a keyspace of several nodes.
     pub(super) fn owner(&self, space: KeyspaceId, key: &[u8]) -> Option<NodeId> {
         let owners = self.owners.iter().find(|owners| owners.space == space)?;

@@ -121,12 +121,14 @@ impl Contention {
     }
 }
 
-/// A holder whose lock was taken over.
+/// A holder whose lock was taken over, or lost by the server.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Former {
     pub token: Option<Token>,
     /// When its lease would have ended; `None`: it had no end.
     pub until: Option<Time>,
+    /// The server lost it, and nobody has taken it since.
+    pub robbed: bool,
 }
 
 /// One who was seen to want a lock: a token, where attempts carry one of their own, a client where its address is known.

@@ -63,8 +63,8 @@ pub fn topology(facts: &ServerFacts) -> Check {
             NAME,
             "this is a node of a cluster; all masters are read as one keyspace, unless --single-node was given.",
         ),
-        Mode::Sentinel => Check::bad(NAME, "this is a sentinel, which is not supported yet; it holds no locks itself.")
-            .fix("Connect to the master it watches: SENTINEL MASTERS names it."),
+        Mode::Sentinel => Check::bad(NAME, "this is a sentinel, which holds no locks itself.")
+            .fix("Connect to the master that it watches: without --single-node it is found."),
     }
 }
 

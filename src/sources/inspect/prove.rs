@@ -26,8 +26,34 @@ const GRAIN_MS: i64 = 10;
 /// keep none.
 pub async fn prove(topology: &Topology, locks: &mut [LockView]) -> RedisResult<()> {
     for here in locks.chunk_by_mut(|one, next| one.node == next.node) {
-        let Some(node) = here.first().map(|lock| topology.place(lock.space, &lock.key)) else { continue };
-        prove_here(&mut node.connect().await?, here).await?;
+        let Some(first) = here.first() else { continue };
+        prove_here(&mut topology.reader(first.space, &first.key).await?, here).await?;
+    }
+    match topology.cluster() {
+        Some(_) => prove_waits_everywhere(topology, locks).await,
+        None => Ok(()),
+    }
+}
+
+/// In a cluster clients listen, and wait for keys of other slots, at other nodes too.
+async fn prove_waits_everywhere(topology: &Topology, locks: &mut [LockView]) -> RedisResult<()> {
+    let is_asked = |lock: &LockView| counter::number(&lock.value).is_some() || guesses::may_be_popped(lock);
+    let mut asked: Vec<&mut LockView> = locks.iter_mut().filter(|lock| is_asked(lock)).collect();
+    for node in topology.nodes() {
+        let elsewhere = asked.iter().enumerate().filter(|(_, lock)| lock.node != node.id);
+        let (places, mut found): (Vec<usize>, Vec<LockView>) =
+            elsewhere.map(|(place, lock)| (place, LockView::clone(lock))).unzip();
+        if found.is_empty() {
+            continue;
+        }
+        let asking = async { prove_waits(&mut node.connect().await?, &mut found).await };
+        // Somebody may wait at a node that does not answer.
+        let unknown = asking.await.is_err();
+        for (place, found) in places.into_iter().zip(found) {
+            let proof = &mut asked[place].proof;
+            proof.counted_on += if unknown { 0 } else { found.proof.counted_on };
+            proof.blocked = proof.blocked.map(|blocked| blocked || unknown || found.proof.blocked == Some(true));
+        }
     }
     Ok(())
 }
