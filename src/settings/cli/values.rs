@@ -80,6 +80,14 @@ impl fmt::Display for PaceArg {
     }
 }
 
+/// What the demo starts.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DemoTopology {
+    #[default]
+    Standalone,
+    Cluster,
+}
+
 impl ValueEnum for GroupBy {
     fn value_variants<'a>() -> &'a [GroupBy] {
         &GroupBy::ALL
