@@ -112,6 +112,7 @@ pub async fn headless(options: &Options, out: &mut impl Write) -> Result<Summary
     }
     summary.finish(&engine, &mut reader, began.elapsed());
     summary.acts = demo.acts.done();
+    summary.failures = demo.fleet.failures();
     drop(engine);
     summary.workers = demo.fleet.names().len();
     summary.tally = demo.fleet.stop().await;

@@ -153,7 +153,7 @@ impl Engine {
         self.table.apply(Observation::Hazards { node, hazards: driver.status.facts.hazards() });
         let children = driver.status.facts.children(self.clock.now());
         self.table.apply(Observation::Children { node, children });
-        driver.sample(self.duty, &mut self.table);
+        driver.sample_too(self.duty);
         self.drivers.insert(node, driver);
     }
 
@@ -185,6 +185,7 @@ impl Engine {
             // Before the messages: in a flood of them there is always one more.
             _ = self.tick.tick() => {
                 self.drivers.values_mut().for_each(|driver| driver.tick(&mut self.table));
+                self.tell_moves();
                 self.table.patrol(PATROL, self.clock.now())
             }
             _ = Atlas::changed(&mut self.atlas) => {

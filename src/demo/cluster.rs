@@ -74,9 +74,9 @@ impl PrivateCluster {
         Ok(())
     }
 
+    /// By one node, which names the others.
     pub fn url(&self) -> String {
-        let nodes: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
-        format!("redis+cluster://{}", nodes.join(","))
+        format!("redis+cluster://127.0.0.1:{}", self.nodes[0].port())
     }
 
     /// The masters first.

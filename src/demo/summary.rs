@@ -21,6 +21,9 @@ pub use sighting::{Said, Sighting};
 /// Search at most this many wanted locks for deadlocks.
 const WANTED: usize = 200;
 
+/// Remember at most this many locks that have moved.
+const MOVED: usize = 10_000;
+
 /// The whole summary.
 pub struct Summary {
     pub seed: u64,
@@ -36,12 +39,15 @@ pub struct Summary {
     pub source: &'static str,
     pub events: u64,
     pub lost_events: Option<u64>,
+    /// The last errors that the workers got.
+    pub failures: Vec<String>,
     /// What was done to the topology, and when.
     pub acts: Vec<(Duration, Act)>,
-    /// The locks that were told to have moved.
+    /// The locks that were told to have moved, and from where to where slots were.
     moved: BTreeSet<Key>,
+    reshards: BTreeSet<(String, String)>,
     /// The failovers that were told: from where to where.
-    failovers: Vec<(String, String)>,
+    failovers: BTreeSet<(String, String)>,
     /// The first entry of the timeline that was not read yet.
     unread: u64,
     /// The events of each node, and how many of them were lost, when it was last asked: nodes leave, and count anew when
@@ -63,9 +69,11 @@ impl Summary {
             source: "off",
             events: 0,
             lost_events: Some(0),
+            failures: Vec::new(),
             acts: Vec::new(),
             moved: BTreeSet::new(),
-            failovers: Vec::new(),
+            reshards: BTreeSet::new(),
+            failovers: BTreeSet::new(),
             unread: 0,
             counted: BTreeMap::new(),
         }
@@ -76,13 +84,15 @@ impl Summary {
         self.count_events(engine);
         let timeline = engine.table().timeline();
         for (_, entry) in timeline.from(self.unread) {
-            if let What::Failover { from, to, .. } = &entry.what {
-                self.failovers.push((from.clone(), to.clone()));
-            }
+            match &entry.what {
+                What::Failover { from, to, .. } => self.failovers.insert((from.clone(), to.clone())),
+                What::SlotsMoved { from, to, .. } => self.reshards.insert((from.clone(), to.clone())),
+                _ => false,
+            };
         }
         self.unread = timeline.end();
         for transition in reader.take().0 {
-            if transition.change == Change::Moved {
+            if transition.change == Change::Moved && self.moved.len() < MOVED {
                 self.moved.insert(transition.key.clone());
             }
             if let Some(sighting) = self.sighting_of(&transition.key) {
@@ -166,9 +176,10 @@ impl Summary {
 
     /// What was done to the topology and not told, or could not be done.
     pub fn untold(&self) -> Vec<&Act> {
+        let among = |told: &BTreeSet<(String, String)>, from: &str, to: &str| told.contains(&(from.into(), to.into()));
         let is_told = |act: &Act| match act {
-            Act::Moved { key, .. } => self.moved.contains(key),
-            Act::FailedOver { from, to } => self.failovers.iter().any(|told| *told == (from.clone(), to.clone())),
+            Act::Moved { key, from, to, .. } => self.moved.contains(key) && among(&self.reshards, from, to),
+            Act::FailedOver { from, to } => among(&self.failovers, from, to),
             Act::Failed { .. } => false,
         };
         self.acts.iter().map(|(_, act)| act).filter(|act| !is_told(act)).collect()
