@@ -6,6 +6,7 @@
 mod acts;
 mod cluster;
 pub mod fleet;
+mod sentinel;
 mod server;
 mod stage;
 mod summary;
@@ -61,6 +62,8 @@ pub enum DemoError {
     Server(#[from] NoServer),
     #[error("the demo's own server is lost: {0}")]
     Redis(#[from] RedisError),
+    #[error("{0}")]
+    Service(String),
     #[error("the summary could not be written: {0}")]
     Output(#[from] io::Error),
     #[error("stopped by {0} before the time was over")]

@@ -15,6 +15,7 @@ mod moment;
 mod news;
 mod observer;
 mod readers;
+mod replication;
 mod sampler;
 mod scanner;
 mod status;
@@ -117,7 +118,7 @@ impl Engine {
             tick: ticks(),
             duty: None,
             options,
-            atlas: topology.cluster().map(Atlas::open),
+            atlas: topology.shared().map(Atlas::open),
         };
         let nodes = engine.atlas.as_ref().map_or_else(|| topology.nodes(), Atlas::nodes);
         let mut answers = join_all(nodes.iter().map(|node| probe(node, &engine.options.inventory))).await;
@@ -128,7 +129,7 @@ impl Engine {
             let met = answer.map_or_else(|error| Met::Lost(text::said(&error)), |facts| Met::Known(Box::new(facts)));
             engine.drive(node, met);
         }
-        engine.take_owners();
+        engine.take_owners(engine.clock.now());
         Ok(engine)
     }
 

@@ -26,7 +26,7 @@ pub use clock::ClockOffset;
 pub use fact::{Fact, refusal};
 pub use flags::{Coverage, EventFlags, Gap};
 pub use info::InfoText;
-pub use part::Part;
+pub use part::{Part, Watched};
 pub use role::{Mode, Replica, Role, Upstream};
 pub use settings::Settings;
 pub use version::{Flavor, Product, Version};
@@ -95,6 +95,15 @@ pub struct Persistence {
     /// Unix time of the last snapshot.
     pub rdb_at_s: Option<i64>,
     pub unsaved_changes: Option<u64>,
+    /// Keys that it read from its snapshot when it started; older servers do not say.
+    pub loaded: Option<u64>,
+}
+
+impl Persistence {
+    /// It began with nothing: neither a snapshot nor an append-only file brought anything back.
+    pub fn came_back_empty(&self) -> bool {
+        !self.aof && self.loaded == Some(0)
+    }
 }
 
 /// The children that save the server's data.
@@ -243,6 +252,7 @@ fn persistence(info: &InfoText<'_>) -> Option<Persistence> {
         rdb_ok: info.word("rdb_last_bgsave_status").map(|status| status == "ok"),
         rdb_at_s: info.number("rdb_last_save_time"),
         unsaved_changes: info.number("rdb_changes_since_last_save"),
+        loaded: info.number("rdb_last_load_keys_loaded"),
     })
 }
 

@@ -74,11 +74,13 @@ pub struct Settings {
     /// The options that lead the next command to the same server, each after a space; without any secret.
     pub again: String,
     pub login: Login,
+    /// The login at sentinels; `None` if none was given.
+    pub sentinel_login: Option<Login>,
     pub tls: Tls,
     pub db: u32,
     /// Read only the named node of a cluster.
     pub single_node: bool,
-    /// Where nodes of a cluster are reached.
+    /// Where nodes of a cluster, or servers that sentinels name, are reached.
     pub hosts: HostMap,
     pub environment: Option<Environment>,
     /// The patterns that replace those of the known libraries; empty without `--pattern`.
@@ -176,8 +178,9 @@ impl Settings {
                 ));
             }
         };
-        if server.cluster && cli.single_node {
-            return Err(Fault::usage("--single-node reads one node; name it as redis:// instead of redis+cluster://"));
+        if cli.single_node && (server.cluster || server.service.is_some()) {
+            let scheme = if server.cluster { "redis+cluster://" } else { "redis+sentinel://" };
+            return Err(Fault::usage(format!("--single-node reads one node; name it as redis:// instead of {scheme}")));
         }
         let addresses: Vec<&Address> = servers.iter().flat_map(ServerUrl::addresses).collect();
         let protection = Protection::of(cli, outside, config, target_name.as_deref(), &addresses);
@@ -188,6 +191,7 @@ impl Settings {
         }
         Ok(Settings {
             login: Login::of(cli, outside, server, target)?,
+            sentinel_login: Login::of_sentinels(cli, outside, target)?,
             tls: tls(cli, outside, server, target)?,
             db: server.db,
             single_node: cli.single_node,

@@ -10,6 +10,9 @@ mod endpoint;
 mod fault;
 mod hosts;
 mod link;
+mod owner;
+mod sentinel;
+mod shared;
 mod standalone;
 mod stream;
 pub mod url;
@@ -28,11 +31,14 @@ use bounded::Bounded;
 use cluster::Kin;
 
 pub use bounded::Excess;
-pub use cluster::{Asking, Cluster, Map, Member, MemberRole};
+pub use cluster::{Asking, Cluster, Failover, Map, Member, MemberRole};
 pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
 pub use hosts::HostMap;
 pub use link::Link;
+pub use owner::Owner;
+pub use sentinel::{Service, Trouble};
+pub use shared::Shared;
 pub use stream::{Stream, config as tls};
 
 /// How long a connection may take to be made.
@@ -52,7 +58,7 @@ pub struct Node {
     client: Client,
     /// The client's certificates; the streams that we open ourselves need them too.
     tls: Option<TlsCertificates>,
-    /// What it shares with the other nodes of its cluster.
+    /// What it shares with the other nodes of its cluster or service.
     kin: Option<Arc<Kin>>,
 }
 
@@ -63,8 +69,8 @@ pub struct Topology {
     nodes: Vec<Node>,
     /// The id of the next node; ids are never reused.
     next: NodeId,
-    /// Instead of those, the nodes of a cluster.
-    cluster: Option<Arc<Cluster>>,
+    /// Instead of those, nodes that serve one keyspace.
+    shared: Option<Shared>,
 }
 
 impl Topology {
@@ -77,13 +83,40 @@ impl Topology {
 
     /// Learns the nodes of the cluster to which these servers belong.
     pub async fn of_cluster(seeds: &[Endpoint], hosts: HostMap) -> RedisResult<Topology> {
-        let cluster = Some(Arc::new(Cluster::open(seeds, hosts).await?));
-        Ok(Topology { cluster, ..Topology::default() })
+        let shared = Some(Shared::Cluster(Arc::new(Cluster::open(seeds, hosts).await?)));
+        Ok(Topology { shared, ..Topology::default() })
+    }
+
+    /// Learns the present master of a service from its sentinels. `server`: how to log in to the service's servers.
+    pub async fn of_service(
+        name: &str,
+        sentinels: &[Endpoint],
+        server: &Endpoint,
+        hosts: HostMap,
+    ) -> Result<Topology, Trouble> {
+        let shared = Some(Shared::Service(Arc::new(Service::open(name, sentinels, server, hosts).await?)));
+        Ok(Topology { shared, ..Topology::default() })
+    }
+
+    /// The cluster or service that it is, if it is one.
+    pub fn shared(&self) -> Option<&Shared> {
+        self.shared.as_ref()
     }
 
     /// The cluster that it is, if it is one.
     pub fn cluster(&self) -> Option<&Arc<Cluster>> {
-        self.cluster.as_ref()
+        match &self.shared {
+            Some(Shared::Cluster(cluster)) => Some(cluster),
+            _ => None,
+        }
+    }
+
+    /// The Sentinel service that it is, if it is one.
+    pub fn service(&self) -> Option<&Arc<Service>> {
+        match &self.shared {
+            Some(Shared::Service(service)) => Some(service),
+            _ => None,
+        }
     }
 
     /// Adds a standalone server.
@@ -94,10 +127,10 @@ impl Topology {
         Ok(node)
     }
 
-    /// The nodes that are read: all servers, or the masters of the cluster as they are now.
+    /// The nodes that are read: all servers, or the masters of the cluster or service as they are now.
     pub fn nodes(&self) -> Vec<Node> {
-        match &self.cluster {
-            Some(cluster) => cluster.map().masters().cloned().collect(),
+        match &self.shared {
+            Some(shared) => shared.map().masters().cloned().collect(),
             None => self.nodes.clone(),
         }
     }
@@ -105,21 +138,21 @@ impl Topology {
     /// The names of all nodes, replicas included: they may be masters later.
     pub fn names(&self) -> BTreeMap<NodeId, String> {
         let name = |node: &Node| (node.id, node.name.clone());
-        match &self.cluster {
-            Some(cluster) => cluster.map().members.iter().map(|member| name(&member.node)).collect(),
+        match &self.shared {
+            Some(shared) => shared.map().members.iter().map(|member| name(&member.node)).collect(),
             None => self.nodes.iter().map(name).collect(),
         }
     }
 
     /// The node at which a key of the target is read and written.
     pub fn node_of(&self, key: &Key) -> Node {
-        let owner = || self.cluster.as_ref()?.map().owner(key).cloned();
+        let owner = || self.shared.as_ref()?.map().owner(key).cloned();
         owner().or_else(|| self.nodes().into_iter().next()).expect("a target has a node")
     }
 
     /// The database of the target, on all its nodes.
     pub fn db(&self) -> i64 {
-        self.nodes.first().map_or(0, |node| node.db)
+        self.nodes().first().map_or(0, |node| node.db)
     }
 
     /// The node at which this lock is read and written.

@@ -44,8 +44,19 @@ async fn a_headless_demo_on_a_cluster_finds_everything_and_tells_what_moved() {
     assert_eq!(done, BTreeSet::from(["failover", "slots"]), "{text}");
     let lasting = summary.sightings.iter().find(|sighting| sighting.situation.name == "one bucket of 64").unwrap();
     assert!(lasting.changes.moved > 0, "{text}");
-    assert_eq!((lasting.changes.unseen, lasting.changes.released, lasting.changes.taken), (0, 0, 0), "{text}");
+    assert_eq!((lasting.changes.lost, lasting.changes.released, lasting.changes.taken), (0, 0, 0), "{text}");
     assert!(text.contains(" took over from ") && text.contains(", 3 masters at "), "{text}");
+}
+
+#[tokio::test]
+async fn a_headless_demo_on_a_sentinel_service_finds_everything_and_tells_the_failover() {
+    let (summary, text) = watched(Shape::Sentinel).await;
+    check(&summary, &text);
+    let done: BTreeSet<&str> = summary.acts.iter().map(|(_, act)| kind(act)).collect();
+    assert_eq!(done, BTreeSet::from(["failover"]), "{text}");
+    let lasting = summary.sightings.iter().find(|sighting| sighting.situation.name == "one bucket of 64").unwrap();
+    assert!(lasting.changes.moved >= 64, "all went on at the new master\n{text}");
+    assert_eq!((lasting.changes.lost, lasting.changes.released, lasting.changes.taken), (0, 0, 0), "{text}");
 }
 
 fn kind(act: &Act) -> &'static str {
@@ -64,12 +75,12 @@ fn start(topology: &str, tmp: &Path) -> Child {
     process::spawn(command).unwrap()
 }
 
-/// The servers among the child processes of this one.
+/// The child processes of this one but for the shell that cleans up.
 fn servers_of(pid: u32) -> Vec<u32> {
     let server = |entry: std::fs::DirEntry| -> Option<u32> {
         let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
         let field = |name: &str| status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_string()));
-        let ours = field("PPid:")?.parse() == Ok(pid) && field("Name:")?.contains("server");
+        let ours = field("PPid:")?.parse() == Ok(pid) && field("Name:")? != "sh";
         entry.file_name().to_str()?.parse().ok().filter(|_| ours)
     };
     std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(server).collect()
@@ -100,9 +111,16 @@ fn nothing_of_a_cluster_is_left_when_its_demo_is_ended_or_killed() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn nothing_of_a_sentinel_service_is_left_when_its_demo_is_ended_or_killed() {
+    ends_by(libc::SIGTERM, "sentinel");
+    ends_by(libc::SIGKILL, "sentinel");
+}
+
+#[test]
 fn a_topology_that_the_demo_does_not_have_is_refused() {
     let output = lockscope().args(["demo", "--headless", "--topology", "redlock"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("standalone") && said.contains("cluster"), "{said}");
+    assert!(said.contains("standalone, cluster, sentinel"), "{said}");
 }

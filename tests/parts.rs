@@ -88,10 +88,10 @@ fn a_sentinel_is_not_taken_for_a_server_that_is_too_old() {
     let desk = Desk::at(&sentinel);
     let place = format!("127.0.0.1:{}", master.port());
     for command in [&["ls"][..], &["ls", "--json"], &["show", "lock:a"], &["contention"], &["discover"], &["watch"]] {
-        let ran = desk.run(command);
+        let ran = desk.run(&[command, &["--single-node"]].concat());
         assert_eq!((ran.code, ran.out.as_str(), ran.err.lines().count()), (3, "", 1), "{command:?}: {ran:?}");
         assert!(ran.err.contains("sentinel") && ran.err.contains(&place), "{command:?}: {ran:?}");
     }
-    let ran = desk.run(&["acquire", "lock:b", "--ttl", "5s", "--", "true"]);
+    let ran = desk.run(&["--single-node", "acquire", "lock:b", "--ttl", "5s", "--", "true"]);
     assert!(ran.code == 1 && ran.err.contains(&place), "{ran:?}");
 }

@@ -397,6 +397,7 @@ fn a_feed_keeps_the_newest_and_counts_the_rest() {
         change: crate::model::Change::Acquired,
         holder: None,
         previous: None,
+        proven: false,
         source: crate::model::Source::Notification,
     };
     let changes: Vec<Transition> = (0..FEED + 5).map(change).collect();

@@ -15,6 +15,7 @@ pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
         shape: match options.topology {
             cli::DemoTopology::Standalone => Shape::Standalone,
             cli::DemoTopology::Cluster => Shape::Cluster,
+            cli::DemoTopology::Sentinel => Shape::Sentinel,
         },
         seed: options.seed,
         for_: options.duration,

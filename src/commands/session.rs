@@ -10,17 +10,17 @@ use crate::base::fault::Fault;
 use crate::base::glob;
 use crate::base::glob::Glob;
 use crate::base::talk;
-use crate::base::text::counted;
+use crate::base::text::{counted, visible};
 use crate::dialects::Recogniser;
 use crate::engine::{Engine, Inventory, NodeStatus, Options, Stream};
 use crate::lock::Key;
 use crate::output::{Place, TextStyle, node_json};
-use crate::server::Part;
+use crate::server::{Part, Watched};
 use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
-use crate::settings::{Outside, ReadOnly, Settings, Talk};
+use crate::settings::{Login, Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
-use crate::topology::{Node, Topology};
+use crate::topology::{Endpoint, Node, Shared, Topology};
 
 /// A connected target.
 pub struct Session {
@@ -68,6 +68,11 @@ impl Session {
     async fn with(settings: Settings) -> Result<Session, Fault> {
         let endpoint = settings.endpoint()?;
         let shown = endpoint.shown.clone();
+        if let Some(service) = settings.servers.iter().find_map(|server| server.service.clone()) {
+            let sentinels = settings.sentinels(&Login::Default)?;
+            let topology = of_service(&settings, &service, &sentinels, &shown).await?;
+            return Ok(Session { settings, topology, shown, part: None });
+        }
         let topology = match settings.servers.iter().any(|server| server.cluster) {
             true => Topology::of_cluster(&settings.endpoints()?, settings.hosts.clone()).await,
             false => Topology::open(&endpoint).await,
@@ -84,26 +89,67 @@ impl Session {
     /// Asks whether the server is a part of something larger. A server that can't be reached, or does not say, is taken for
     /// a server on its own: the command itself finds out.
     async fn recognise(&mut self) -> Result<(), Fault> {
-        if self.topology.cluster().is_none() {
+        if self.topology.shared().is_none() {
             for node in self.topology.nodes() {
+                let Ok(node) = node.without_database() else { continue };
                 let Ok(mut conn) = node.connect().await else { continue };
                 self.part = Part::ask(&mut conn).await;
                 if self.part.is_some() {
                     break;
                 }
             }
-            if self.part.as_ref().is_some_and(Part::is_of_cluster) && !self.settings.single_node {
-                self.widen().await?;
+            match &self.part {
+                _ if self.settings.single_node => {}
+                Some(part) if part.is_of_cluster() => self.widen().await?,
+                Some(Part::Sentinel { services }) => self.serve(services.clone()).await?,
+                _ => {}
             }
         }
-        if self.topology.cluster().is_some() {
-            let why = "a cluster is only read so far; to write to the locks of one node, name it with -u redis:// and \
-                       --single-node";
+        let why = match self.topology.shared() {
+            Some(Shared::Cluster(_)) => Some(
+                "a cluster is only read so far; to write to the locks of one node, name it with -u redis:// and \
+                 --single-node",
+            ),
+            Some(Shared::Service(_)) => {
+                Some("a Sentinel service is only read so far; to write to its locks, name its master with -u redis://")
+            }
+            None => None,
+        };
+        if let Some(why) = why {
             self.settings.read_only.get_or_insert(ReadOnly::Server(why.into()));
         }
         if let Some(why) = self.part.as_ref().and_then(Part::refuses_writes) {
             self.settings.read_only.get_or_insert(ReadOnly::Server(why));
         }
+        Ok(())
+    }
+
+    /// The server is a sentinel: reads the service that it watches.
+    async fn serve(&mut self, services: Vec<Watched>) -> Result<(), Fault> {
+        let shown = self.shown.clone();
+        let name = match &services[..] {
+            // It does not let us ask; the command itself says that there are no locks here.
+            [] => return Ok(()),
+            [one] => String::from_utf8_lossy(one.name.as_bytes()).into_owned(),
+            several => {
+                let names: Vec<String> = several.iter().map(|service| service.name.visible()).collect();
+                let (names, first) = (names.join(", "), &names[0]);
+                let place = shown.split_once("://").map_or(shown.as_str(), |(_, place)| place);
+                return Err(Fault::usage(format!(
+                    "{shown} is a sentinel that watches several services: {names}; name one of them, as in \
+                     redis+sentinel://{place}/{first}"
+                )));
+            }
+        };
+        // The login that let us in here.
+        let sentinels = self.settings.sentinels(&self.settings.login)?;
+        self.topology = of_service(&self.settings, &name, &sentinels, &shown).await?;
+        self.part = None;
+        let master = self.topology.nodes().first().map(|node| visible(node.name.as_bytes())).unwrap_or_default();
+        self.say(&format!(
+            "{shown} is a sentinel: the locks of its service {} are read at the master {master}",
+            visible(name.as_bytes())
+        ));
         Ok(())
     }
 
@@ -246,4 +292,14 @@ impl Session {
             "nodes": nodes,
         })
     }
+}
+
+async fn of_service(
+    settings: &Settings,
+    service: &str,
+    sentinels: &[Endpoint],
+    shown: &str,
+) -> Result<Topology, Fault> {
+    let opened = Topology::of_service(service, sentinels, &settings.endpoint()?, settings.hosts.clone()).await;
+    opened.map_err(|trouble| trouble.fault(shown, service))
 }

@@ -45,7 +45,7 @@ pub async fn run(session: &Session, options: &Watch) -> Result<u8, Fault> {
             _ = engine.next() => false,
         };
         news.tell(&engine, |sentence| session.say(sentence));
-        if session.topology.cluster().is_some() {
+        if session.topology.shared().is_some() {
             // Nodes may have come.
             printer.place = session.place();
         }

@@ -11,8 +11,8 @@ use redis::{RedisError, RedisResult, cmd};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::cluster;
 use super::fleet::{Dice, Tempo, lasting};
+use super::{cluster, sentinel};
 use crate::base::text;
 use crate::lock::Key;
 use crate::topology::ServerConnection;
@@ -52,6 +52,7 @@ impl fmt::Display for Act {
 /// Who does it.
 pub enum Hand {
     Cluster(cluster::Hand),
+    Sentinel(sentinel::Hand),
 }
 
 impl Hand {
@@ -59,6 +60,7 @@ impl Hand {
         match self {
             Hand::Cluster(hand) if number % 2 == 0 => hand.move_slots(&lasting(dice), dice).await,
             Hand::Cluster(hand) => hand.fail_over(dice).await,
+            Hand::Sentinel(hand) => hand.fail_over(dice).await,
         }
     }
 }

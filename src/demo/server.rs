@@ -114,7 +114,11 @@ impl PrivateServer {
         command.current_dir(&room).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         command.args(kind.arguments(port, &room)?);
         // The user's settings are not meant for it.
-        command.env_remove("LOCKSCOPE_PASSWORD").env_remove("LOCKSCOPE_URL").env_remove("REDIS_URL");
+        command
+            .env_remove("LOCKSCOPE_PASSWORD")
+            .env_remove("LOCKSCOPE_SENTINEL_PASSWORD")
+            .env_remove("LOCKSCOPE_URL")
+            .env_remove("REDIS_URL");
         let child = process::spawn(command)?;
         let mut server = PrivateServer { child, port, log };
         // It runs in the directory and does not need its name. Remove it now, so that nothing is left however we end.

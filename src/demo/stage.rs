@@ -1,4 +1,4 @@
-//! What the demo runs on: one private server, or a cluster of them.
+//! What the demo runs on: one private server, a cluster of them, or a Sentinel service.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use redis::RedisResult;
 use super::acts::Hand;
 use super::cluster::{self, PrivateCluster};
 use super::fleet::Place;
-use super::{NoServer, PrivateServer};
+use super::sentinel::{self, PrivateService};
+use super::{DemoError, NoServer, PrivateServer};
 use crate::topology::Topology;
 
 /// How the servers belong together.
@@ -16,12 +17,14 @@ pub enum Shape {
     #[default]
     Standalone,
     Cluster,
+    Sentinel,
 }
 
 /// Dropping it ends the servers.
 pub enum Stage {
     Standalone(PrivateServer),
     Cluster(PrivateCluster),
+    Sentinel(PrivateService),
 }
 
 impl Stage {
@@ -29,6 +32,7 @@ impl Stage {
         Ok(match shape {
             Shape::Standalone => Stage::Standalone(PrivateServer::start(program).await?),
             Shape::Cluster => Stage::Cluster(PrivateCluster::start(program).await?),
+            Shape::Sentinel => Stage::Sentinel(PrivateService::start(program).await?),
         })
     }
 
@@ -37,6 +41,7 @@ impl Stage {
         match self {
             Stage::Standalone(server) => server.url(),
             Stage::Cluster(cluster) => cluster.url(),
+            Stage::Sentinel(service) => service.url(),
         }
     }
 
@@ -45,14 +50,16 @@ impl Stage {
         match self {
             Stage::Standalone(server) => Place::one(&server.url()),
             Stage::Cluster(cluster) => Ok(Place::Cluster(cluster.ports().into())),
+            Stage::Sentinel(service) => Ok(Place::Sentinel(service.sentinels().into())),
         }
     }
 
-    pub(super) async fn topology(&self) -> RedisResult<Topology> {
-        match self {
-            Stage::Standalone(server) => Topology::open(&server.endpoint()).await,
-            Stage::Cluster(cluster) => cluster.topology().await,
-        }
+    pub(super) async fn topology(&self) -> Result<Topology, DemoError> {
+        Ok(match self {
+            Stage::Standalone(server) => Topology::open(&server.endpoint()).await?,
+            Stage::Cluster(cluster) => cluster.topology().await?,
+            Stage::Sentinel(service) => service.topology().await?,
+        })
     }
 
     /// Who changes the topology while it is watched; nobody where there is only one server.
@@ -60,6 +67,7 @@ impl Stage {
         Ok(match self {
             Stage::Standalone(_) => None,
             Stage::Cluster(cluster) => Some(Hand::Cluster(cluster::Hand::on(cluster).await?)),
+            Stage::Sentinel(service) => Some(Hand::Sentinel(sentinel::Hand::on(service))),
         })
     }
 }

@@ -238,10 +238,10 @@ impl Summary {
         for (at, act) in &self.acts {
             writeln!(out, "  after {:.1}s: {act}", at.as_secs_f64())?;
         }
-        let (moved, unseen) = self.sightings.iter().fold((0, 0), |(moved, unseen), sighting| {
-            (moved + sighting.changes.moved, unseen + sighting.changes.unseen)
+        let (moved, lost) = self.sightings.iter().fold((0, 0), |(moved, lost), sighting| {
+            (moved + sighting.changes.moved, lost + sighting.changes.lost)
         });
-        writeln!(out, "  locks that went on at another node: {moved}; gone unseen meanwhile: {unseen}")?;
+        writeln!(out, "  locks that went on at another node: {moved}; lost or released unseen: {lost}")?;
         match self.untold().as_slice() {
             [] => writeln!(out, "  All of it was told."),
             untold => {

@@ -1,4 +1,4 @@
-//! The engine of a cluster: follows the map as nodes come and go and slots move.
+//! The engine of a cluster or Sentinel service: follows the map as nodes come and go and slots move.
 //!
 //! Each master has its driver. A new master joins before the table learns what it owns, and one that owns nothing more
 //! leaves after that, so that no lock is without a node in between. The task that keeps the map runs with the engine.
@@ -15,16 +15,16 @@ use super::{Engine, Inventory};
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId};
 use crate::model::{Observation, What};
-use crate::topology::{Cluster, Map, Node};
+use crate::topology::{Failover, Map, Node, Shared};
 
 /// How long an inventory waits for keys that were not where they were met.
 const CHASE: Duration = Duration::from_secs(5);
 /// Slots move one after the other: they are told together when no more have moved for this long.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// The cluster and the map that the engine goes by.
+/// The cluster or service, and the map that the engine goes by.
 pub(super) struct Atlas {
-    cluster: Arc<Cluster>,
+    shared: Shared,
     map: Arc<Map>,
     changes: watch::Receiver<Arc<Map>>,
     keeper: JoinSet<()>,
@@ -33,12 +33,12 @@ pub(super) struct Atlas {
 }
 
 impl Atlas {
-    pub fn open(cluster: &Arc<Cluster>) -> Atlas {
-        let (cluster, mut changes, mut keeper) = (cluster.clone(), cluster.changes(), JoinSet::new());
+    pub fn open(shared: &Shared) -> Atlas {
+        let (shared, mut changes, mut keeper) = (shared.clone(), shared.changes(), JoinSet::new());
         let map = changes.borrow_and_update().clone();
-        let kept = cluster.clone();
+        let kept = shared.clone();
         keeper.spawn(async move { kept.keep().await });
-        Atlas { cluster, map, changes, keeper, moving: BTreeMap::new() }
+        Atlas { shared, map, changes, keeper, moving: BTreeMap::new() }
     }
 
     /// The nodes to drive.
@@ -91,17 +91,17 @@ impl Atlas {
 
     /// Why locks may be missing: nobody serves some of the slots.
     pub fn unowned(&self) -> Option<String> {
-        let slots = self.cluster.map().unowned();
+        let slots = self.shared.map().unowned();
         (slots > 0).then(|| format!("{slots} slots of the cluster have no node; see CLUSTER INFO on one of its nodes"))
     }
 }
 
 impl Engine {
     /// Tells the table who owns which slots.
-    pub(super) fn take_owners(&mut self) {
+    pub(super) fn take_owners(&mut self, at: Time) {
         if let Some(atlas) = &self.atlas {
             let (space, slots) = (KeyspaceId::FIRST, atlas.map.slots.clone());
-            self.observe(Observation::Owners { space, slots, at: self.clock.now() });
+            self.observe(Observation::Owners { space, slots, at });
         }
     }
 
@@ -115,13 +115,23 @@ impl Engine {
         for node in nodes.iter().filter(|node| !self.drivers.contains_key(&node.id)).collect::<Vec<_>>() {
             self.join(node);
         }
-        self.take_owners();
+        let at = self.clock.now();
+        let failovers = map.failovers(&before);
+        for Failover { from, to, .. } in &failovers {
+            let trail = self.drivers.get(from).map(|driver| driver.trail.clone());
+            self.drivers
+                .get_mut(to)
+                .into_iter()
+                .for_each(|driver| driver.former = Some(trail.clone().unwrap_or_default()));
+            self.observe(Observation::TookOver { node: *to, at });
+        }
+        self.take_owners(at);
         let stays: BTreeSet<NodeId> = nodes.iter().map(|node| node.id).collect();
         let leaves: Vec<NodeId> = self.drivers.keys().copied().filter(|id| !stays.contains(id)).collect();
         leaves.into_iter().for_each(|id| self.leave(id));
-        for (node, from, to, slots) in map.failovers(&before) {
-            let (at, what) = (self.clock.now(), What::Failover { from, to, slots });
-            self.observe(Observation::Noted { node, at, what });
+        for Failover { to, names: (old, new), slots, .. } in failovers {
+            let what = What::Failover { from: old, to: new, slots };
+            self.observe(Observation::Noted { node: to, at, what });
         }
         // What came with the slots may have been missed there, and in the walk of the node that had them.
         for id in map.gainers(&before) {

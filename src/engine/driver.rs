@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::replication::{Position, Trail};
 use super::task::{Incoming, Looked, Task};
 use super::{Inventory, NodeStatus, Options, Sampling, Stream};
 use super::{clients, counter, facts, inspector, looker, sampler, scanner};
@@ -18,7 +19,7 @@ use crate::base::clock::Clock;
 use crate::lock::Key;
 use crate::model::{Observation, Source, Table, What};
 use crate::scan::Progress;
-use crate::server::ServerFacts;
+use crate::server::{Persistence, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
 use crate::sources::notify::{self, Follower, Prefixes, Standing};
 use crate::sources::pace::Budget;
@@ -49,6 +50,10 @@ pub(super) struct Driver {
     pub(super) looks: looker::Looks,
     pub(super) walks: scanner::Walks,
     pub(super) clock: Clock,
+    /// How far its replication stream had come when.
+    pub(super) trail: Trail,
+    /// The same of the master whose place it took, until it has said what it got of it.
+    pub(super) former: Option<Trail>,
     budget: Arc<Budget>,
     inspections: watch::Sender<Option<Subject>>,
     samples: watch::Sender<Option<Duty>>,
@@ -113,6 +118,8 @@ impl Driver {
             looks: looker::Looks::new(looks),
             walks: scanner::Walks::new(scans, known),
             clock,
+            trail: Trail::default(),
+            former: None,
             budget: task.budget,
             inspections,
             samples,
@@ -155,6 +162,7 @@ impl Driver {
             }
             Incoming::Standing(standing) => self.stands(standing, table),
             Incoming::Scanned(report) => self.scanned(report, table),
+            Incoming::Position(position) => self.stands_at(&position, table),
             Incoming::Reconnected => self.status.reconnects += 1,
             Incoming::Inspected(key, inspection) => self.inspected = Some((key, inspection)),
             Incoming::Counted => self.rounds.done(),
@@ -186,6 +194,18 @@ impl Driver {
         table.apply(observation);
     }
 
+    /// How far its replication stream has come, and what it got of its former master's.
+    fn stands_at(&mut self, position: &Position, table: &mut Table) {
+        if !position.is_master {
+            return;
+        }
+        if let Some(former) = self.former.take() {
+            table.apply(Observation::Cut { node: self.status.id, since: former.cut(position) });
+        }
+        self.trail.add(position);
+        self.status.positioned = self.trail.asked;
+    }
+
     /// The state of the event stream: up, behind or lost.
     fn stands(&mut self, standing: Standing, table: &mut Table) {
         let node = self.status.id;
@@ -195,7 +215,11 @@ impl Driver {
                 let restarted =
                     status.facts.run_id.known().zip(facts.run_id.known()).is_some_and(|(old, new)| old != new);
                 if restarted {
-                    table.apply(Observation::Noted { node, at: self.clock.now(), what: What::Restarted });
+                    let at = self.clock.now();
+                    table.apply(Observation::Noted { node, at, what: What::Restarted });
+                    if facts.persistence.known().is_some_and(Persistence::came_back_empty) {
+                        table.apply(Observation::Emptied { node, at });
+                    }
                 }
                 table.apply(Observation::Hazards { node, hazards: facts.hazards() });
                 table.apply(Observation::Children { node, children: facts.children(self.clock.now()) });

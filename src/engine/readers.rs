@@ -180,7 +180,7 @@ mod tests {
     fn change(number: i64) -> Transition {
         let (key, source) = (Key::from("k"), Source::Scan);
         let (space, node, change) = (KeyspaceId::FIRST, NodeId(0), Change::Found);
-        Transition { at: Time(number), space, node, key, change, holder: None, previous: None, source }
+        Transition { at: Time(number), space, node, key, change, holder: None, previous: None, proven: false, source }
     }
 
     fn numbers(reader: &mut Reader) -> (Vec<i64>, u64) {

@@ -35,6 +35,8 @@ pub struct NodeStatus {
     pub reconnects: u64,
     /// Since when every change was reported, without a gap; `None` if changes are missed.
     pub watched_since: Option<Time>,
+    /// When it last said how far its replication stream has come.
+    pub positioned: Option<Time>,
     /// The report of the last walk.
     pub scan: Option<ScanReport>,
     /// The progress of the current walk, and whether there is one.
@@ -70,6 +72,7 @@ impl NodeStatus {
             lost: Some(0),
             reconnects: 0,
             watched_since: None,
+            positioned: None,
             scan: None,
             progress,
             under_way: false,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::replication::Position;
 use super::{Sampling, ScanReport};
 use crate::base::clock::Clock;
 use crate::base::time::Time;
@@ -22,6 +23,8 @@ pub(super) enum Incoming {
     Page(Vec<Observation>),
     Standing(Standing),
     Scanned(ScanReport),
+    /// How far its replication stream has come.
+    Position(Position),
     /// A source reconnected.
     Reconnected,
     Inspected(Key, Box<Inspection>),
@@ -54,7 +57,10 @@ impl Incoming {
     pub fn is_news(&self) -> bool {
         match self {
             Incoming::Page(seen) => !seen.iter().all(|seen| matches!(seen, Observation::Idle { .. })),
-            Incoming::Counted | Incoming::Listed(None) | Incoming::Observed(Observation::Heard { .. }) => false,
+            Incoming::Position(_)
+            | Incoming::Counted
+            | Incoming::Listed(None)
+            | Incoming::Observed(Observation::Heard { .. }) => false,
             _ => true,
         }
     }

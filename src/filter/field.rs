@@ -77,7 +77,19 @@ const OF_SERIES: [(&str, Field); 4] = [
 ];
 
 /// The values of the label `ending`.
-const ENDINGS: [&str; 8] = ["released", "expired", "taken", "forced", "evicted", "flushed", "renamed", "unseen"];
+const ENDINGS: [&str; 11] = [
+    "released",
+    "expired",
+    "taken",
+    "forced",
+    "evicted",
+    "flushed",
+    "renamed",
+    "failover",
+    "restart",
+    "slot-taken",
+    "unseen",
+];
 
 impl Vocabulary {
     fn fields(self) -> impl Iterator<Item = (&'static str, Field)> {

@@ -109,6 +109,7 @@ fn a_change_is_matched_by_what_it_carries() {
         change: Change::Ended(Ending::Released),
         holder: None,
         previous: Some(Token::from(&b"abc"[..])),
+        proven: false,
         source: crate::model::Source::Scan,
     };
     let subject = Subject::of_change(&change, None).on_node("cache-2");

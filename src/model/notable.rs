@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::text::{counted, short_duration, visible};
 use crate::base::time::Time;
-use crate::lock::{Key, KeyspaceId, NodeId, Token};
+use crate::lock::{Key, KeyspaceId, NodeId, SLOTS, Token};
 use crate::model::{Act, Ending, OwnWrite, Source, State};
 
 /// One entry.
@@ -87,6 +87,12 @@ pub enum What {
 pub enum LostBy {
     /// They did not survive a restart of the server.
     Restart,
+    /// They were not there when another server took its place; without a proof, their holders may have released them.
+    Failover {
+        proven: bool,
+    },
+    /// They were gone when another node took their slot; their holders may have released them.
+    SlotTaken,
     Flush,
     Eviction,
     Rename,
@@ -99,6 +105,8 @@ impl LostBy {
     pub fn name(self) -> &'static str {
         match self {
             LostBy::Restart => "restart",
+            LostBy::Failover { .. } => "failover",
+            LostBy::SlotTaken => "slot-taken",
             LostBy::Flush => "flush",
             LostBy::Eviction => "eviction",
             LostBy::Rename => "rename",
@@ -108,7 +116,7 @@ impl LostBy {
 
     /// Whether the server took them: their holders did not release them.
     pub fn is_proven(self) -> bool {
-        matches!(self, LostBy::Restart | LostBy::Flush | LostBy::Eviction)
+        matches!(self, LostBy::Restart | LostBy::Failover { proven: true } | LostBy::Flush | LostBy::Eviction)
     }
 }
 
@@ -184,8 +192,10 @@ impl What {
             }
             What::Restarted => "the server was restarted".into(),
             What::Failover { from, to, slots } => {
-                let slots = counted(u64::from(*slots), "slot");
-                format!("{} took over {slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
+                // Where one server has all, slots mean nothing: a Sentinel service.
+                let slots = Some(*slots).filter(|slots| *slots < SLOTS);
+                let slots = slots.map(|slots| format!(" {}", counted(u64::from(slots), "slot"))).unwrap_or_default();
+                format!("{} took over{slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
             }
             What::SlotsMoved { from, to, slots } => {
                 let slots = counted(u64::from(*slots), "slot");
@@ -227,6 +237,11 @@ impl What {
 fn lost_words(cause: LostBy, many: bool) -> &'static str {
     match (cause, many) {
         (LostBy::Restart, _) => "did not survive the restart",
+        (LostBy::Failover { proven: true }, _) => "did not survive the failover",
+        (LostBy::Failover { proven: false }, true) => "were lost in the failover, or released unseen",
+        (LostBy::Failover { proven: false }, false) => "was lost in the failover, or released unseen",
+        (LostBy::SlotTaken, true) => "were lost when their slots moved, or released unseen",
+        (LostBy::SlotTaken, false) => "was lost when its slot moved, or released unseen",
         (LostBy::Flush, true) => "were flushed",
         (LostBy::Flush, false) => "was flushed",
         (LostBy::Eviction, true) => "were evicted",

@@ -107,6 +107,12 @@ pub enum Observation {
     Joined { node: NodeId, space: KeyspaceId },
     /// Which nodes of a keyspace own which slots of a cluster, as known at that time.
     Owners { space: KeyspaceId, slots: Vec<SlotRange>, at: Time },
+    /// The node took the place of another at that time: a failover.
+    TookOver { node: NodeId, at: Time },
+    /// No write to the node before it reached it after this time; `None`: that can't be said.
+    Cut { node: NodeId, since: Option<Time> },
+    /// The server was restarted and came back with nothing.
+    Emptied { node: NodeId, at: Time },
     /// The node is not watched any more: its locks are unknown.
     Left { node: NodeId },
     /// This source reports its changes from now on. Only notifications name each change.

@@ -10,6 +10,7 @@ pub(in crate::model) mod agenda;
 pub(in crate::model) mod comparison;
 pub(in crate::model) mod lease;
 pub(in crate::model) mod lookup;
+pub(in crate::model) mod losses;
 pub(in crate::model) mod markers;
 pub(in crate::model) mod narrate;
 pub(in crate::model) mod node;
@@ -174,6 +175,9 @@ impl Table {
             }
             Observation::Joined { node, space } => self.node(node).space = space,
             Observation::Owners { space, slots, at } => self.take_owners(space, &slots, at),
+            Observation::TookOver { node, at } => self.take_over(node, at),
+            Observation::Cut { node, since } => self.take_cut(node, since),
+            Observation::Emptied { node, at } => self.node(node).emptied = Some(at),
             Observation::Left { node } => self.forget_node(node),
             Observation::Watched { node, source } => {
                 let known = self.node(node);

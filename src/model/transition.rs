@@ -33,6 +33,12 @@ pub enum Ending {
     Flushed,
     /// Renamed away.
     Renamed,
+    /// Not there any more when another server took its node's place.
+    Failover,
+    /// Not there any more after its server was restarted.
+    Restart,
+    /// Not there any more when another node took its slot.
+    SlotTaken,
     /// Gone while we were not watching: the cause is unknown.
     Unseen,
     /// Another client took it over while it was held.
@@ -42,12 +48,15 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub const ALL: [Ending; 8] = [
+    pub const ALL: [Ending; 11] = [
         Ending::Released,
         Ending::Expired,
         Ending::Evicted,
         Ending::Flushed,
         Ending::Renamed,
+        Ending::Failover,
+        Ending::Restart,
+        Ending::SlotTaken,
         Ending::Unseen,
         Ending::Taken,
         Ending::Forced,
@@ -61,6 +70,9 @@ impl Ending {
             Ending::Evicted => "evicted",
             Ending::Flushed => "flushed",
             Ending::Renamed => "renamed",
+            Ending::Failover => "failover",
+            Ending::Restart => "restart",
+            Ending::SlotTaken => "slot-taken",
             Ending::Unseen => "unseen",
             Ending::Taken => "taken",
             Ending::Forced => "forced",
@@ -74,10 +86,21 @@ impl Ending {
             Ending::Evicted => "evicted",
             Ending::Flushed => "flushed",
             Ending::Renamed => "renamed away",
+            Ending::Failover => "gone after a failover",
+            Ending::Restart => "gone after a restart",
+            Ending::SlotTaken => "gone with its slot",
             Ending::Unseen => "gone unseen",
             Ending::Taken => "taken over",
             Ending::Forced => "forced",
         }
+    }
+}
+
+impl Ending {
+    /// The server lost the hold, or may have: its holder was not seen to release it.
+    pub fn is_loss(self) -> bool {
+        use Ending::*;
+        matches!(self, Evicted | Flushed | Renamed | Failover | Restart | SlotTaken | Unseen)
     }
 }
 
@@ -115,5 +138,8 @@ pub struct Transition {
     pub holder: Option<Token>,
     /// Who held it before.
     pub previous: Option<Token>,
+    /// Of a loss: its holder can't have released it. Without a proof it may have, where nobody watched.
+    #[serde(default)]
+    pub proven: bool,
     pub source: Source,
 }

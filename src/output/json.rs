@@ -367,6 +367,7 @@ mod tests {
             change: Change::Ended(Ending::Evicted),
             holder: None,
             previous: Some(Token::from(&b"\xfe"[..])),
+            proven: false,
             source: Source::Notification,
         };
         let line = |change: &Transition| -> Value {

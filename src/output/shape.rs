@@ -342,6 +342,11 @@ pub(super) struct Change<'a> {
     previous_base64: Option<String>,
     /// How it was lost: evicted, flushed, renamed away, gone unseen.
     why: Option<&'static str>,
+    /// The same as one word of the contract, and whether its holder can't have released it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proven: Option<bool>,
     source: &'static str,
 }
 
@@ -350,6 +355,10 @@ impl<'a> Change<'a> {
         let (key, key_base64) = typed(change.key.as_bytes());
         let (holder, holder_base64) = token(change.holder.as_ref());
         let (previous, previous_base64) = token(change.previous.as_ref());
+        let loss = match change.change {
+            model::Change::Ended(ending) => Some(ending).filter(|ending| ending.is_loss()),
+            _ => None,
+        };
         Change {
             schema: SCHEMA,
             at: change.at.rfc3339(),
@@ -363,6 +372,8 @@ impl<'a> Change<'a> {
             previous,
             previous_base64,
             why: super::watch::why(change.change),
+            cause: loss.map(model::Ending::word),
+            proven: loss.map(|_| change.proven),
             source: change.source.name(),
         }
     }

@@ -66,6 +66,7 @@ mod tests {
             change: Change::Taken,
             holder: Some(Token::from(&b"new"[..])),
             previous: Some(Token::from(&b"old"[..])),
+            proven: false,
             source: Source::Scan,
         };
         let line = |change: &Transition, style: TextStyle| {

@@ -1,6 +1,6 @@
 //! A server that shows only a part of the locks, or an old copy of them: a cluster node, a replica, a sentinel.
 //!
-//! A cluster is read as a whole unless `--single-node` was given; a Sentinel service is not yet. Where only a part is read,
+//! A cluster and the service of a sentinel are read as a whole unless `--single-node` was given. Where only a part is read,
 //! every reader says what it can't see here, and writes are sent to the master by its address.
 
 use redis::Value;
@@ -18,19 +18,26 @@ pub enum Part {
         master: ServerText,
         in_cluster: bool,
     },
-    /// With the addresses of the masters that it watches, where they are known.
+    /// With the services that it watches, where they are known.
     Sentinel {
-        masters: Vec<ServerText>,
+        services: Vec<Watched>,
     },
+}
+
+/// A service that a sentinel watches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Watched {
+    pub name: ServerText,
+    pub master: ServerText,
 }
 
 impl Part {
     fn new(mode: Option<Mode>, role: Option<&Role>) -> Option<Part> {
         let in_cluster = mode == Some(Mode::Cluster);
         match role {
-            Some(Role::Sentinel) => Some(Part::Sentinel { masters: Vec::new() }),
+            Some(Role::Sentinel) => Some(Part::Sentinel { services: Vec::new() }),
             Some(Role::Replica(upstream)) => Some(Part::Replica { master: upstream.master.clone(), in_cluster }),
-            _ if mode == Some(Mode::Sentinel) => Some(Part::Sentinel { masters: Vec::new() }),
+            _ if mode == Some(Mode::Sentinel) => Some(Part::Sentinel { services: Vec::new() }),
             _ => in_cluster.then_some(Part::ClusterNode),
         }
     }
@@ -44,7 +51,7 @@ impl Part {
             return Some(part);
         }
         let masters = redis::cmd("SENTINEL").arg("MASTERS").query_async(conn).await.and_then(read::<Vec<Value>>);
-        Some(Part::Sentinel { masters: masters.unwrap_or_default().into_iter().filter_map(address).collect() })
+        Some(Part::Sentinel { services: masters.unwrap_or_default().into_iter().filter_map(watched).collect() })
     }
 
     /// The rest of the keyspace is at other nodes of its cluster.
@@ -75,8 +82,8 @@ impl Part {
                 "this is a replica of {}: a lock is seen only once it is replicated, so some may be missing or old",
                 master.visible()
             ),
-            Part::Sentinel { masters } => {
-                let named: Vec<String> = masters.iter().map(ServerText::visible).collect();
+            Part::Sentinel { services } => {
+                let named: Vec<String> = services.iter().map(|service| service.master.visible()).collect();
                 match named.as_slice() {
                     [] => "this is a sentinel, which holds no locks; connect to the master that it watches".into(),
                     named => format!(
@@ -107,8 +114,9 @@ impl ServerFacts {
     }
 }
 
-/// `ip:port` out of one entry of SENTINEL MASTERS, which is a flat list of names and values, or a map.
-fn address(entry: Value) -> Option<ServerText> {
+/// One entry of SENTINEL MASTERS, which is a flat list of names and values, or a map.
+fn watched(entry: Value) -> Option<Watched> {
     let fields: std::collections::HashMap<String, String> = read(entry).ok()?;
-    Some(format!("{}:{}", fields.get("ip")?, fields.get("port")?).into())
+    let master = format!("{}:{}", fields.get("ip")?, fields.get("port")?).into();
+    Some(Watched { name: fields.get("name")?.clone().into(), master })
 }

@@ -31,11 +31,21 @@ impl Settings {
 
     /// The same for each node of a cluster that was named.
     pub fn endpoints(&self) -> Result<Vec<Endpoint>, Fault> {
-        let servers = self.servers.iter();
-        servers.flat_map(|server| server.addresses().map(|address| self.endpoint_at(server, address))).collect()
+        self.endpoints_as(&self.login, self.db)
     }
 
-    fn endpoint_at(&self, server: &ServerUrl, address: &Address) -> Result<Endpoint, Fault> {
+    /// The same for each sentinel that was named. A sentinel has no databases. `else_login`: where no login was given.
+    pub fn sentinels(&self, else_login: &Login) -> Result<Vec<Endpoint>, Fault> {
+        self.endpoints_as(self.sentinel_login.as_ref().unwrap_or(else_login), 0)
+    }
+
+    fn endpoints_as(&self, login: &Login, db: u32) -> Result<Vec<Endpoint>, Fault> {
+        let endpoint = |server, address| self.endpoint_at(server, address, login, db);
+        let servers = self.servers.iter();
+        servers.flat_map(|server| server.addresses().map(move |address| endpoint(server, address))).collect()
+    }
+
+    fn endpoint_at(&self, server: &ServerUrl, address: &Address, login: &Login, db: u32) -> Result<Endpoint, Fault> {
         let shown = server.shown();
         let addr = match address {
             Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
@@ -47,11 +57,11 @@ impl Settings {
             },
             Address::Tcp { host, port } => ConnectionAddr::Tcp(host.clone(), *port),
         };
-        let mut login = RedisConnectionInfo::default().set_db(i64::from(self.db));
-        login = match &self.login {
-            Login::Default => login,
-            Login::Password(password) => login.set_password(password.reveal()),
-            Login::User { name, password } => login.set_username(name).set_password(password.reveal()),
+        let blank = RedisConnectionInfo::default().set_db(i64::from(db));
+        let login = match login {
+            Login::Default => blank,
+            Login::Password(password) => blank.set_password(password.reveal()),
+            Login::User { name, password } => blank.set_username(name).set_password(password.reveal()),
         };
         let info =
             addr.into_connection_info().map_err(|error| Fault::from_redis(&error, &shown))?.set_redis_settings(login);

@@ -20,8 +20,10 @@ pub(super) fn again(cli: &Global, servers: &[ServerUrl]) -> String {
     }
     let in_url = servers.first().filter(|_| !cli.urls.is_empty()).and_then(|server| server.username.as_ref());
     cli.user.as_ref().or(in_url).into_iter().for_each(|user| option("--user", user));
-    let files: [(&str, &Option<PathBuf>); 5] = [
+    cli.sentinel_user.iter().for_each(|user| option("--sentinel-user", user));
+    let files: [(&str, &Option<PathBuf>); 6] = [
         ("--password-file", &cli.password_file),
+        ("--sentinel-password-file", &cli.sentinel_password_file),
         ("--tls-ca", &cli.tls_ca),
         ("--tls-cert", &cli.tls_cert),
         ("--tls-key", &cli.tls_key),

@@ -48,7 +48,7 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Global {
-    /// Server: redis://, rediss:// (TLS), unix://, or a cluster: redis+cluster://HOST:PORT,… [default: $LOCKSCOPE_URL, $REDIS_URL, redis://127.0.0.1:6379]
+    /// Server: redis://, rediss:// (TLS), unix://, a cluster: redis+cluster://HOST:PORT,… or a service by its sentinels: redis+sentinel://HOST:PORT,…/SERVICE [default: $LOCKSCOPE_URL, $REDIS_URL, redis://127.0.0.1:6379]
     #[arg(short, long = "url", value_name = "URL", global = true, help_heading = "Server")]
     pub urls: Vec<String>,
     /// A named target of the config file, instead of a URL
@@ -60,6 +60,12 @@ pub struct Global {
     /// File with the password in its first line [else: $LOCKSCOPE_PASSWORD]
     #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
     pub password_file: Option<PathBuf>,
+    /// ACL user to log in as at the sentinels
+    #[arg(long, value_name = "NAME", global = true, help_heading = "Server")]
+    pub sentinel_user: Option<String>,
+    /// File with the password of the sentinels in its first line [else: $LOCKSCOPE_SENTINEL_PASSWORD]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub sentinel_password_file: Option<PathBuf>,
     /// Certificate of the CA that signed the server's (PEM)
     #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
     pub tls_ca: Option<PathBuf>,
@@ -72,10 +78,10 @@ pub struct Global {
     /// Do not check the server's certificate
     #[arg(long, global = true, help_heading = "Server")]
     pub insecure: bool,
-    /// Read only this node, even if it belongs to a cluster
+    /// Read only this node, even if it belongs to a cluster or is a sentinel
     #[arg(long, global = true, help_heading = "Server")]
     pub single_node: bool,
-    /// Reach a node that the cluster calls A (host or host:port) at B; repeatable
+    /// Reach a node that the cluster or the sentinels call A (host or host:port) at B; repeatable
     #[arg(long = "map-host", value_name = "A=B", global = true, help_heading = "Server")]
     pub map_hosts: Vec<String>,
     /// Environment of the server; prod asks for more confirmation before a write
@@ -199,7 +205,7 @@ pub enum Command {
     #[command(after_help = "Example: lockscope acquire lock:report --ttl 30s --wait 5s -- ./report.sh\n\
         Without a command or --hold the lock stays until its TTL ends. A command always has a watchdog and finds \
         LOCKSCOPE_KEY and LOCKSCOPE_TOKEN in its environment. lockscope ends with its exit code (128 plus the number of \
-        the signal that ended it). The command does not inherit LOCKSCOPE_PASSWORD or the password in LOCKSCOPE_URL. Exit code 1: the lock \
+        the signal that ended it). The command does not inherit LOCKSCOPE_PASSWORD, LOCKSCOPE_SENTINEL_PASSWORD or the password in LOCKSCOPE_URL. Exit code 1: the lock \
         was not obtained, or was lost.\n\
         If lockscope itself is killed, the command and its process group are ended by SIGTERM, and after --grace by \
         SIGKILL, unless --on-lost warn. A process that left the group (setsid, a daemon) runs on. For a command on a \
@@ -351,7 +357,7 @@ pub struct Demo {
     /// The server program to start [default: redis-server or valkey-server on the PATH]
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
-    /// One server, or a cluster of six in which slots move and masters change
+    /// One server, a cluster, or a Sentinel service; of the latter two, the master changes every so often
     #[arg(long, value_enum, value_name = "KIND", default_value_t)]
     pub topology: DemoTopology,
 }

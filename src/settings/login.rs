@@ -39,6 +39,28 @@ impl Login {
         }
     }
 
+    /// The login at sentinels, which have users and passwords of their own; `None` if none was given.
+    pub(super) fn of_sentinels(cli: &Global, outside: &Outside<'_>, target: &Target) -> Result<Option<Login>, Fault> {
+        let user = cli.sentinel_user.as_ref().or(target.sentinel_user.as_ref());
+        let password = match &cli.sentinel_password_file {
+            Some(path) => Some(first_line(outside, path)?),
+            None => match set(outside, "LOCKSCOPE_SENTINEL_PASSWORD")? {
+                Some(password) => Some(Secret::new(password)),
+                None => target.sentinel_password_file.as_ref().map(|path| first_line(outside, path)).transpose()?,
+            },
+        };
+        match (user, password) {
+            (None, None) => Ok(None),
+            (None, Some(password)) => Ok(Some(Login::Password(password))),
+            (Some(name), Some(password)) => Ok(Some(Login::User { name: name.clone(), password })),
+            (Some(name), None) => Err(Fault::usage(format!(
+                "there is no password for the user {} at the sentinels; give it in LOCKSCOPE_SENTINEL_PASSWORD, with \
+                 --sentinel-password-file, or as sentinel_password_file of the target in the config",
+                text::visible(name.as_bytes())
+            ))),
+        }
+    }
+
     /// The more explicit source wins, for the user as for the password.
     pub(super) fn of(cli: &Global, outside: &Outside<'_>, server: &ServerUrl, target: &Target) -> Result<Login, Fault> {
         if cli.user.as_deref() == Some("") {

@@ -111,7 +111,7 @@ fn what_does_not_fit_is_refused_with_a_sentence() {
         (target("set"), &[], "not supported yet", 2),
         (url("redis+cluster://a/1"), &[], "only database 0", 2),
         (Global { single_node: true, ..url("redis+cluster://a") }, &[], "--single-node", 2),
-        (url("redis+sentinel://a:1,b:2/main"), &[], "not supported yet", 2),
+        (Global { single_node: true, ..url("redis+sentinel://a:1,b:2/main") }, &[], "--single-node", 2),
         (target("order"), &[], "did you mean \"orders\"?", 2),
         (Global { write: true, ..target("orders") }, &[("HOME", "/home/me")], "read_only", 1),
         (Global { tls_ca: Some("ca".into()), ..url("redis://a") }, &[], "rediss://", 2),

@@ -12,16 +12,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{ConnectionAddr, RedisResult};
+use redis::{ConnectionAddr, ErrorKind, RedisResult, ServerErrorKind};
 use tokio::sync::{Mutex, Notify, watch};
+use tokio::time::Instant;
 
 use super::{Endpoint, HostMap, Node, ServerConnection, in_time, standalone};
-use crate::lock::{KeyspaceId, NodeId};
+use crate::lock::{Key, KeyspaceId, NodeId, slot_of};
 use crate::model::SlotRange;
 use view::{Seen, SeenRole, View};
 
 pub use asking::Asking;
-pub use map::{Map, Member, MemberRole};
+pub use map::{Failover, Map, Member, MemberRole};
 
 /// How often the map is refreshed without a reason.
 const EVERY: Duration = Duration::from_secs(1);
@@ -33,12 +34,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const TURNS: u32 = 5;
 /// Believe an older epoch after this many refreshes in a row: it is a new cluster under the same addresses.
 const OLDER: u32 = 10;
+/// How often a write asks for the owner of a key before it gives up.
+const ATTEMPTS: usize = 3;
 
-/// What all nodes of one cluster share.
+/// What all nodes of one cluster or Sentinel service share.
 pub struct Kin {
-    hosts: HostMap,
-    /// A node said that a key is elsewhere.
-    stale: Notify,
+    pub(super) hosts: HostMap,
+    /// A node said that a key is elsewhere, or a sentinel that there is a new master.
+    pub(super) stale: Notify,
+}
+
+impl Kin {
+    pub(super) fn new(hosts: HostMap) -> Kin {
+        Kin { hosts, stale: Notify::new() }
+    }
 }
 
 pub struct Cluster {
@@ -59,12 +68,14 @@ struct Asker {
     /// Each node keeps its id, by its name in the cluster and its address.
     ids: HashMap<(String, String), NodeId>,
     older: u32,
+    /// When the view was asked for that the map was drawn after.
+    asked: Option<Instant>,
 }
 
 impl Cluster {
     /// Learns the nodes of the cluster from the first seed that answers.
     pub async fn open(seeds: &[Endpoint], hosts: HostMap) -> RedisResult<Cluster> {
-        let kin = Arc::new(Kin { hosts, stale: Notify::new() });
+        let kin = Arc::new(Kin::new(hosts));
         let (map, asker) = (watch::Sender::new(Arc::default()), Mutex::default());
         let cluster = Cluster { seeds: seeds.to_vec(), kin, map, asker };
         cluster.refresh().await?;
@@ -93,14 +104,33 @@ impl Cluster {
     /// Asks how the cluster is now. An error means that nobody answered.
     pub async fn refresh(&self) -> RedisResult<()> {
         let mut asker = self.asker.lock().await;
-        let (view, host) = self.ask(&mut asker).await?;
+        self.ask_again(&mut asker).await
+    }
+
+    /// The node that owns a key now, by a map that is not older than a second.
+    pub async fn owner(&self, key: &Key) -> RedisResult<Node> {
+        let mut asker = self.asker.lock().await;
+        for _ in 0..ATTEMPTS {
+            let is_fresh = asker.asked.is_some_and(|at| at.elapsed() < EVERY);
+            if let Some(owner) = self.map().owner(key).filter(|_| is_fresh) {
+                return Ok(owner.clone());
+            }
+            self.ask_again(&mut asker).await?;
+        }
+        let why = format!("nobody owns its slot {}, or the nodes do not agree who does", slot_of(key.as_bytes()));
+        Err((ErrorKind::Server(ServerErrorKind::ClusterDown), "no owner", why).into())
+    }
+
+    async fn ask_again(&self, asker: &mut Asker) -> RedisResult<()> {
+        let began = Instant::now();
+        let (view, host) = self.ask(asker).await?;
         let known = self.map();
         if view.epoch() < known.epoch && asker.older < OLDER {
             // Somebody else may know more.
             (asker.older, asker.conn) = (asker.older + 1, None);
             return Ok(());
         }
-        asker.older = 0;
+        (asker.older, asker.asked) = (0, Some(began));
         let map = self.draw(&view, &host, &known, &mut asker.ids)?;
         self.map.send_if_modified(|current| {
             let differs = map.differs(current);
@@ -250,8 +280,16 @@ impl Node {
         }
     }
 
+    /// The same server without a choice of its database, which a sentinel does not have.
+    pub fn without_database(&self) -> RedisResult<Node> {
+        let info = self.client.get_connection_info().clone();
+        let settings = info.redis_settings().clone().set_db(0);
+        let client = standalone::client(info.set_redis_settings(settings), self.tls.as_ref())?;
+        Ok(Node { client, db: 0, ..self.clone() })
+    }
+
     /// The same login and certificates at another address.
-    fn elsewhere(&self, host: String, port: u16) -> RedisResult<Node> {
+    pub(super) fn elsewhere(&self, host: String, port: u16) -> RedisResult<Node> {
         let info = self.client.get_connection_info().clone();
         let addr = match info.addr() {
             ConnectionAddr::TcpTls { insecure, tls_params, .. } => {

@@ -1,8 +1,7 @@
-//! The address of a server as users write it: `redis://`, `rediss://`, `redis+unix://`, `unix://`, and that of a cluster:
-//! `redis+cluster://`, `rediss+cluster://`.
+//! The address of a server as users write it: `redis://`, `rediss://`, `redis+unix://`, `unix://`, that of a cluster:
+//! `redis+cluster://`, `rediss+cluster://`, and that of a service by its sentinels: `redis+sentinel://HOST,HOST/SERVICE`.
 //!
-//! Parsing keeps the password apart, and no way to print the result shows it. Schemes of topologies that we know but do
-//! not support are refused by name.
+//! Parsing keeps the password apart, and no way to print the result shows it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,10 +22,12 @@ pub enum Address {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerUrl {
     pub address: Address,
-    /// More nodes of the same cluster.
+    /// More nodes of the same cluster, or sentinels of the same service.
     pub more: Vec<Address>,
     /// It must be a node of a cluster.
     pub cluster: bool,
+    /// The addresses are those of sentinels, which watch this service.
+    pub service: Option<String>,
     pub tls: bool,
     /// `#insecure`: TLS without checking the certificate.
     pub insecure: bool,
@@ -35,7 +36,11 @@ pub struct ServerUrl {
     pub password: Option<Secret>,
 }
 
-const FORMS: &str = "redis://host:6379/0, rediss://host:6379 (TLS), redis+cluster://host:6379 or unix:///path/to.sock";
+const FORMS: &str = "redis://host:6379/0, rediss://host:6379 (TLS), redis+cluster://host:6379, \
+                     redis+sentinel://host:26379/SERVICE or unix:///path/to.sock";
+
+/// Where sentinels usually listen.
+const SENTINEL_PORT: u16 = 26379;
 
 const PORT: &str = "has a port that is no number from 1 to 65535";
 
@@ -64,9 +69,8 @@ impl ServerUrl {
             "redis+unix" | "valkey+unix" | "unix" => unix(text),
             "redis+cluster" | "valkey+cluster" => cluster(text, rest, false),
             "rediss+cluster" | "valkeys+cluster" => cluster(text, rest, true),
-            "redis+sentinel" | "rediss+sentinel" => {
-                Err(Fault::usage("Sentinel URLs are not supported yet; give the current master as redis://host:port"))
-            }
+            "redis+sentinel" | "valkey+sentinel" => sentinel(text, rest, false),
+            "rediss+sentinel" | "valkeys+sentinel" => sentinel(text, rest, true),
             other => Err(Fault::usage(format!("there is no URL scheme {other:?}; write {FORMS}"))),
         }
     }
@@ -84,33 +88,68 @@ impl ServerUrl {
 
 /// Several nodes may be named, each with its port: whichever answers names the others.
 fn cluster(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, tail) = rest.split_at(end);
+    let first = several(text, rest, tls, str::to_string)?;
+    if first.db != 0 {
+        return Err(bad(text, "names a database, and a cluster has only database 0; leave it out"));
+    }
+    Ok(ServerUrl { cluster: true, ..first })
+}
+
+/// The sentinels come first, then the name of their service, then the database.
+fn sentinel(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
+    let (authority, tail) = authority_of(rest);
+    no_login_in(text, tail)?;
+    let (path, query) = tail.split_at(tail.find(['?', '#']).unwrap_or(tail.len()));
+    let mut parts = path.trim_start_matches('/').splitn(2, '/');
+    let service = decoded(text, "service", parts.next().unwrap_or_default())?;
+    if service.is_empty() || service.contains(char::is_control) {
+        return Err(bad(text, "names no service; write redis+sentinel://host:26379/SERVICE"));
+    }
+    let db = parts.next().filter(|db| !db.is_empty()).map(|db| format!("/{db}")).unwrap_or_default();
+    let with_port = |host: &str| match host {
+        "" => format!("127.0.0.1:{SENTINEL_PORT}"),
+        host if host.ends_with(']') || !host.contains(':') => format!("{host}:{SENTINEL_PORT}"),
+        host => host.to_string(),
+    };
+    let first = several(text, &format!("{authority}{db}{query}"), tls, with_port)?;
+    Ok(ServerUrl { service: Some(service), ..first })
+}
+
+/// Several hosts with one login, one path and one query.
+fn several(text: &str, rest: &str, tls: bool, host: impl Fn(&str) -> String) -> Result<ServerUrl, Fault> {
+    let (authority, tail) = authority_of(rest);
     let (login, hosts) = authority.rsplit_once('@').map_or(("", authority), |(login, hosts)| (login, hosts));
     let at = if login.is_empty() { "" } else { "@" };
     let scheme = if tls { "rediss" } else { "redis" };
-    let one = |host: &str| {
-        let rest = format!("{login}{at}{host}{tail}");
+    let one = |named: &str| {
+        let rest = format!("{login}{at}{}{tail}", host(named));
         tcp(&format!("{scheme}://{rest}"), &rest, tls)
     };
     let mut nodes = hosts.split(',').map(one).collect::<Result<Vec<_>, _>>()?.into_iter();
     let first = nodes.next().ok_or_else(|| bad(text, "names no node"))?;
-    if first.db != 0 {
-        return Err(bad(text, "names a database, and a cluster has only database 0; leave it out"));
+    Ok(ServerUrl { more: nodes.map(|node| node.address).collect(), ..first })
+}
+
+/// Login and hosts, and what follows them.
+fn authority_of(rest: &str) -> (&str, &str) {
+    rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()))
+}
+
+/// A '/', '#' or '?' in a password ends the authority too early; the part before it would be taken for a host.
+fn no_login_in(text: &str, tail: &str) -> Result<(), Fault> {
+    if !tail.contains('@') {
+        return Ok(());
     }
-    Ok(ServerUrl { more: nodes.map(|node| node.address).collect(), cluster: true, ..first })
+    Err(bad(
+        text,
+        "has an '@' after the host; write special characters of a password as %23 (#), %2F (/), %3F (?) or %40 (@), or put \
+         the password into LOCKSCOPE_PASSWORD",
+    ))
 }
 
 fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
-    // A '/', '#' or '?' in a password ends the authority too early; the part before it would be taken for a host.
-    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    if rest[authority..].contains('@') {
-        return Err(bad(
-            text,
-            "has an '@' after the host; write special characters of a password as %23 (#), %2F (/), \
-             %3F (?) or %40 (@), or put the password into LOCKSCOPE_PASSWORD",
-        ));
-    }
+    let (authority, tail) = authority_of(rest);
+    no_login_in(text, tail)?;
     let url = Url::parse(text).map_err(|why| match why {
         url::ParseError::InvalidPort => bad(text, PORT),
         _ => bad(text, &format!("can't be read ({why}); write {FORMS}")),
@@ -136,12 +175,13 @@ fn tcp(text: &str, rest: &str, tls: bool) -> Result<ServerUrl, Fault> {
     let password = match url.password() {
         Some(word) if !word.is_empty() => Some(decoded(text, "password", word)?),
         // `user:@` is a user with an empty password; the parser does not distinguish it from `user@`.
-        _ => rest[..authority].contains(":@").then(String::new).filter(|_| username.is_some()),
+        _ => authority.contains(":@").then(String::new).filter(|_| username.is_some()),
     };
     let mut server = ServerUrl {
         address: Address::Tcp { host, port },
         more: Vec::new(),
         cluster: false,
+        service: None,
         tls,
         insecure: false,
         db: 0,
@@ -171,6 +211,7 @@ fn unix(text: &str) -> Result<ServerUrl, Fault> {
         address: Address::Unix(PathBuf::from(path)),
         more: Vec::new(),
         cluster: false,
+        service: None,
         tls: false,
         insecure: false,
         db: 0,
@@ -215,6 +256,12 @@ fn decoded(text: &str, what: &str, part: &str) -> Result<String, Fault> {
     })
 }
 
+/// A name as a part of a path: everything but the usual characters is written as an escape.
+fn escaped(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 fn percent_decode(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -252,8 +299,16 @@ impl fmt::Display for ServerUrl {
         match &self.address {
             address @ Address::Tcp { .. } => {
                 let scheme = if self.tls { "rediss" } else { "redis" };
-                write!(f, "{scheme}{}://{address}", if self.cluster { "+cluster" } else { "" })?;
+                let kind = match &self.service {
+                    Some(_) => "+sentinel",
+                    None if self.cluster => "+cluster",
+                    None => "",
+                };
+                write!(f, "{scheme}{kind}://{address}")?;
                 self.more.iter().try_for_each(|address| write!(f, ",{address}"))?;
+                if let Some(service) = &self.service {
+                    write!(f, "/{}", escaped(service))?;
+                }
                 if self.db == 0 { Ok(()) } else { write!(f, "/{}", self.db) }
             }
             Address::Unix(path) => {
@@ -287,6 +342,9 @@ mod tests {
             ("redis+unix:///run/a%20b.sock", "unix:///run/a b.sock"),
             ("redis+cluster://anna:s3cret@a,b:7001,[::1]:7/0", "redis+cluster://a:6379,b:7001,[::1]:7"),
             ("rediss+cluster://a", "rediss+cluster://a:6379"),
+            ("redis+sentinel://:s3cret@a,b:7001,[::1]/orders", "redis+sentinel://a:26379,b:7001,[::1]:26379/orders"),
+            ("rediss+sentinel://a/the%20shop/3", "rediss+sentinel://a:26379/the%20shop/3"),
+            ("redis+sentinel:///main/?db=2", "redis+sentinel://127.0.0.1:26379/main/2"),
             ("redis://cache?protocol=3", "redis://cache:6379"),
         ] {
             assert_eq!(url(text).shown(), expected, "{text}");
@@ -328,7 +386,11 @@ mod tests {
             ("unix://run/redis.sock", "three slashes"),
             ("redis+cluster://:sekret@h,i:2/1", "only database 0"),
             ("redis+cluster://:sekret@h:1,i:x", "port"),
-            ("redis+sentinel://a:1,b:2/main", "not supported yet"),
+            ("redis+sentinel://:sekret@a:1,b:2", "names no service"),
+            ("redis+sentinel://:sekret@a:1,b:2//1", "names no service"),
+            ("redis+sentinel://:sekret@a:1,b:2/main/one", "database number"),
+            ("redis+sentinel://:sekret@a:1,b:x/main", "port"),
+            ("redis+sentinel://:sek/ret@a:1/main", "LOCKSCOPE_PASSWORD"),
         ] {
             let fault = ServerUrl::parse(text).unwrap_err();
             let sentence = fault.to_string();

@@ -108,8 +108,13 @@ impl Server {
 
     /// A sentinel that watches a master.
     pub fn sentinel(master: &Server) -> Server {
-        let config = format!("sentinel monitor watched 127.0.0.1 {} 1\n", master.port);
-        Server::launch(Listen::Sentinel(config), &[]).unwrap_or_else(|log| panic!("the sentinel did not start: {log}"))
+        Server::sentinel_with(&format!("sentinel monitor watched 127.0.0.1 {} 1\n", master.port))
+    }
+
+    /// A sentinel with these directives.
+    pub fn sentinel_with(config: &str) -> Server {
+        let listen = Listen::Sentinel(config.into());
+        Server::launch(listen, &[]).unwrap_or_else(|log| panic!("the sentinel did not start: {log}"))
     }
 
     fn launch(listen: Listen, arguments: &[&str]) -> Result<Server, String> {

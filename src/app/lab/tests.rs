@@ -244,6 +244,7 @@ fn a_test_lock_that_somebody_removes_is_looked_after() {
         change: Change::Ended(crate::model::Ending::Released),
         key: key.into(),
         previous: Some(Token::from(previous.as_bytes())),
+        proven: false,
         ..stage.app.feed.changes[0].clone()
     };
     let ours = "lockscope-test:web-3:812:0102030405060708090a0b0c0d0e0f10";

@@ -70,7 +70,7 @@ impl Child {
         command.args(&words[1..]).kill_on_drop(true);
         let mut marker = Vec::new();
         // The command must not get our password.
-        command.env_remove("LOCKSCOPE_PASSWORD");
+        command.env_remove("LOCKSCOPE_PASSWORD").env_remove("LOCKSCOPE_SENTINEL_PASSWORD");
         if let Some(url) = url_without_password() {
             command.env("LOCKSCOPE_URL", url);
         }

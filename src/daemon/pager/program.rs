@@ -55,7 +55,11 @@ pub async fn once(command: &[String], page: &Page, timeout: Duration) -> Result<
     use std::os::unix::process::CommandExt;
     command.args(arguments).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // What is for us only.
-    command.env_remove("LOCKSCOPE_PASSWORD").env_remove("LOCKSCOPE_URL").env_remove("REDIS_URL");
+    command
+        .env_remove("LOCKSCOPE_PASSWORD")
+        .env_remove("LOCKSCOPE_SENTINEL_PASSWORD")
+        .env_remove("LOCKSCOPE_URL")
+        .env_remove("REDIS_URL");
     end_with_us(&mut command, Signal::KILL);
     let mut child = Command::from(command).spawn().map_err(|why| match why.kind() {
         io::ErrorKind::NotFound => format!("there is no program {program:?}; write its whole path"),

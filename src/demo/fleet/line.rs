@@ -1,7 +1,9 @@
-//! The connections of one worker: to one server, or to each node of a cluster that it needs.
+//! The connections of one worker: to one server, to the present master of a service, or to each node of a cluster that
+//! it needs.
 //!
-//! In a cluster it goes by the slot of a command's first key, to where it was last sent, and follows MOVED and ASK. It
-//! does not share this with lockscope's own reading of clusters, which it is there to check.
+//! In a cluster it goes by the slot of a command's first key, to where it was last sent, and follows MOVED and ASK. Of a
+//! service, it asks a sentinel for the master, again when that has become a replica. It does not share this with
+//! lockscope's own reading, which it is there to check.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -15,6 +17,7 @@ use redis::{
 };
 use tokio::sync::Notify;
 
+use crate::demo::sentinel::master_by;
 use crate::lock::{SLOTS, slot_of};
 
 /// Longer than any command of ours blocks.
@@ -31,6 +34,8 @@ pub enum Place {
     One(Box<ConnectionInfo>),
     /// The loopback ports of the nodes of a cluster; the masters, which share the slots evenly, come first.
     Cluster(Arc<[u16]>),
+    /// The loopback ports of the sentinels of a service.
+    Sentinel(Arc<[u16]>),
 }
 
 impl Place {
@@ -43,10 +48,10 @@ impl Place {
         matches!(self, Place::Cluster(_))
     }
 
-    /// The node to ask first for a slot; zero where there is only one server.
+    /// The node to ask first for a slot; zero where there are no slots.
     fn guess(&self, slot: u16) -> u16 {
         match self {
-            Place::One(_) => 0,
+            Place::One(_) | Place::Sentinel(_) => 0,
             Place::Cluster(ports) => {
                 let masters = ports.len().div_ceil(2);
                 ports[usize::from(slot) * masters / usize::from(SLOTS)]
@@ -57,7 +62,7 @@ impl Place {
     fn info(&self, port: u16) -> RedisResult<ConnectionInfo> {
         match self {
             Place::One(info) => Ok((**info).clone()),
-            Place::Cluster(_) => ("127.0.0.1", port).into_connection_info(),
+            Place::Cluster(_) | Place::Sentinel(_) => ("127.0.0.1", port).into_connection_info(),
         }
     }
 }
@@ -70,6 +75,8 @@ pub struct Line {
     nodes: HashMap<u16, MultiplexedConnection>,
     /// Where slots are that are not where they were at the start.
     moved: HashMap<u16, u16>,
+    /// The present master of a service.
+    master: Option<u16>,
     /// The node that answered last.
     last: u16,
     /// Where a channel is listened to.
@@ -82,7 +89,7 @@ impl Line {
     pub fn new(name: &str, place: Place) -> Line {
         let (nodes, moved, channels) = Default::default();
         let last = place.guess(0);
-        Line { name: name.into(), place, nodes, moved, last, channels, bell: Arc::default() }
+        Line { name: name.into(), place, nodes, moved, master: None, last, channels, bell: Arc::default() }
     }
 
     pub fn bell(&self) -> Arc<Notify> {
@@ -91,12 +98,13 @@ impl Line {
 
     pub fn hang_up(&mut self) {
         self.nodes.clear();
+        self.master = None;
         self.channels.clear();
         self.bell = Arc::default();
     }
 
     pub async fn subscribe(&mut self, channel: &str) -> RedisResult<()> {
-        let at = self.port_of(slot_of(channel.as_bytes()));
+        let at = self.port_of(slot_of(channel.as_bytes())).await?;
         self.node(at).await?.subscribe(channel).await?;
         self.channels.insert(channel.into(), at);
         Ok(())
@@ -114,7 +122,10 @@ impl Line {
         let slot = key_of(command).map(slot_of);
         let began = Instant::now();
         loop {
-            self.last = slot.map_or(self.last, |slot| self.port_of(slot));
+            self.last = match slot {
+                Some(slot) => self.port_of(slot).await?,
+                None => self.last,
+            };
             let answer = command.query_async(self.node(self.last).await?).await;
             let Err(error) = answer else { return answer };
             let again = match (error.code(), redirect(&error), slot) {
@@ -127,9 +138,15 @@ impl Line {
                     answer => return answer,
                 },
                 (Some("TRYAGAIN" | "CLUSTERDOWN"), ..) => Some(PAUSE),
+                (Some("READONLY"), ..) if self.master.is_some() => {
+                    self.nodes.clear();
+                    self.master = None;
+                    Some(PAUSE)
+                }
                 // It waited at a master that is one no more, which also closes the connection.
                 (Some("UNBLOCKED"), ..) => {
                     self.nodes.remove(&self.last);
+                    self.master = None;
                     Some(PAUSE)
                 }
                 _ => return Err(error),
@@ -152,8 +169,30 @@ impl Line {
         Ok(answer)
     }
 
-    fn port_of(&self, slot: u16) -> u16 {
-        self.moved.get(&slot).copied().unwrap_or_else(|| self.place.guess(slot))
+    async fn port_of(&mut self, slot: u16) -> RedisResult<u16> {
+        match (&self.place, self.master) {
+            (Place::Sentinel(_), Some(master)) => Ok(master),
+            (Place::Sentinel(sentinels), None) => self.follow(sentinels.clone()).await,
+            _ => Ok(self.moved.get(&slot).copied().unwrap_or_else(|| self.place.guess(slot))),
+        }
+    }
+
+    /// Goes to the master that a sentinel names, and listens there from now on.
+    async fn follow(&mut self, sentinels: Arc<[u16]>) -> RedisResult<u16> {
+        let mut named = master_by(sentinels[0]).await;
+        for sentinel in &sentinels[1..] {
+            if named.is_err() {
+                named = master_by(*sentinel).await;
+            }
+        }
+        let master = named?;
+        self.master = Some(master);
+        let channels: Vec<String> = self.channels.keys().cloned().collect();
+        for channel in channels {
+            self.node(master).await?.subscribe(&channel).await?;
+            self.channels.insert(channel, master);
+        }
+        Ok(master)
     }
 
     async fn node(&mut self, port: u16) -> RedisResult<&mut MultiplexedConnection> {

@@ -43,8 +43,8 @@ pub struct Changes {
     pub taken: u64,
     /// Went on at another node.
     pub moved: u64,
-    /// Gone, and nobody saw how.
-    pub unseen: u64,
+    /// Gone, and nobody saw a release.
+    pub lost: u64,
 }
 
 impl Changes {
@@ -56,7 +56,7 @@ impl Changes {
             Change::Ended(Ending::Released) => self.released += 1,
             Change::Ended(Ending::Expired) => self.expired += 1,
             Change::Moved => self.moved += 1,
-            Change::Ended(Ending::Unseen) => self.unseen += 1,
+            Change::Ended(Ending::Unseen | Ending::Failover | Ending::SlotTaken | Ending::Restart) => self.lost += 1,
             Change::Found | Change::PutBack | Change::Ended(_) => {}
         }
     }
@@ -127,9 +127,9 @@ impl Sighting {
         writeln!(out, "  {name}: {}{more} ({})", lock.key, lock.dialect)?;
         writeln!(out, "      {what_to_see}")?;
         writeln!(out, "      seen: {}", describe(lock))?;
-        let Changes { acquired, renewed, released, expired, taken, moved, unseen } = self.changes;
+        let Changes { acquired, renewed, released, expired, taken, moved, lost } = self.changes;
         let counts = [(acquired, "acquired"), (renewed, "renewed"), (released, "released")];
-        let rare = [(expired, "expired"), (taken, "taken over"), (moved, "moved"), (unseen, "gone unseen")];
+        let rare = [(expired, "expired"), (taken, "taken over"), (moved, "moved"), (lost, "lost or released unseen")];
         let changes: Vec<String> = counts
             .iter()
             .chain(rare.iter().filter(|(count, _)| *count > 0))

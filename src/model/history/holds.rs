@@ -56,7 +56,7 @@ pub struct Ends {
     pub evicted: u32,
     pub forced: u32,
     pub taken: u32,
-    /// Flushed, renamed away, or gone unseen.
+    /// Flushed, renamed away, gone in a failover or restart, or gone unseen.
     pub lost: u32,
 }
 
@@ -74,6 +74,7 @@ impl Ends {
             Ending::Forced => &mut self.forced,
             Ending::Taken => &mut self.taken,
             Ending::Flushed | Ending::Renamed | Ending::Unseen => &mut self.lost,
+            Ending::Failover | Ending::Restart | Ending::SlotTaken => &mut self.lost,
         };
         *counter = counter.saturating_add(1);
     }

@@ -267,6 +267,9 @@ fn observation() -> impl Strategy<Value = Observation> {
         | Observation::Swept { .. }
         | Observation::Joined { .. }
         | Observation::Owners { .. }
+        | Observation::TookOver { .. }
+        | Observation::Cut { .. }
+        | Observation::Emptied { .. }
         | Observation::Left { .. }
         | Observation::Watched { .. }
         | Observation::Hazards { .. }
@@ -316,6 +319,9 @@ fn observation() -> impl Strategy<Value = Observation> {
         (node(), any::<u16>()).prop_map(|(node, space)| Observation::Joined { node, space: KeyspaceId(space) }),
         (any::<u16>(), vec((any::<u16>(), any::<u16>(), node()), 0..3), time())
             .prop_map(|(space, slots, at)| Observation::Owners { space: KeyspaceId(space), slots, at }),
+        (node(), time()).prop_map(|(node, at)| Observation::TookOver { node, at }),
+        (node(), option::of(time())).prop_map(|(node, since)| Observation::Cut { node, since }),
+        (node(), time()).prop_map(|(node, at)| Observation::Emptied { node, at }),
         node().prop_map(|node| Observation::Left { node }),
         (node(), source()).prop_map(|(node, source)| Observation::Watched { node, source }),
         (node(), hazards()).prop_map(|(node, hazards)| Observation::Hazards { node, hazards }),
@@ -330,7 +336,7 @@ fn observation() -> impl Strategy<Value = Observation> {
 
 fn ending() -> impl Strategy<Value = Ending> {
     use Ending::*;
-    select(vec![Released, Expired, Evicted, Flushed, Renamed, Unseen, Taken, Forced])
+    select(vec![Released, Expired, Evicted, Flushed, Renamed, Failover, Restart, SlotTaken, Unseen, Taken, Forced])
 }
 
 fn transition() -> impl Strategy<Value = Transition> {
@@ -338,10 +344,10 @@ fn transition() -> impl Strategy<Value = Transition> {
         select(vec![Change::Found, Change::Acquired, Change::Renewed, Change::PutBack, Change::Taken, Change::Moved]),
         ending().prop_map(Change::Ended),
     ];
-    (time(), key(), change, option::of(token()), option::of(token()), source()).prop_map(
-        |(at, key, change, holder, previous, source)| {
+    (time(), key(), change, option::of(token()), option::of(token()), any::<bool>(), source()).prop_map(
+        |(at, key, change, holder, previous, proven, source)| {
             let (space, node) = (KeyspaceId(3), NodeId(4));
-            Transition { at, space, node, key, change, holder, previous, source }
+            Transition { at, space, node, key, change, holder, previous, proven, source }
         },
     )
 }

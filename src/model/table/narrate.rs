@@ -20,6 +20,10 @@ pub(in crate::model) struct Narrator<'a> {
     holders: (usize, usize),
     /// Every change was told.
     all: bool,
+    /// Where the server can have lost it, it did.
+    proven: bool,
+    /// Who was robbed of it by the server in these steps, and when its lease would have ended.
+    robbed: Option<(Option<Token>, Option<Time>)>,
     out: Vec<Transition>,
     marks: Vec<Mark>,
 }
@@ -36,12 +40,29 @@ impl<'a> Narrator<'a> {
     pub fn new(lock: &'a mut Lock, source: Source, before: &[Holder], after: &[Holder]) -> Narrator<'a> {
         let first = |holders: &[Holder]| holders.first().map(|holder| holder.token.clone());
         let (holding, finally, holders) = (first(before), first(after), (before.len(), after.len()));
-        Narrator { lock, source, holding, finally, holders, all: false, out: Vec::new(), marks: Vec::new() }
+        Narrator {
+            lock,
+            source,
+            holding,
+            finally,
+            holders,
+            all: false,
+            proven: false,
+            robbed: None,
+            out: Vec::new(),
+            marks: Vec::new(),
+        }
     }
 
     /// Whether every change since the last look was told, so that the time between two renewals is known.
     pub fn with_all(mut self, all: bool) -> Narrator<'a> {
         self.all = all;
+        self
+    }
+
+    /// Whether a loss whose end nobody saw is proven.
+    pub fn with_proof(mut self, proven: bool) -> Narrator<'a> {
+        self.proven = proven;
         self
     }
 
@@ -57,8 +78,12 @@ impl<'a> Narrator<'a> {
                     self.say(self.lock.confirmed, Change::Found, None);
                 }
                 Occurrence::Begin { at, exact } => {
+                    let robbed = self.robbed.take();
                     self.start(Some(at).filter(|_| exact), looked_at);
                     self.marks.push(Mark::Started { holders: self.holders() });
+                    if let Some((token, until)) = robbed {
+                        self.take_over(token, until, at);
+                    }
                     self.say(at, Change::Acquired, None);
                 }
                 Occurrence::PutBack { at } => {
@@ -83,8 +108,12 @@ impl<'a> Narrator<'a> {
                 }
                 Occurrence::Move { at } => self.say(at, Change::Moved, None),
                 Occurrence::End { at, ending } => {
+                    let until = self.lock.expires();
                     self.finish(at, ending);
                     let previous = self.holding.take();
+                    if ending.is_loss() && self.proven {
+                        self.robbed = Some((previous.clone(), until));
+                    }
                     match ending {
                         Ending::Forced => self.say_ours(at, Change::Ended(ending), previous),
                         _ => self.say(at, Change::Ended(ending), previous),
@@ -232,6 +261,11 @@ impl<'a> Narrator<'a> {
         let holder = if matches!(change, Change::Ended(_)) { None } else { self.holding.clone() };
         let Lock { space, node, .. } = *self.lock;
         let (key, source) = (self.lock.key.clone(), self.source);
-        self.out.push(Transition { at, space, node, key, change, holder, previous, source });
+        let proven = match change {
+            Change::Ended(Ending::Failover | Ending::Restart | Ending::SlotTaken) => self.proven,
+            Change::Ended(ending) => ending.is_loss() && ending != Ending::Unseen,
+            _ => false,
+        };
+        self.out.push(Transition { at, space, node, key, change, holder, previous, proven, source });
     }
 }

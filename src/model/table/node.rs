@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::base::time::Time;
 use crate::lock::{KeyspaceId, NodeId};
 use crate::model::table::Table;
+use crate::model::table::losses::Takeover;
 use crate::model::{Children, Connection, Hazards, Lock, Observation, Source, Tries};
 
 #[derive(Debug)]
@@ -18,8 +19,12 @@ pub(in crate::model) struct NodeState {
     pub stale: bool,
     /// When it last got slots of a cluster from another node.
     pub gained: Option<Time>,
+    /// When it last took the place of another node.
+    pub takeover: Option<Takeover>,
     /// When it was last found to have been restarted.
     pub restarted: Option<Time>,
+    /// When it was last found to have come back with nothing.
+    pub emptied: Option<Time>,
     /// When the last walk of the keyspace began that was finished.
     pub swept: Option<Time>,
     /// By which source its changes are learnt.
@@ -49,8 +54,24 @@ pub(in crate::model) struct Followed {
 impl NodeState {
     pub fn new(space: KeyspaceId) -> NodeState {
         let (gap, swept, source, heard, hazards) = (None, None, None, None, Hazards::default());
-        let (stale, gained, restarted, children, quiet, blocked) = (false, None, None, None, None, Vec::new());
-        NodeState { space, gap, stale, gained, restarted, swept, source, heard, hazards, children, quiet, blocked }
+        let (stale, gained, takeover, restarted, emptied) = (false, None, None, None, None);
+        let (children, quiet, blocked) = (None, None, Vec::new());
+        NodeState {
+            space,
+            gap,
+            stale,
+            gained,
+            takeover,
+            restarted,
+            emptied,
+            swept,
+            source,
+            heard,
+            hazards,
+            children,
+            quiet,
+            blocked,
+        }
     }
 
     /// What says all this to another table.

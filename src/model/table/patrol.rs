@@ -176,8 +176,8 @@ impl Table {
         self.timeline.push(Notable { at: now, space, node, key, what });
     }
 
-    /// What these changes of the lock mean for the timeline. `restarted`: its server was restarted since it was last read.
-    pub(super) fn note_changes(&mut self, place: LockRef, changes: &[Transition], restarted: bool) {
+    /// What these changes of the lock mean for the timeline.
+    pub(super) fn note_changes(&mut self, place: LockRef, changes: &[Transition]) {
         for change in changes {
             let noted = self.patrol.noted(place);
             let now = match change.change {
@@ -202,17 +202,19 @@ impl Table {
             self.patrol.note(place, now);
             let what = match change.change {
                 Change::Taken => What::Taken { holder: change.holder.clone(), previous: change.previous.clone() },
-                Change::Ended(ending) => match (lost_by(ending, restarted), noted.filter(|state| is_trouble(*state))) {
-                    (Some(cause), _) => {
-                        self.lose(change, cause);
-                        continue;
+                Change::Ended(ending) => {
+                    match (lost_by(ending, change.proven), noted.filter(|state| is_trouble(*state))) {
+                        (Some(cause), _) => {
+                            self.lose(change, cause);
+                            continue;
+                        }
+                        (None, Some(from)) if ending != Ending::Forced => {
+                            let (holder, ending) = (change.previous.clone(), Some(ending));
+                            What::State { from, to: State::Free, holder, ending, why: None }
+                        }
+                        _ => continue,
                     }
-                    (None, Some(from)) if ending != Ending::Forced => {
-                        let (holder, ending) = (change.previous.clone(), Some(ending));
-                        What::State { from, to: State::Free, holder, ending, why: None }
-                    }
-                    _ => continue,
-                },
+                }
                 Change::Found | Change::Acquired | Change::Renewed | Change::PutBack | Change::Moved => continue,
             };
             let Transition { at, space, node, .. } = *change;
@@ -281,12 +283,14 @@ impl Table {
     }
 }
 
-fn lost_by(ending: Ending, restarted: bool) -> Option<LostBy> {
+fn lost_by(ending: Ending, proven: bool) -> Option<LostBy> {
     match ending {
         Ending::Flushed => Some(LostBy::Flush),
         Ending::Evicted => Some(LostBy::Eviction),
         Ending::Renamed => Some(LostBy::Rename),
-        Ending::Unseen if restarted => Some(LostBy::Restart),
+        Ending::Restart => Some(LostBy::Restart),
+        Ending::Failover => Some(LostBy::Failover { proven }),
+        Ending::SlotTaken => Some(LostBy::SlotTaken),
         Ending::Unseen => Some(LostBy::Unseen),
         Ending::Released | Ending::Expired | Ending::Taken | Ending::Forced => None,
     }

@@ -153,7 +153,11 @@ impl Table {
         let used = lock.pending.as_ref().map_or(0, |pending| pending.until(read.events_until));
         let moved = self.has_moved(lock);
         if (moved || read.moving) && compared.was_manned && *look == KeyState::Same {
-            return Some(Explained { steps: compared.go_on(moved, read.answered), used, unseen: None });
+            let steps = compared.go_on(moved, read.answered);
+            return Some(Explained { steps, used, unseen: None, proven: false });
+        }
+        if moved && compared.was_manned && self.awaits_proof(lock, read.answered) {
+            return None;
         }
         // While nobody knows who owns it, what each node told counts.
         let pending = lock.pending.as_deref();
@@ -185,14 +189,14 @@ impl Table {
         if behind > IN_TIME {
             compared.tell_when_given(lock, &mut steps, behind);
         }
-        Some(Explained { steps, used, unseen })
+        let proven = self.explain_loss(lock, &mut steps);
+        Some(Explained { steps, used, unseen, proven })
     }
 
     /// Tells what happened, and stores what is known now.
     fn keep(&mut self, place: LockRef, compared: Comparison, explained: Explained, read: KeyRead) {
-        let Explained { steps, used, unseen } = explained;
+        let Explained { steps, used, unseen, proven } = explained;
         let Some(lock) = self.lock_at(place) else { return };
-        let restarted = self.is_before_restart(lock);
         let told = if lock.phase == Phase::Unread { self.is_eventful(lock) } else { self.is_reported(lock) };
         let test = self.tests.hold(&lock.key, &compared.after);
         let held_by = HeldBy::of(&compared.after, lock.node, &self.clients);
@@ -210,7 +214,7 @@ impl Table {
         }
         (lock.surprised, lock.flushed) = (MaybeTime::NONE, false);
         (lock.asked, lock.confirmed) = (read.asked, read.answered);
-        let (Narrated { transitions, marks }, shared) = lock.narrate(&compared, &steps, read, told);
+        let (Narrated { transitions, marks }, shared) = lock.narrate(&compared, &steps, read, (told, proven));
         if let Some(ours) = &mut lock.ours {
             ours.settled(read.asked);
         }
@@ -236,7 +240,7 @@ impl Table {
             self.clients.alive(instance, at);
         }
         self.held = self.held + is_held as usize - was_held as usize;
-        self.note_changes(place, &transitions, restarted);
+        self.note_changes(place, &transitions);
         for transition in transitions.into_iter().chain(shared.transitions) {
             self.report(transition);
         }
@@ -282,7 +286,7 @@ impl Table {
                 Narrator::new(lock, source, before, &[]).tell(&[Occurrence::End { at, ending: Ending::Unseen }]);
             self.held -= 1;
             self.count_holds(place, &narrated.marks);
-            self.note_changes(place, &narrated.transitions, false);
+            self.note_changes(place, &narrated.transitions);
             for transition in narrated.transitions {
                 self.report(transition);
             }
@@ -310,20 +314,22 @@ struct Explained {
     used: usize,
     /// The write of ours among the steps that no event has shown.
     unseen: Option<Unseen>,
+    /// The loss among the steps is proven.
+    proven: bool,
 }
 
 impl Lock {
     /// What happened to it, and who joined or left while it was held.
-    /// `all`: every change since it was last read was told.
+    /// `all`: every change since it was last read was told. `proven`: a loss among the steps is proven.
     fn narrate(
         &mut self,
         compared: &Comparison,
         steps: &[Occurrence],
         read: KeyRead,
-        all: bool,
+        (all, proven): (bool, bool),
     ) -> (Narrated, Narrated) {
         let Comparison { before, after, .. } = compared;
-        let told = Narrator::new(self, read.source, before, after).with_all(all).tell(steps);
+        let told = Narrator::new(self, read.source, before, after).with_all(all).with_proof(proven).tell(steps);
         if compared.look != KeyState::Same || !compared.was_manned {
             return (told, Narrated::default());
         }

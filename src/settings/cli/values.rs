@@ -86,6 +86,7 @@ pub enum DemoTopology {
     #[default]
     Standalone,
     Cluster,
+    Sentinel,
 }
 
 impl ValueEnum for GroupBy {

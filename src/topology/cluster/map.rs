@@ -1,4 +1,5 @@
-//! The map of a cluster: which nodes there are, and which of them owns a key. Pure but for the nodes' connections.
+//! The map of a cluster: which nodes there are, and which of them owns a key. Of a Sentinel service the master owns every
+//! slot. Pure but for the nodes' connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use super::super::Node;
 use crate::lock::{Key, NodeId, SLOTS, slot_of};
 use crate::model::SlotRange;
 
-/// A cluster at one time.
+/// A cluster or service at one time.
 #[derive(Clone, Default)]
 pub struct Map {
     /// Grows with each change.
@@ -32,6 +33,16 @@ pub enum MemberRole {
     Master,
     /// Of this node, where that is known.
     Replica(Option<NodeId>),
+}
+
+/// One node took the place of another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failover {
+    pub from: NodeId,
+    pub to: NodeId,
+    /// The names of both.
+    pub names: (String, String),
+    pub slots: u16,
 }
 
 impl Map {
@@ -64,8 +75,8 @@ impl Map {
         self.slots.iter().filter(gained).map(|(.., node)| *node).collect()
     }
 
-    /// Who took over how many slots from a node that is no master any more: the names of both, and the new one's id.
-    pub fn failovers(&self, before: &Map) -> Vec<(NodeId, String, String, u16)> {
+    /// Who took over how many slots from a node that is no master any more.
+    pub fn failovers(&self, before: &Map) -> Vec<Failover> {
         let name = |map: &Map, id: NodeId| {
             map.members.iter().find(|member| member.node.id == id).map(|member| member.node.name.clone())
         };
@@ -79,13 +90,14 @@ impl Map {
                 }
             }
         }
-        let told =
-            |((old, new), slots): ((NodeId, NodeId), u16)| Some((new, name(before, old)?, name(self, new)?, slots));
+        let told = |((from, to), slots): ((NodeId, NodeId), u16)| {
+            Some(Failover { from, to, names: (name(before, from)?, name(self, to)?), slots })
+        };
         taken.into_iter().filter_map(told).collect()
     }
 
     /// Whether readers would notice a difference.
-    pub(super) fn differs(&self, other: &Map) -> bool {
+    pub(in crate::topology) fn differs(&self, other: &Map) -> bool {
         let members = |map: &Map| -> Vec<(NodeId, MemberRole, bool)> {
             map.members.iter().map(|member| (member.node.id, member.role, member.failed)).collect()
         };
