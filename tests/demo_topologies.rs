@@ -70,7 +70,10 @@ fn kind(act: &Act) -> &'static str {
 fn start(topology: &str, tmp: &Path) -> Child {
     let mut command = Command::new(binary());
     command.env_clear().envs(clean_environment(tmp)).env("TMPDIR", tmp);
-    command.args(["demo", "--headless", "--for", "600s", "--topology", topology]).arg("--server").arg(program::program());
+    command
+        .args(["demo", "--headless", "--for", "600s", "--topology", topology])
+        .arg("--server")
+        .arg(program::program());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     process::spawn(command).unwrap()
 }

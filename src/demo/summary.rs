@@ -238,9 +238,10 @@ impl Summary {
         for (at, act) in &self.acts {
             writeln!(out, "  after {:.1}s: {act}", at.as_secs_f64())?;
         }
-        let (moved, lost) = self.sightings.iter().fold((0, 0), |(moved, lost), sighting| {
-            (moved + sighting.changes.moved, lost + sighting.changes.lost)
-        });
+        let (moved, lost) = self
+            .sightings
+            .iter()
+            .fold((0, 0), |(moved, lost), sighting| (moved + sighting.changes.moved, lost + sighting.changes.lost));
         writeln!(out, "  locks that went on at another node: {moved}; lost or released unseen: {lost}")?;
         match self.untold().as_slice() {
             [] => writeln!(out, "  All of it was told."),

@@ -83,7 +83,8 @@ impl Atlas {
             member.map_or_else(|| "a node that left".to_string(), |member| member.node.name.clone())
         };
         let is_over = |at: Time| now.since(at) >= TOGETHER;
-        let over: Vec<_> = self.moving.iter().filter(|(_, (_, at))| is_over(*at)).map(|(way, many)| (*way, *many)).collect();
+        let over: Vec<_> =
+            self.moving.iter().filter(|(_, (_, at))| is_over(*at)).map(|(way, many)| (*way, *many)).collect();
         self.moving.retain(|_, (_, at)| !is_over(*at));
         let told = |((old, new), (slots, _))| (new, What::SlotsMoved { from: name(old), to: name(new), slots });
         over.into_iter().map(told).collect()

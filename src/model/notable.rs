@@ -270,7 +270,9 @@ impl Notable {
                 let reason = write.reason.as_ref().map_or(0, |reason| reason.capacity() + EACH);
                 size_of::<OwnWrite>() + EACH + holders.sum::<usize>() + write.by.capacity() + EACH + reason
             }
-            What::Failover { from, to, .. } | What::SlotsMoved { from, to, .. } => from.capacity() + to.capacity() + 2 * EACH,
+            What::Failover { from, to, .. } | What::SlotsMoved { from, to, .. } => {
+                from.capacity() + to.capacity() + 2 * EACH
+            }
             What::Away { why } => why.capacity() + EACH,
             What::Restarted | What::Back { .. } | What::Missed { .. } | What::Sampling { .. } => 0,
         };
