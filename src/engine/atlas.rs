@@ -64,11 +64,10 @@ impl Atlas {
 
     /// Counts the slots that went from one master to another.
     fn count_moves(&mut self, before: &Map, now: Time) {
-        let stays: BTreeSet<NodeId> = self.map.masters().map(|node| node.id).collect();
-        for (first, last, old) in before.slots.iter().filter(|(.., old)| stays.contains(old)) {
+        for (first, last, old) in &before.slots {
             for (from, to, new) in self.map.slots.iter().filter(|(.., new)| new != old) {
                 let (from, to) = ((*from).max(*first), (*to).min(*last));
-                if from <= to {
+                if from <= to && !self.map.replaces(before, *old, *new) {
                     let (slots, at) = self.moving.entry((*old, *new)).or_insert((0, now));
                     (*slots, *at) = (*slots + (to - from + 1), now);
                 }

@@ -122,11 +122,7 @@ impl Line {
         let slot = key_of(command).map(slot_of);
         let began = Instant::now();
         loop {
-            self.last = match slot {
-                Some(slot) => self.port_of(slot).await?,
-                None => self.last,
-            };
-            let answer = command.query_async(self.node(self.last).await?).await;
+            let answer = self.send(slot, command).await;
             let Err(error) = answer else { return answer };
             let again = match (error.code(), redirect(&error), slot) {
                 (Some("MOVED"), Some(port), Some(slot)) => {
@@ -139,6 +135,13 @@ impl Line {
                 },
                 (Some("TRYAGAIN" | "CLUSTERDOWN"), ..) => Some(PAUSE),
                 (Some("READONLY"), ..) if self.master.is_some() => {
+                    self.nodes.clear();
+                    self.master = None;
+                    Some(PAUSE)
+                }
+                // The sentinels cut the clients of a server that they change. As with real clients, what was under way is
+                // sent again.
+                (None, ..) if self.master.is_some() && error.is_connection_dropped() => {
                     self.nodes.clear();
                     self.master = None;
                     Some(PAUSE)
@@ -158,6 +161,15 @@ impl Line {
                 tokio::time::sleep(pause).await;
             }
         }
+    }
+
+    /// Sends it to where the slot was last, or to the node that answered last.
+    async fn send(&mut self, slot: Option<u16>, command: &Cmd) -> RedisResult<Value> {
+        self.last = match slot {
+            Some(slot) => self.port_of(slot).await?,
+            None => self.last,
+        };
+        command.query_async(self.node(self.last).await?).await
     }
 
     /// Asks the node that a slot is on its way to.

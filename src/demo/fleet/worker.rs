@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue, RedisError, ScriptInvocation};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ScriptInvocation, ServerErrorKind};
 use tokio::sync::watch;
 
 use super::dice::Dice;
@@ -18,6 +18,8 @@ use crate::base::clock::Clock;
 use crate::base::time::Time;
 
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often a script is loaded again because its lock has moved since.
+const RELOADS: usize = 3;
 
 /// Why a round ended early.
 #[derive(Debug)]
@@ -92,6 +94,13 @@ impl Worker {
 
     /// Runs a script.
     pub async fn call<T: FromRedisValue>(&mut self, script: &ScriptInvocation<'_>) -> Result<T, Cut> {
+        let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
+        for _ in 0..RELOADS {
+            match script.invoke_async(&mut self.line).await {
+                Err(error) if error.kind() == unknown => {}
+                answer => return Ok(answer?),
+            }
+        }
         Ok(script.invoke_async(&mut self.line).await?)
     }
 
