@@ -98,6 +98,8 @@ pub struct Engine {
     writes: (mpsc::Sender<Observation>, mpsc::Receiver<Observation>),
     readers: Readers,
     tick: tokio::time::Interval,
+    /// How attempts are sampled, also on nodes that join later.
+    duty: Option<Duty>,
     /// Where the keys of a cluster are.
     atlas: Option<Atlas>,
 }
@@ -114,6 +116,7 @@ impl Engine {
             writes: mpsc::channel(INBOX),
             readers: Readers::new(options.limits.transitions),
             tick: ticks(),
+            duty: None,
             options,
             atlas: topology.shared().map(Atlas::open),
         };
@@ -145,12 +148,13 @@ impl Engine {
 
     fn drive(&mut self, node: &Node, met: Met) {
         let inventory = self.inventory_of(node);
-        let driver = Driver::start(node, met, &self.options, inventory, self.clock);
+        let mut driver = Driver::start(node, met, &self.options, inventory, self.clock);
         let (node, space) = (node.id, node.space);
         self.table.apply(Observation::Joined { node, space });
         self.table.apply(Observation::Hazards { node, hazards: driver.status.facts.hazards() });
         let children = driver.status.facts.children(self.clock.now());
         self.table.apply(Observation::Children { node, children });
+        driver.sample_too(self.duty);
         self.drivers.insert(node, driver);
     }
 
@@ -182,6 +186,7 @@ impl Engine {
             // Before the messages: in a flood of them there is always one more.
             _ = self.tick.tick() => {
                 self.drivers.values_mut().for_each(|driver| driver.tick(&mut self.table));
+                self.tell_moves();
                 self.table.patrol(PATROL, self.clock.now())
             }
             _ = Atlas::changed(&mut self.atlas) => {
@@ -354,6 +359,7 @@ impl Engine {
 
     /// The same, with the caller's duty.
     pub fn sample_by(&mut self, duty: Option<Duty>) {
+        self.duty = duty;
         self.drivers.values_mut().for_each(|driver| driver.sample(duty, &mut self.table));
     }
 }

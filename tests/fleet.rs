@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::engine::followed;
 use common::{Feed, Server};
-use lockscope::demo::{DUTY, Fleet, SITUATIONS, Summary, Tempo};
+use lockscope::demo::{DUTY, Fleet, SITUATIONS, Shape, Summary, Tempo};
 use lockscope::dialects::Recogniser;
 use lockscope::engine::{Engine, Options, Reader};
 use lockscope::sources::pace::Pace;
@@ -55,7 +55,7 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     let mut engine = watch(&server).await;
     let mut reader = engine.reader();
     let fleet = Fleet::start(&server.url(), 1, tempo).await.expect("the fleet");
-    let mut summary = Summary::new(1);
+    let mut summary = Summary::new(1, Shape::Standalone);
     look(&mut summary, &mut engine, &mut reader, how_long / 2).await;
     server.restart();
     look(&mut summary, &mut engine, &mut reader, how_long / 4).await;

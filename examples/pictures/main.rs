@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("give the folder for the pictures")?;
     let server = std::env::args().nth(2).map(Into::into);
     let demo = Demo::open(&Options { server, ..Options::default() }).await?;
-    let topology = Topology::open(&demo.server.endpoint()).await?;
+    let topology = demo.stage.topology().await?;
     let options = engine::Options::following(Recogniser::default(), Pace::POLITE);
     let mut engine = Engine::start(&topology, options).await?;
     engine.sample_by(Some(DUTY));

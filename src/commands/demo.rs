@@ -1,4 +1,4 @@
-//! `lockscope demo`: the console, or a summary, on a private server with a simulated fleet.
+//! `lockscope demo`: the console, or a summary, on private servers with a simulated fleet.
 
 use std::io::{self, BufWriter, Write};
 
@@ -6,12 +6,17 @@ use super::console;
 use super::session::Session;
 use crate::alerts::Rules;
 use crate::base::fault::{Fault, quiet_pipe};
-use crate::demo::{self, Demo, DemoError, Options, Tempo};
+use crate::demo::{self, Demo, DemoError, Options, Shape, Tempo};
 use crate::settings::cli::{self, Global};
 
 pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
     let stage = Options {
         server: options.server.clone(),
+        shape: match options.topology {
+            cli::DemoTopology::Standalone => Shape::Standalone,
+            cli::DemoTopology::Cluster => Shape::Cluster,
+            cli::DemoTopology::Sentinel => Shape::Sentinel,
+        },
         seed: options.seed,
         for_: options.duration,
         headless: options.headless,
@@ -25,7 +30,7 @@ pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
     }
     console::needs_a_terminal()?;
     let demo = Demo::open(&stage).await?;
-    let session = Session::private(global, &demo.server.url()).await?;
+    let session = Session::private(global, &demo.stage.url()).await?;
     let shown = console::Options {
         rules: Rules::default_rules(),
         file: None,

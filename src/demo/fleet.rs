@@ -7,6 +7,7 @@ mod cast;
 mod dice;
 mod fair;
 mod jobs;
+mod line;
 mod plain;
 mod python;
 mod read_write;
@@ -21,15 +22,19 @@ mod worker;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use redis::{Client, IntoConnectionInfo, RedisResult};
+use redis::RedisResult;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+pub(super) use cast::lasting;
+pub(super) use dice::Dice;
+pub(super) use line::Place;
 pub use situations::{DEADLOCK, SITUATIONS, Situation};
 pub use tally::Tally;
 pub use tempo::Tempo;
 
 use crate::base::clock::Clock;
+use line::Line;
 use tally::Ledger;
 use worker::{Role, Site, Worker};
 
@@ -62,12 +67,15 @@ impl Fleet {
     /// Starts the fleet on the server at `url`, where it writes its own keys. The same seed gives the same workers,
     /// keys and tokens.
     pub async fn start(url: &str, seed: u64, tempo: Tempo) -> RedisResult<Fleet> {
-        let info = url.into_connection_info()?;
-        let mut conn = Client::open(info.clone())?.get_multiplexed_async_connection().await?;
-        redis::cmd("PING").exec_async(&mut conn).await?;
+        Fleet::start_at(Place::one(url)?, seed, tempo).await
+    }
+
+    /// The same on several servers.
+    pub(super) async fn start_at(place: Place, seed: u64, tempo: Tempo) -> RedisResult<Fleet> {
+        redis::cmd("EXISTS").arg("lock").exec_async(&mut Line::new("fleet", place.clone())).await?;
         let (stop, stopping) = watch::channel(false);
         let ledger = Ledger::default();
-        let site = Site { info, seed, tempo, ledger: ledger.clone(), clock: Clock::start(), stop: stopping };
+        let site = Site { place, seed, tempo, ledger: ledger.clone(), clock: Clock::start(), stop: stopping };
         let mut crew = Crew { site, workers: JoinSet::new(), names: Vec::new() };
         cast::assemble(&mut crew);
         Ok(Fleet { workers: crew.workers, names: crew.names, ledger, stop })
@@ -119,5 +127,10 @@ impl Crew {
         let worker = Worker::new(name.into(), self.site.clone());
         self.workers.spawn(worker.play(BETWEEN_ENTRANCES * self.names.len() as u32, role));
         self.names.push(name.into());
+    }
+
+    /// A name that gives all keys of one lock or queue the same slot, where that matters.
+    fn tagged(&self, name: &str) -> String {
+        if self.site.place.is_cluster() { format!("{{{name}}}") } else { name.into() }
     }
 }

@@ -1,67 +1,28 @@
 //! What a headless demo saw: the locks by state and library, and each planted situation with its verdicts: which were
 //! right, which are missing, and which are false.
 
+mod sighting;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::fleet::{DEADLOCK, SITUATIONS, Situation, Tally};
-use crate::base::glob::Glob;
-use crate::base::text;
+use super::acts::Act;
+use super::fleet::{SITUATIONS, Situation, Tally};
+use super::stage::Shape;
 use crate::engine::{Engine, Reader};
-use crate::lock::Key;
-use crate::model::{Blocking, Change, Ending, HeldIs, LockView, Snapshot, State};
+use crate::lock::{Key, NodeId};
+use crate::model::{Blocking, Change, LockView, Snapshot, State, What};
 use crate::server::Product;
+use sighting::telling;
 
-/// One situation as it was seen.
-#[derive(Clone, Debug)]
-pub struct Sighting {
-    pub situation: &'static Situation,
-    /// The lock that shows it best, from the last snapshot that had one.
-    pub lock: Option<LockView>,
-    /// How many locks it had in that snapshot.
-    pub keys: usize,
-    pub changes: Changes,
-    /// The verdicts on its locks, by state word or finding name.
-    pub verdicts: BTreeMap<&'static str, Said>,
-    /// The verdicts of the last snapshot, with their locks: a verdict that continues counts once.
-    lately: BTreeSet<(&'static str, Key)>,
-    glob: Glob,
-}
-
-/// One verdict on the locks of a situation.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Said {
-    pub times: u32,
-    /// The first one, with the lock's name.
-    pub sentence: String,
-}
+pub use sighting::{Said, Sighting};
 
 /// Search at most this many wanted locks for deadlocks.
 const WANTED: usize = 200;
 
-/// Counts of what happened to the locks of a situation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Changes {
-    pub acquired: u64,
-    pub renewed: u64,
-    pub released: u64,
-    pub expired: u64,
-    pub taken: u64,
-}
-
-impl Changes {
-    fn count(&mut self, change: Change) {
-        match change {
-            Change::Acquired => self.acquired += 1,
-            Change::Renewed => self.renewed += 1,
-            Change::Taken => self.taken += 1,
-            Change::Ended(Ending::Released) => self.released += 1,
-            Change::Ended(Ending::Expired) => self.expired += 1,
-            Change::Found | Change::PutBack | Change::Moved | Change::Ended(_) => {}
-        }
-    }
-}
+/// Remember at most this many locks that have moved.
+const MOVED: usize = 10_000;
 
 /// The whole summary.
 pub struct Summary {
@@ -78,36 +39,62 @@ pub struct Summary {
     pub source: &'static str,
     pub events: u64,
     pub lost_events: Option<u64>,
+    /// The last errors that the workers got.
+    pub failures: Vec<String>,
+    /// What was done to the topology, and when.
+    pub acts: Vec<(Duration, Act)>,
+    /// The locks that were told to have moved, and from where to where slots were.
+    moved: BTreeSet<Key>,
+    reshards: BTreeSet<(String, String)>,
+    /// The failovers that were told: from where to where.
+    failovers: BTreeSet<(String, String)>,
+    /// The first entry of the timeline that was not read yet.
+    unread: u64,
+    /// The events of each node, and how many of them were lost, when it was last asked: nodes leave, and count anew when
+    /// they are back.
+    counted: BTreeMap<NodeId, (u64, Option<u64>)>,
 }
 
 impl Summary {
-    pub fn new(seed: u64) -> Summary {
-        let sighting = |situation: &'static Situation| Sighting {
-            situation,
-            lock: None,
-            keys: 0,
-            changes: Changes::default(),
-            verdicts: BTreeMap::new(),
-            lately: BTreeSet::new(),
-            glob: situation.glob(),
-        };
+    pub fn new(seed: u64, shape: Shape) -> Summary {
+        let planted = |situation: &&Situation| situation.in_clusters || shape != Shape::Cluster;
         Summary {
             seed,
             watched: Duration::ZERO,
             workers: 0,
             tally: BTreeMap::new(),
-            sightings: SITUATIONS.iter().map(sighting).collect(),
+            sightings: SITUATIONS.iter().filter(planted).map(Sighting::new).collect(),
             locks: Vec::new(),
             server: String::new(),
             source: "off",
             events: 0,
             lost_events: Some(0),
+            failures: Vec::new(),
+            acts: Vec::new(),
+            moved: BTreeSet::new(),
+            reshards: BTreeSet::new(),
+            failovers: BTreeSet::new(),
+            unread: 0,
+            counted: BTreeMap::new(),
         }
     }
 
     /// Takes in the engine's current state, and what happened since the last call.
     pub fn look(&mut self, engine: &Engine, reader: &mut Reader) {
+        self.count_events(engine);
+        let timeline = engine.table().timeline();
+        for (_, entry) in timeline.from(self.unread) {
+            match &entry.what {
+                What::Failover { from, to, .. } => self.failovers.insert((from.clone(), to.clone())),
+                What::SlotsMoved { from, to, .. } => self.reshards.insert((from.clone(), to.clone())),
+                _ => false,
+            };
+        }
+        self.unread = timeline.end();
         for transition in reader.take().0 {
+            if transition.change == Change::Moved && self.moved.len() < MOVED {
+                self.moved.insert(transition.key.clone());
+            }
             if let Some(sighting) = self.sighting_of(&transition.key) {
                 sighting.changes.count(transition.change);
             }
@@ -124,12 +111,25 @@ impl Summary {
         self.look(engine, reader);
         self.watched = watched;
         self.locks = engine.snapshot().locks.into_iter().filter(|lock| lock.verdict.state != State::Free).collect();
+        let names: Vec<&str> = engine.nodes().map(|node| node.name.as_str()).collect();
         for node in engine.nodes() {
-            let product = node.facts.product.known().map(Product::to_string);
-            self.server = format!("{} at {}", product.unwrap_or_else(|| "a server".into()), node.name);
+            let product = node.facts.product.known().map(Product::to_string).unwrap_or_else(|| "a server".into());
+            self.server = match names.len() {
+                1 => format!("{product} at {}", names[0]),
+                count => format!("{product}, {count} masters at {}", names.join(", ")),
+            };
             self.source = node.stream.name();
-            self.events += node.events;
-            self.lost_events = self.lost_events.zip(node.lost).map(|(all, lost)| all + lost);
+        }
+    }
+
+    fn count_events(&mut self, engine: &Engine) {
+        for node in engine.nodes() {
+            let (events, lost) = self.counted.insert(node.id, (node.events, node.lost)).unwrap_or((0, Some(0)));
+            let anew = node.events < events;
+            let since = |now: u64, before: u64| if anew { now } else { now.saturating_sub(before) };
+            self.events += since(node.events, events);
+            let lost = node.lost.zip(lost).map(|(now, before)| since(now, before));
+            self.lost_events = self.lost_events.zip(lost).map(|(all, lost)| all + lost);
         }
     }
 
@@ -174,9 +174,20 @@ impl Summary {
         self.sightings.iter().flat_map(of).collect()
     }
 
-    /// 0 if every situation was found, else 1.
+    /// What was done to the topology and not told, or could not be done.
+    pub fn untold(&self) -> Vec<&Act> {
+        let among = |told: &BTreeSet<(String, String)>, from: &str, to: &str| told.contains(&(from.into(), to.into()));
+        let is_told = |act: &Act| match act {
+            Act::Moved { key, from, to, .. } => self.moved.contains(key) && among(&self.reshards, from, to),
+            Act::FailedOver { from, to } => among(&self.failovers, from, to),
+            Act::Failed { .. } => false,
+        };
+        self.acts.iter().map(|(_, act)| act).filter(|act| !is_told(act)).collect()
+    }
+
+    /// 0 if every situation was found and every change of the topology told, else 1.
     pub fn exit_code(&self) -> u8 {
-        u8::from(!self.missing().is_empty())
+        u8::from(!self.missing().is_empty() || !self.untold().is_empty())
     }
 
     /// Writes it for people.
@@ -201,6 +212,7 @@ impl Summary {
         for (library, count) in libraries {
             writeln!(out, "  {count:>4}  {library}")?;
         }
+        self.write_acts(out)?;
         writeln!(out, "\nSituations")?;
         self.sightings.iter().try_for_each(|sighting| sighting.write(out))?;
         let missing = self.missing();
@@ -217,6 +229,28 @@ impl Summary {
             invented => writeln!(out, "Invented: {}.", invented.join("; ")),
         }
     }
+
+    fn write_acts(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.acts.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nTopology")?;
+        for (at, act) in &self.acts {
+            writeln!(out, "  after {:.1}s: {act}", at.as_secs_f64())?;
+        }
+        let (moved, lost) = self
+            .sightings
+            .iter()
+            .fold((0, 0), |(moved, lost), sighting| (moved + sighting.changes.moved, lost + sighting.changes.lost));
+        writeln!(out, "  locks that went on at another node: {moved}; lost or released unseen: {lost}")?;
+        match self.untold().as_slice() {
+            [] => writeln!(out, "  All of it was told."),
+            untold => {
+                let untold: Vec<String> = untold.iter().map(ToString::to_string).collect();
+                writeln!(out, "  Not told: {}.", untold.join("; "))
+            }
+        }
+    }
 }
 
 /// The locks whose holders wait for each other, each with a sentence.
@@ -231,112 +265,4 @@ fn deadlocked(engine: &Engine) -> BTreeMap<Key, String> {
         keys.into_iter().map(move |key| (key, format!("holders wait for each other: {}", names.join(", "))))
     };
     rings.iter().flat_map(words).collect()
-}
-
-/// Ranks locks by how well they show a situation: the worst state, then the most missed and the most seen renewals.
-fn telling(lock: &LockView) -> (std::cmp::Reverse<State>, u64, u64, usize) {
-    let renewals = lock.renewals.as_ref();
-    let missed = renewals.and_then(|renewals| renewals.missed).unwrap_or(0);
-    let count = renewals.map_or(0, |renewals| renewals.count);
-    (std::cmp::Reverse(lock.verdict.state), missed, count, lock.holders.len())
-}
-
-/// All verdicts on a lock beyond that it is held, each word with its sentence.
-fn said(lock: &LockView) -> impl Iterator<Item = (&'static str, String)> {
-    let state = lock.verdict.state;
-    let verdict = (!state.is_usual()).then(|| (state.name(), lock.verdict.evidence.join("; ")));
-    verdict.into_iter().chain(lock.findings.iter().map(|finding| (finding.name, finding.sentence.clone())))
-}
-
-impl Sighting {
-    /// Takes in the verdicts on its locks at one time.
-    fn hear(&mut self, locks: &[LockView], deadlocked: &BTreeMap<Key, String>) {
-        let mut now = BTreeSet::new();
-        for lock in locks.iter().filter(|lock| self.glob.matches(lock.key.as_bytes())) {
-            let deadlock = deadlocked.get(&lock.key).map(|sentence| (DEADLOCK, sentence.clone()));
-            for (word, sentence) in said(lock).chain(deadlock) {
-                let new = Said { times: 0, sentence: format!("{}: {sentence}", lock.key) };
-                let said = self.verdicts.entry(word).or_insert(new);
-                said.times += u32::from(!self.lately.contains(&(word, lock.key.clone())));
-                now.insert((word, lock.key.clone()));
-            }
-        }
-        self.lately = now;
-    }
-
-    /// The verdicts that should have appeared and did not.
-    pub fn unsaid(&self) -> Vec<&'static str> {
-        self.situation.shows.iter().copied().filter(|word| !self.verdicts.contains_key(word)).collect()
-    }
-
-    /// The verdicts that are false.
-    pub fn invented(&self) -> impl Iterator<Item = (&'static str, &Said)> {
-        let Situation { shows, may, .. } = self.situation;
-        let known = |word: &&'static str| shows.contains(word) || may.contains(word);
-        self.verdicts.iter().map(|(word, said)| (*word, said)).filter(move |(word, _)| !known(word))
-    }
-
-    fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        let Situation { name, key, library, what_to_see, .. } = self.situation;
-        let Some(lock) = &self.lock else {
-            writeln!(out, "  {name}: {key} ({library})\n      not found: {what_to_see}")?;
-            return Ok(());
-        };
-        let more = if self.keys > 1 { format!(" and {} more", self.keys - 1) } else { String::new() };
-        writeln!(out, "  {name}: {}{more} ({})", lock.key, lock.dialect)?;
-        writeln!(out, "      {what_to_see}")?;
-        writeln!(out, "      seen: {}", describe(lock))?;
-        let Changes { acquired, renewed, released, expired, taken } = self.changes;
-        let counts = [(acquired, "acquired"), (renewed, "renewed"), (released, "released")];
-        let rare = [(expired, "expired"), (taken, "taken over")];
-        let changes: Vec<String> = counts
-            .iter()
-            .chain(rare.iter().filter(|(count, _)| *count > 0))
-            .map(|(count, word)| format!("{word} {count}"))
-            .collect();
-        writeln!(out, "      in all: {}", changes.join(", "))?;
-        if !self.verdicts.is_empty() {
-            let times = |(word, said): (&&str, &Said)| match said.times {
-                1 => format!("{word} once"),
-                times => format!("{word} {times} times"),
-            };
-            let words: Vec<String> = self.verdicts.iter().map(times).collect();
-            writeln!(out, "      verdicts: {}", words.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-/// One lock in one line.
-fn describe(lock: &LockView) -> String {
-    let mut parts = vec![lock.verdict.state.label().to_string()];
-    match lock.holders.as_slice() {
-        [] => {}
-        [one] => parts.push(format!("by {}", text::short_token(&one.token.to_string()))),
-        many => parts.push(format!("by {} {}", many.len(), lock.mode.name())),
-    }
-    if let (Some(held), Some(how)) = (lock.held_ms, lock.held_is) {
-        let at_least = if how == HeldIs::AtLeast { "at least " } else { "" };
-        parts.push(format!("for {at_least}{}", text::short_duration(held)));
-    }
-    let mut line = parts.join(" ");
-    match (lock.ttl.remaining(), lock.whole_lease_ms()) {
-        (None, _) => line.push_str("; no TTL"),
-        (Some(left), lease) => {
-            line.push_str(&format!("; TTL {}", text::short_duration(left.as_millis() as u64)));
-            if let Some(lease) = lease {
-                line.push_str(&format!(" of {}", text::short_duration(lease)));
-            }
-        }
-    }
-    if let Some(renewals) = lock.renewals.as_ref().filter(|renewals| renewals.count > 0) {
-        line.push_str(&format!("; renewed {} times", renewals.count));
-        if let Some(last) = renewals.last_ms {
-            line.push_str(&format!(", last {} ago", text::short_duration(last)));
-        }
-        if let Some(missed) = renewals.missed.filter(|missed| *missed > 0) {
-            line.push_str(&format!(", {missed} missed"));
-        }
-    }
-    line
 }

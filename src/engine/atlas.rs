@@ -3,7 +3,7 @@
 //! Each master has its driver. A new master joins before the table learns what it owns, and one that owns nothing more
 //! leaves after that, so that no lock is without a node in between. The task that keeps the map runs with the engine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use crate::topology::{Failover, Map, Node, Shared};
 
 /// How long an inventory waits for keys that were not where they were met.
 const CHASE: Duration = Duration::from_secs(5);
+/// Slots move one after the other: they are told together when no more have moved for this long.
+const TOGETHER: Duration = Duration::from_secs(1);
 
 /// The cluster or service, and the map that the engine goes by.
 pub(super) struct Atlas {
@@ -26,6 +28,8 @@ pub(super) struct Atlas {
     map: Arc<Map>,
     changes: watch::Receiver<Arc<Map>>,
     keeper: JoinSet<()>,
+    /// Slots that moved and were not told yet: from which master to which, how many, and when the last of them did.
+    moving: BTreeMap<(NodeId, NodeId), (u16, Time)>,
 }
 
 impl Atlas {
@@ -34,7 +38,7 @@ impl Atlas {
         let map = changes.borrow_and_update().clone();
         let kept = shared.clone();
         keeper.spawn(async move { kept.keep().await });
-        Atlas { shared, map, changes, keeper }
+        Atlas { shared, map, changes, keeper, moving: BTreeMap::new() }
     }
 
     /// The nodes to drive.
@@ -58,6 +62,33 @@ impl Atlas {
         }
     }
 
+    /// Counts the slots that went from one master to another.
+    fn count_moves(&mut self, before: &Map, now: Time) {
+        for (first, last, old) in &before.slots {
+            for (from, to, new) in self.map.slots.iter().filter(|(.., new)| new != old) {
+                let (from, to) = ((*from).max(*first), (*to).min(*last));
+                if from <= to && !self.map.replaces(before, *old, *new) {
+                    let (slots, at) = self.moving.entry((*old, *new)).or_insert((0, now));
+                    (*slots, *at) = (*slots + (to - from + 1), now);
+                }
+            }
+        }
+    }
+
+    /// The moves that are over by now.
+    fn moved(&mut self, now: Time) -> Vec<(NodeId, What)> {
+        let name = |id: NodeId| {
+            let member = self.map.members.iter().find(|member| member.node.id == id);
+            member.map_or_else(|| "a node that left".to_string(), |member| member.node.name.clone())
+        };
+        let is_over = |at: Time| now.since(at) >= TOGETHER;
+        let over: Vec<_> =
+            self.moving.iter().filter(|(_, (_, at))| is_over(*at)).map(|(way, many)| (*way, *many)).collect();
+        self.moving.retain(|_, (_, at)| !is_over(*at));
+        let told = |((old, new), (slots, _))| (new, What::SlotsMoved { from: name(old), to: name(new), slots });
+        over.into_iter().map(told).collect()
+    }
+
     /// Why locks may be missing: nobody serves some of the slots.
     pub fn unowned(&self) -> Option<String> {
         let slots = self.shared.map().unowned();
@@ -79,6 +110,7 @@ impl Engine {
         let Some(atlas) = &mut self.atlas else { return };
         let map = atlas.changes.borrow_and_update().clone();
         let before = std::mem::replace(&mut atlas.map, map.clone());
+        atlas.count_moves(&before, self.clock.now());
         let nodes = atlas.nodes();
         for node in nodes.iter().filter(|node| !self.drivers.contains_key(&node.id)).collect::<Vec<_>>() {
             self.join(node);
@@ -106,6 +138,15 @@ impl Engine {
             self.drivers.get_mut(&id).into_iter().for_each(Driver::scan);
         }
         self.readers.wake();
+    }
+
+    /// Tells which slots have moved.
+    pub(super) fn tell_moves(&mut self) {
+        let Some(atlas) = &mut self.atlas else { return };
+        let at = self.clock.now();
+        for (node, what) in atlas.moved(at) {
+            self.observe(Observation::Noted { node, at, what });
+        }
     }
 
     /// What a node has to look for: named keys only where they are.

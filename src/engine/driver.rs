@@ -299,6 +299,12 @@ impl Driver {
         }
     }
 
+    /// The same for a node that joins while it is on, which is no news.
+    pub fn sample_too(&mut self, duty: Option<Duty>) {
+        self.samples.send_replace(duty);
+        self.status.sampling = duty.map(|_| Sampling::Starting);
+    }
+
     /// Other nodes may have subscribers too.
     pub(super) fn is_scattered(&self) -> bool {
         inspect::is_scattered(&self.status.facts)

@@ -57,6 +57,12 @@ pub enum What {
         to: String,
         slots: u16,
     },
+    /// These slots went from one master of the cluster to another.
+    SlotsMoved {
+        from: String,
+        to: String,
+        slots: u16,
+    },
     /// The server was lost, so that changes are missed.
     Away {
         why: String,
@@ -128,6 +134,7 @@ impl What {
             },
             What::Restarted => "restart",
             What::Failover { .. } => "failover",
+            What::SlotsMoved { .. } => "slots-moved",
             What::Away { .. } => "away",
             What::Back { .. } => "back",
             What::Missed { .. } => "missed",
@@ -145,7 +152,8 @@ impl What {
             What::Missed { .. } => "GAP".into(),
             What::Sampling { on: true } => "SAMPLING ON".into(),
             What::Sampling { on: false } => "SAMPLING OFF".into(),
-            What::Wrote { .. } | What::Taken { .. } | What::Lost { .. } | What::Restarted | What::Failover { .. } => {
+            What::Wrote { .. } | What::Taken { .. } | What::Lost { .. } => self.name().replace('-', " ").to_uppercase(),
+            What::Restarted | What::Failover { .. } | What::SlotsMoved { .. } => {
                 self.name().replace('-', " ").to_uppercase()
             }
         }
@@ -188,6 +196,10 @@ impl What {
                 let slots = Some(*slots).filter(|slots| *slots < SLOTS);
                 let slots = slots.map(|slots| format!(" {}", counted(u64::from(slots), "slot"))).unwrap_or_default();
                 format!("{} took over{slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
+            }
+            What::SlotsMoved { from, to, slots } => {
+                let slots = counted(u64::from(*slots), "slot");
+                format!("{} got {slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
             }
             What::Away { why } => format!("the server does not answer: {}", visible(why.as_bytes())),
             What::Back { away_ms, source } => {
@@ -258,7 +270,9 @@ impl Notable {
                 let reason = write.reason.as_ref().map_or(0, |reason| reason.capacity() + EACH);
                 size_of::<OwnWrite>() + EACH + holders.sum::<usize>() + write.by.capacity() + EACH + reason
             }
-            What::Failover { from, to, .. } => from.capacity() + to.capacity() + 2 * EACH,
+            What::Failover { from, to, .. } | What::SlotsMoved { from, to, .. } => {
+                from.capacity() + to.capacity() + 2 * EACH
+            }
             What::Away { why } => why.capacity() + EACH,
             What::Restarted | What::Back { .. } | What::Missed { .. } | What::Sampling { .. } => 0,
         };

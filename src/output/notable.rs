@@ -36,7 +36,7 @@ fn paint(what: &What) -> &'static str {
         What::State { .. } => "32",
         What::Lost { cause, .. } if !cause.is_proven() => "33",
         What::Taken { .. } | What::Lost { .. } | What::Restarted => "1;31",
-        What::Wrote { .. } => "36",
+        What::Wrote { .. } | What::SlotsMoved { .. } => "36",
         What::Failover { .. } | What::Away { .. } | What::Back { .. } | What::Missed { .. } | What::Sampling { .. } => {
             "33"
         }

@@ -24,7 +24,7 @@ use crate::base::time::duration;
 use crate::model::{Column, GroupBy};
 pub use alerting::{Bundle, Check, Labelling, Record, Serve, Tune, Watching, When};
 pub use rules::{Export, Fire, Format, Import, RulesCommand};
-pub use values::{Environment, LockKind, OnLost, PaceArg};
+pub use values::{DemoTopology, Environment, LockKind, OnLost, PaceArg};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
 #[derive(Parser, Debug)]
@@ -221,7 +221,7 @@ pub enum Command {
     #[command(after_help = "Example: lockscope scripts acquire > acquire.lua")]
     Scripts(Scripts),
     /// A private server with a simulated fleet of lock users, and the console on it
-    #[command(after_help = "Example: lockscope demo --headless --for 20s\n\
+    #[command(after_help = "Example: lockscope demo --headless --for 20s --topology cluster\n\
         It needs a redis-server or valkey-server on the PATH, touches no other server, and cleans up after itself.")]
     Demo(Demo),
     /// Version, paths, libraries and settings in use
@@ -357,6 +357,9 @@ pub struct Demo {
     /// The server program to start [default: redis-server or valkey-server on the PATH]
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
+    /// One server, a cluster, or a Sentinel service; of the latter two, the master changes every so often
+    #[arg(long, value_enum, value_name = "KIND", default_value_t)]
+    pub topology: DemoTopology,
 }
 
 #[derive(Args, Clone, Debug)]

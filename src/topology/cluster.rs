@@ -301,3 +301,54 @@ impl Node {
         Ok(Node { client, ..self.clone() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redis::IntoConnectionInfo;
+
+    use super::*;
+
+    /// Draws one map after the other, as a node of the cluster sees it.
+    fn maps(views: &[&str]) -> Vec<Map> {
+        let info = "redis://127.0.0.1:1".into_connection_info().unwrap();
+        let seeds = vec![Endpoint { shown: "a cluster".into(), info, tls: None }];
+        let kin = Arc::new(Kin::new(HostMap::default()));
+        let (map, asker) = (watch::Sender::new(Arc::default()), Mutex::default());
+        let cluster = Cluster { seeds, kin, map, asker };
+        let (mut ids, mut drawn) = (HashMap::new(), vec![Map::default()]);
+        for view in views {
+            let map = cluster.draw(&View::parse(view), "127.0.0.1", drawn.last().unwrap(), &mut ids).unwrap();
+            drawn.push(map);
+        }
+        drawn.split_off(1)
+    }
+
+    fn told(map: &Map, before: &Map) -> Vec<(String, String, u16)> {
+        map.failovers(before).into_iter().map(|failover| (failover.names.0, failover.names.1, failover.slots)).collect()
+    }
+
+    #[test]
+    fn a_replica_that_took_over_is_told_though_its_old_master_has_not_said_so_yet() {
+        let [before, between, after] = &maps(&[
+            "a 127.0.0.1:1@11 master - 0 0 1 connected 0-99\nb 127.0.0.1:2@12 slave a 0 0 1 connected\n",
+            "a 127.0.0.1:1@11 master - 0 0 1 connected\nb 127.0.0.1:2@12 master - 0 0 2 connected 0-99\n",
+            "a 127.0.0.1:1@11 slave b 0 0 2 connected\nb 127.0.0.1:2@12 master - 0 0 2 connected 0-99\n",
+        ])[..] else {
+            panic!()
+        };
+        assert_eq!(told(between, before), [("127.0.0.1:1".to_string(), "127.0.0.1:2".to_string(), 100)]);
+        assert_eq!(told(after, between), [], "only once");
+        assert_eq!(told(after, before).len(), 1, "also where nobody looked in between");
+    }
+
+    #[test]
+    fn slots_that_another_master_gets_are_no_failover() {
+        let [before, after] = &maps(&[
+            "a 127.0.0.1:1@11 master - 0 0 1 connected 0-99\nb 127.0.0.1:2@12 master - 0 0 2 connected 100-199\n",
+            "a 127.0.0.1:1@11 master - 0 0 1 connected\nb 127.0.0.1:2@12 master - 0 0 3 connected 0-199\n",
+        ])[..] else {
+            panic!()
+        };
+        assert_eq!(told(after, before), []);
+    }
+}

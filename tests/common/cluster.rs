@@ -27,10 +27,19 @@ impl Cluster {
     /// Masters that share the slots evenly, each with a replica that is synced; `None`, counted as left out, where the
     /// server can't be told its bus port.
     pub fn start(masters: usize) -> Option<Cluster> {
+        Cluster::form(masters, 2 * masters, NODE_TIMEOUT)
+    }
+
+    /// Masters alone, which wait long for each other: many of them ask little of the machine.
+    pub fn masters(masters: usize) -> Option<Cluster> {
+        Cluster::form(masters, masters, "15000")
+    }
+
+    fn form(masters: usize, all: usize, node_timeout: &str) -> Option<Cluster> {
         if !has((7, 0), "choice of the cluster's bus port") {
             return None;
         }
-        let nodes: Vec<Server> = (0..2 * masters).map(|_| node()).collect();
+        let nodes: Vec<Server> = (0..all).map(|_| node(node_timeout)).collect();
         let cluster = Cluster { nodes, masters };
         let share = 16_384 / masters + 1;
         for (index, node) in cluster.nodes.iter().enumerate() {
@@ -43,11 +52,9 @@ impl Cluster {
         for node in &cluster.nodes[1..] {
             cluster.meet(node);
         }
-        cluster.wait_for("all to know each other", |info| {
-            field(info, "cluster_known_nodes") == Some(&(2 * masters).to_string())
-        });
+        cluster.wait_for("all to know each other", |info| field(info, "cluster_known_nodes") == Some(&all.to_string()));
         cluster.introduced();
-        for index in 0..masters {
+        for index in 0..all - masters {
             let id: String = cluster.nodes[index].ask(&["CLUSTER", "MYID"]);
             cluster.nodes[masters + index].cli(&["CLUSTER", "REPLICATE", &id]);
         }
@@ -62,7 +69,7 @@ impl Cluster {
 
     /// A new master without slots, which all others know.
     pub fn add(&mut self) -> &Server {
-        let new = node();
+        let new = node(NODE_TIMEOUT);
         self.meet(&new);
         self.nodes.push(new);
         let known = self.nodes.len().to_string();
@@ -181,9 +188,9 @@ impl Cluster {
     }
 }
 
-fn node() -> Server {
+fn node(timeout: &str) -> Server {
     let bus = free_port().to_string();
-    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", NODE_TIMEOUT];
+    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", timeout];
     let rest = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
     Server::with(&[&cluster[..], &rest].concat())
 }

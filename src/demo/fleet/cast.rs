@@ -10,6 +10,13 @@ use super::redisson::{Failing, Failure, Healthy};
 use super::web::{Laravel, SpringThread, Symfony};
 use super::{Crew, millis, secs};
 
+const SHELVES: &str = "shelf-lock:";
+
+/// One of the locks that are held all the time.
+pub fn lasting(dice: &mut Dice) -> String {
+    format!("{SHELVES}{}", dice.number(0, Buckets::ALL as u64))
+}
+
 pub fn assemble(crew: &mut Crew) {
     // The numbers in the names of locks come from the seed too.
     let mut dice = Dice::new(crew.site.seed, "names of locks");
@@ -31,7 +38,7 @@ fn healthy(crew: &mut Crew, dice: &mut Dice) {
         crew.add(name, Healthy { key, work: (secs(35), secs(80)), pause: (millis(300), secs(1)) });
     }
     for name in ["reports-1", "reports-2"] {
-        crew.add(name, AutoRenewal { name: "report-daily".into(), work: (secs(45), secs(75)) });
+        crew.add(name, AutoRenewal { name: crew.tagged("report-daily"), work: (secs(45), secs(75)) });
     }
     let keys: Vec<String> = (0..4).map(|_| format!("cart-lock:{}", dice.number(100, 999))).collect();
     for name in ["carts-1", "carts-2"] {
@@ -108,12 +115,14 @@ fn jobs(crew: &mut Crew, dice: &mut Dice) {
     crew.add("scheduler-1", Scheduler { job: "nightlyReport".into(), at_least: secs(60) });
     crew.add("scheduler-2", Scheduler { job: "cleanUp".into(), at_least: secs(45) });
     let digests: Vec<String> = (0..3).map(|_| format!("uniquejobs:{}", dice.hex(16))).collect();
-    for number in 1..=3 {
+    // Its script needs keys of several slots, so that nobody runs it on a cluster.
+    let sidekiq = if crew.site.place.is_cluster() { 0 } else { 3 };
+    for number in 1..=sidekiq {
         let (work, pause) = ((secs(5), secs(15)), (millis(500), secs(2)));
         crew.add(&format!("sidekiq-{number}"), UniqueJobs { digests: digests.clone(), work, pause });
     }
     for name in ["mail-1", "mail-2"] {
-        crew.add(name, BullWorker { queue: "mail".into(), id: dice.uuid4(), jobs: 0, work: (secs(8), secs(40)) });
+        crew.add(name, BullWorker { queue: crew.tagged("mail"), id: dice.uuid4(), jobs: 0, work: (secs(8), secs(40)) });
     }
     for (name, from) in [("payments-1", 1000), ("payments-2", 5000)] {
         let next = from + dice.number(1, 999);
@@ -168,5 +177,5 @@ fn everyday(crew: &mut Crew) {
 
 fn buckets(crew: &mut Crew, dice: &mut Dice) {
     let endless = dice.number(1, Buckets::ALL as u64) as usize;
-    crew.add("shelves-1", Buckets { prefix: "shelf-lock:", tokens: Vec::new(), endless, lease: secs(30) });
+    crew.add("shelves-1", Buckets { prefix: SHELVES, tokens: Vec::new(), endless, lease: secs(30) });
 }

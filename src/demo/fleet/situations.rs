@@ -15,6 +15,8 @@ pub struct Situation {
     pub shows: &'static [&'static str],
     /// Words that are sometimes true. All others are false alarms.
     pub may: &'static [&'static str],
+    /// Its library can be used on a cluster.
+    pub in_clusters: bool,
 }
 
 /// The word for locks whose holders wait for each other.
@@ -29,6 +31,11 @@ impl Situation {
         Situation { may: words, ..self }
     }
 
+    /// Its script needs keys of several slots.
+    const fn not_in_clusters(self) -> Situation {
+        Situation { in_clusters: false, ..self }
+    }
+
     /// The compiled pattern. Keep it if many keys are matched.
     pub fn glob(&self) -> Glob {
         Glob::new(self.key).expect("the patterns of the situations are valid")
@@ -41,7 +48,7 @@ const fn situation(
     library: &'static str,
     what_to_see: &'static str,
 ) -> Situation {
-    Situation { name, key, library, what_to_see, shows: &[], may: &[] }
+    Situation { name, key, library, what_to_see, shows: &[], may: &[], in_clusters: true }
 }
 
 /// No two share a key.
@@ -54,7 +61,7 @@ pub const SITUATIONS: &[Situation] = &[
     ),
     situation(
         "automatic renewal",
-        "lock:report-*",
+        "lock:*report-*",
         "python-redis-lock",
         "renewed at two thirds of its time; the next worker is blocked until the release wakes it",
     ),
@@ -163,8 +170,9 @@ pub const SITUATIONS: &[Situation] = &[
         "sidekiq-unique-jobs",
         "no TTL, as all of this library; jobs like one under way are refused",
     )
-    .shows(&["no-ttl"]),
-    situation("claims on queued jobs", "bull:mail:*:lock", "bullmq", "renewed every 15s by setting it again"),
+    .shows(&["no-ttl"])
+    .not_in_clusters(),
+    situation("claims on queued jobs", "bull:*mail*:*:lock", "bullmq", "renewed every 15s by setting it again"),
     situation("lock registry", "spring-locks:*", "spring", "one value on several keys: they belong to one process"),
     situation("exclusive lock with a deadline", "pdf-lock", "symfony", "300s long, and freed after a few seconds")
         .may(&["lease-too-long"]),

@@ -1,30 +1,25 @@
-//! A worker of the fleet: a name, its own connection, its dice, and the shared counts.
+//! A worker of the fleet: a name, its own connections, its dice, and the shared counts.
 //!
 //! Its [`Role`] says what it does: one round after the other, until the fleet stops. A server error ends the round; the
 //! worker disconnects, pauses and starts again, as a real one would. Stopping waits for the current command, so that
 //! the counts are true at the end.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, ProtocolVersion, PushInfo,
-    PushKind, RedisError, RedisResult, ScriptInvocation,
-};
-use tokio::sync::{Notify, watch};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, ScriptInvocation, ServerErrorKind};
+use tokio::sync::watch;
 
 use super::dice::Dice;
+use super::line::{Line, Place};
 use super::tally::{Ledger, Tally};
 use super::tempo::Tempo;
 use crate::base::clock::Clock;
 use crate::base::time::Time;
 
-/// Longer than any command of ours blocks.
-const ANSWER: Duration = Duration::from_secs(60);
-const CONNECT: Duration = Duration::from_secs(5);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// How often a script is loaded again because its lock has moved since.
+const RELOADS: usize = 3;
 
 /// Why a round ended early.
 #[derive(Debug)]
@@ -49,7 +44,7 @@ pub trait Role: Send + 'static {
 /// What all workers of a fleet share.
 #[derive(Clone)]
 pub struct Site {
-    pub info: ConnectionInfo,
+    pub place: Place,
     pub seed: u64,
     pub tempo: Tempo,
     pub ledger: Ledger,
@@ -62,16 +57,15 @@ pub struct Worker {
     pub dice: Dice,
     pub card: [u8; 6],
     site: Site,
-    line: Option<MultiplexedConnection>,
-    /// Rings when a message arrives on a subscribed channel.
-    bell: Arc<Notify>,
+    line: Line,
 }
 
 impl Worker {
     pub fn new(name: String, site: Site) -> Worker {
         let mut dice = Dice::new(site.seed, &name);
         let card = dice.network_card();
-        Worker { name, dice, card, site, line: None, bell: Arc::default() }
+        let line = Line::new(&name, site.place.clone());
+        Worker { name, dice, card, site, line }
     }
 
     /// Plays the role after the delay `entrance`, until the fleet stops.
@@ -95,12 +89,19 @@ impl Worker {
 
     /// Sends a command and returns its reply.
     pub async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Result<T, Cut> {
-        Ok(command.query_async(self.line().await?).await?)
+        Ok(command.query_async(&mut self.line).await?)
     }
 
     /// Runs a script.
     pub async fn call<T: FromRedisValue>(&mut self, script: &ScriptInvocation<'_>) -> Result<T, Cut> {
-        Ok(script.invoke_async(self.line().await?).await?)
+        let unknown = ErrorKind::Server(ServerErrorKind::NoScript);
+        for _ in 0..RELOADS {
+            match script.invoke_async(&mut self.line).await {
+                Err(error) if error.kind() == unknown => {}
+                answer => return Ok(answer?),
+            }
+        }
+        Ok(script.invoke_async(&mut self.line).await?)
     }
 
     /// Sends a command that may block until somebody else acts.
@@ -114,16 +115,16 @@ impl Worker {
     }
 
     pub async fn subscribe(&mut self, channel: &str) -> Result<(), Cut> {
-        Ok(self.line().await?.subscribe(channel).await?)
+        Ok(self.line.subscribe(channel).await?)
     }
 
     pub async fn unsubscribe(&mut self, channel: &str) -> Result<(), Cut> {
-        Ok(self.line().await?.unsubscribe(channel).await?)
+        Ok(self.line.unsubscribe(channel).await?)
     }
 
     /// Waits for a message on a subscribed channel, but no longer than this.
     pub async fn listen(&mut self, at_most: Duration) -> Result<(), Cut> {
-        let bell = self.bell.clone();
+        let bell = self.line.bell();
         tokio::select! {
             biased;
             rested = self.rest(at_most) => rested,
@@ -131,9 +132,9 @@ impl Worker {
         }
     }
 
-    /// Closes the connection, as if the process had ended.
+    /// Closes the connections, as if the process had ended.
     pub fn hang_up(&mut self) {
-        self.line = None;
+        self.line.hang_up();
     }
 
     /// Lets time pass.
@@ -195,34 +196,5 @@ impl Worker {
             tally.lost += u64::from(!still_mine);
         });
         still_mine
-    }
-
-    async fn line(&mut self) -> RedisResult<&mut MultiplexedConnection> {
-        if self.line.is_none() {
-            self.line = Some(self.dial().await?);
-        }
-        Ok(self.line.as_mut().expect("dialled just now"))
-    }
-
-    async fn dial(&mut self) -> RedisResult<MultiplexedConnection> {
-        // RESP3, so that one connection can both send commands and listen.
-        let settings = self.site.info.redis_settings().clone();
-        let settings = settings.set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
-        let client = Client::open(self.site.info.clone().set_redis_settings(settings).into_connection_info()?)?;
-        let bell = Arc::new(Notify::new());
-        self.bell = bell.clone();
-        let ring = move |push: PushInfo| {
-            if push.kind == PushKind::Message {
-                bell.notify_one();
-            }
-            Ok::<(), std::convert::Infallible>(())
-        };
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(ANSWER))
-            .set_push_sender(ring);
-        let mut line = client.get_multiplexed_async_connection_with_config(&config).await?;
-        redis::cmd("CLIENT").arg("SETNAME").arg(&self.name).exec_async(&mut line).await?;
-        Ok(line)
     }
 }

@@ -237,6 +237,7 @@ fn noted() -> impl Strategy<Value = What> {
     prop_oneof![
         Just(What::Restarted),
         (".{0,20}", ".{0,20}", any::<u16>()).prop_map(|(from, to, slots)| What::Failover { from, to, slots }),
+        (".{0,20}", ".{0,20}", any::<u16>()).prop_map(|(from, to, slots)| What::SlotsMoved { from, to, slots }),
         ".{0,20}".prop_map(|why| What::Away { why }),
         (any::<u64>(), source()).prop_map(|(away_ms, source)| What::Back { away_ms, source }),
         option::of(any::<u64>()).prop_map(|events| What::Missed { events }),

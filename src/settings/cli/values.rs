@@ -80,6 +80,15 @@ impl fmt::Display for PaceArg {
     }
 }
 
+/// What the demo starts.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DemoTopology {
+    #[default]
+    Standalone,
+    Cluster,
+    Sentinel,
+}
+
 impl ValueEnum for GroupBy {
     fn value_variants<'a>() -> &'a [GroupBy] {
         &GroupBy::ALL

@@ -75,17 +75,23 @@ impl Map {
         self.slots.iter().filter(gained).map(|(.., node)| *node).collect()
     }
 
-    /// Who took over how many slots from a node that is no master any more.
+    /// Whether a node has the place of another now, rather than some of its slots. A replica that takes over is a master
+    /// with slots before its old master says that it is one no more.
+    pub fn replaces(&self, before: &Map, old: NodeId, new: NodeId) -> bool {
+        let followed = |member: &Member| member.node.id == new && member.role == MemberRole::Replica(Some(old));
+        before.members.iter().any(followed) || !self.masters().any(|node| node.id == old)
+    }
+
+    /// Who took over how many slots from the node whose place it has now.
     pub fn failovers(&self, before: &Map) -> Vec<Failover> {
         let name = |map: &Map, id: NodeId| {
             map.members.iter().find(|member| member.node.id == id).map(|member| member.node.name.clone())
         };
-        let stays: BTreeSet<NodeId> = self.masters().map(|node| node.id).collect();
         let mut taken: BTreeMap<(NodeId, NodeId), u16> = BTreeMap::new();
-        for (first, last, old) in before.slots.iter().filter(|(.., old)| !stays.contains(old)) {
-            for (from, to, new) in &self.slots {
+        for (first, last, old) in &before.slots {
+            for (from, to, new) in self.slots.iter().filter(|(.., new)| new != old) {
                 let (from, to) = ((*from).max(*first), (*to).min(*last));
-                if from <= to {
+                if from <= to && self.replaces(before, *old, *new) {
                     *taken.entry((*old, *new)).or_default() += to - from + 1;
                 }
             }
