@@ -423,7 +423,7 @@ fn an_operator_needs_what_the_doctor_says_and_no_more() {
     let url = stage.cluster.url();
     let login = ["-u", &url, "--user", user, "-p", "lock:*"];
     let run =
-        |command: &[&str]| stage.desk.run_in(&[("LOCKSCOPE_PASSWORD", "writes")], &[command, &login[..]].concat());
+        |command: &[&str]| stage.desk.run_in(&[("LOCKSCOPE_PASSWORD", "writes")], &[&login[..], command].concat());
     let told = run(&["doctor"]);
     assert_eq!(told.out.matches("may free, extend and take locks").count(), 1, "of all nodes, once: {told:?}");
     let tag = (0..).map(|number| format!("{{{number}}}")).find(|tag| at(tag) == 0).expect("one is there");
