@@ -410,3 +410,32 @@ fn a_test_lock_is_kept_and_given_back_while_its_slot_moves() {
     assert!(!ran.err.contains("lost"), "{ran:?}");
     assert!(!stage.is_there(&key));
 }
+
+#[test]
+fn an_operator_needs_what_the_doctor_says_and_no_more() {
+    let Some(stage) = Stage::set() else { return };
+    let doctor = stage.desk.run(&["doctor", "--json", "-p", "lock:*"]).json();
+    let line = doctor["nodes"][0]["acl"]["operator"].as_str().expect("a line").replace("PASSWORD", "writes");
+    for node in &stage.cluster.nodes {
+        node.cli(&line.split(' ').collect::<Vec<_>>());
+    }
+    let user = line.split(' ').nth(2).expect("a user");
+    let url = stage.cluster.url();
+    let login = ["-u", &url, "--user", user, "-p", "lock:*"];
+    let run =
+        |command: &[&str]| stage.desk.run_in(&[("LOCKSCOPE_PASSWORD", "writes")], &[&login[..], command].concat());
+    let told = run(&["doctor"]);
+    assert_eq!(told.out.matches("may free, extend and take locks").count(), 1, "of all nodes, once: {told:?}");
+    let tag = (0..).map(|number| format!("{{{number}}}")).find(|tag| at(tag) == 0).expect("one is there");
+    let (key, slot) = (format!("lock:{tag}"), slot_of(tag.as_bytes()));
+    stage.take(&key, "worker-1");
+    stage.cluster.open_slot(slot, stage.cluster.master(0), stage.cluster.master(1));
+    stage.cluster.migrate(slot, stage.cluster.master(0), stage.cluster.master(1), 10);
+    done(&run(&["release", &key, "--holder", "worker-1", "--yes", "--json"]));
+    done(&run(&["undo", "--unwatched", "--yes", "--json"]));
+    let taken = run(&["acquire", "lock:b", "--ttl", "5s", "--", "true"]);
+    assert_eq!(taken.code, 0, "{taken:?}");
+    for node in &stage.cluster.nodes {
+        assert_eq!(node.refused(), Vec::<String>::new());
+    }
+}

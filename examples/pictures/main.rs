@@ -19,7 +19,6 @@ use lockscope::model::LockView;
 use lockscope::settings::cli::Environment;
 use lockscope::settings::keys::Keys;
 use lockscope::sources::pace::Pace;
-use lockscope::topology::Topology;
 use lockscope::views;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -1,8 +1,8 @@
 //! What a plan may do in a cluster, where one script reaches the keys of one slot: pure.
 //!
 //! Everything in the lock's own slot is done in one script. A wake-up in another slot comes after it, in a script of its
-//! own: it takes nothing from anybody, so that it does no harm if somebody has the lock again by then. Anything else in
-//! another slot is refused.
+//! own: it takes nothing from anybody, so that it does no harm if somebody has taken the lock meanwhile. Anything else
+//! in another slot is refused.
 
 use super::gate::Refusal;
 use super::plan::Plan;

@@ -159,7 +159,7 @@ impl<'a> Attempt<'a> {
                     }
                     self.queue = queue;
                     if self.at_least {
-                        // Whoever did not hear it here may listen at another node.
+                        // A client that did not hear it here may listen at another node.
                         self.queue.deaf_head = None;
                     }
                     return Outcome::Done { woken, silent: self.wake(&wakes).await.or(silent) };

@@ -210,7 +210,7 @@ local function tell(channel, message)
 end
 
 -- Asks for what is left of a key that may just have been emptied: nothing where it is gone. While the slot of a key is on
--- its way to another node of a cluster, one that is gone can't be asked for at all.
+-- its way to another node of a cluster, one that is gone may not be asked for at all.
 local function left_of(...)
   local answer = redis.pcall(...)
   if type(answer) ~= "table" or not answer.err then return answer end
