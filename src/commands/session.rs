@@ -132,7 +132,8 @@ impl Session {
         let sentinels = self.settings.sentinels(&self.settings.login)?;
         self.topology = of_service(&self.settings, &name, &sentinels, &shown).await?;
         self.part = None;
-        let master = self.topology.nodes().first().map(|node| visible(node.name.as_bytes())).unwrap_or_default();
+        let read: Vec<String> = self.topology.nodes().iter().map(|node| visible(node.name.as_bytes())).collect();
+        let master = read.join(", ");
         self.say(&format!(
             "{shown} is a sentinel: the locks of its service {} are read at the master {master}",
             visible(name.as_bytes())

@@ -343,9 +343,7 @@ pub(super) struct Change<'a> {
     /// How it was lost: evicted, flushed, renamed away, gone unseen.
     why: Option<&'static str>,
     /// The same as one word of the contract, and whether its holder can't have released it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     proven: Option<bool>,
     source: &'static str,
 }
