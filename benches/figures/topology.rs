@@ -83,7 +83,7 @@ fn populate(cluster: &Cluster) {
     let mut connections: Vec<redis::Connection> = cluster.nodes.iter().map(Server::connection).collect();
     while counts.iter().any(|count| *count < KEYS) {
         let number: usize = numbers.next().expect("there is always one more");
-        let is_lock = number % (KEYS / LOCKS) == 0;
+        let is_lock = number.is_multiple_of(KEYS / LOCKS);
         let key = if is_lock { format!("lock:order:{number}") } else { format!("key:{number}") };
         let node = owner(&key);
         counts[node] += 1;

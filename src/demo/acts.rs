@@ -58,7 +58,7 @@ pub enum Hand {
 impl Hand {
     async fn act(&self, number: u64, dice: &mut Dice) -> RedisResult<Act> {
         match self {
-            Hand::Cluster(hand) if number % 2 == 0 => hand.move_slots(&lasting(dice), dice).await,
+            Hand::Cluster(hand) if number.is_multiple_of(2) => hand.move_slots(&lasting(dice), dice).await,
             Hand::Cluster(hand) => hand.fail_over(dice).await,
             Hand::Sentinel(hand) => hand.fail_over(dice).await,
         }

@@ -36,6 +36,8 @@ impl PrivateService {
         let failed = |why: String| NoServer::Failed { program: program.clone(), why };
         let home = Home::make().map_err(|why| failed(why.to_string()))?;
         let servers = try_join_all((0..3).map(|_| PrivateServer::start_as(Kind::Replicated(&home), &program))).await?;
+        // A sentinel asks for replicas when it starts, and then only every ten seconds.
+        formed(replicated(&servers)).await.map_err(failed)?;
         // Five seconds: on a busy machine a healthy server may be silent for one.
         let directives = format!(
             "sentinel monitor {SERVICE} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {SERVICE} 5000\n\
@@ -44,32 +46,8 @@ impl PrivateService {
         );
         let sentinel = || PrivateServer::start_as(Kind::Sentinel(&home, &directives), &program);
         let sentinels = try_join_all((0..3).map(|_| sentinel())).await?;
-        let service = PrivateService { servers, sentinels, _home: home };
-        match tokio::time::timeout(PATIENCE, service.form()).await {
-            Ok(Ok(())) => Ok(service),
-            Ok(Err(error)) => Err(failed(format!("its servers do not form a service: {}", text::said(&error)))),
-            Err(_) => Err(failed(format!("its servers did not form a service in {PATIENCE:?}"))),
-        }
-    }
-
-    async fn form(&self) -> RedisResult<()> {
-        for replica in &self.servers[1..] {
-            let mut line = replica.connect().await?;
-            replicate(self.servers[0].port()).exec_async(&mut line).await?;
-        }
-        for replica in &self.servers[1..] {
-            let mut line = replica.connect().await?;
-            while field(&replication(&mut line).await?, "master_link_status") != Some("up") {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-        for sentinel in &self.sentinels {
-            let mut line = sentinel.connect().await?;
-            while !knows_all(&mut line).await? {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-        Ok(())
+        formed(acquainted(&sentinels)).await.map_err(failed)?;
+        Ok(PrivateService { servers, sentinels, _home: home })
     }
 
     /// By one sentinel, which names the others.
@@ -87,6 +65,40 @@ impl PrivateService {
     pub fn sentinels(&self) -> Vec<u16> {
         self.sentinels.iter().map(PrivateServer::port).collect()
     }
+}
+
+/// Waits for the servers, but not for ever. An error says what is wrong with them.
+async fn formed(forming: impl Future<Output = RedisResult<()>>) -> Result<(), String> {
+    match tokio::time::timeout(PATIENCE, forming).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(format!("its servers do not form a service: {}", text::said(&error))),
+        Err(_) => Err(format!("its servers did not form a service in {PATIENCE:?}")),
+    }
+}
+
+/// Makes all but the first replicas of it, and waits until they are synced.
+async fn replicated(servers: &[PrivateServer]) -> RedisResult<()> {
+    let mut lines = try_join_all(servers[1..].iter().map(PrivateServer::connect)).await?;
+    for line in &mut lines {
+        replicate(servers[0].port()).exec_async(line).await?;
+    }
+    for line in &mut lines {
+        while field(&replication(line).await?, "master_link_status") != Some("up") {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until each sentinel knows everybody.
+async fn acquainted(sentinels: &[PrivateServer]) -> RedisResult<()> {
+    for sentinel in sentinels {
+        let mut line = sentinel.connect().await?;
+        while !knows_all(&mut line).await? {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    Ok(())
 }
 
 /// Two replicas and two other sentinels.
