@@ -14,9 +14,11 @@ mod looker;
 mod moment;
 mod news;
 mod observer;
+mod powers;
 mod readers;
 mod sampler;
 mod scanner;
+mod shifts;
 mod status;
 mod task;
 

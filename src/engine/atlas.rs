@@ -90,6 +90,7 @@ impl Engine {
             let (at, what) = (self.clock.now(), What::Failover { from, to, slots });
             self.observe(Observation::Noted { node, at, what });
         }
+        self.tell_shifts(&before, &map);
         // What came with the slots may have been missed there, and in the walk of the node that had them.
         for id in map.gainers(&before) {
             self.drivers.get_mut(&id).into_iter().for_each(Driver::scan);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::text::{counted, short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId, Token};
-use crate::model::{Act, Ending, OwnWrite, Source, State};
+use crate::model::{Act, Ending, OwnWrite, ServerNews, Source, State};
 
 /// One entry.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -57,6 +57,8 @@ pub enum What {
         to: String,
         slots: u16,
     },
+    /// Nodes came or went, slots moved, or a clock jumped.
+    Server(ServerNews),
     /// The server was lost, so that changes are missed.
     Away {
         why: String,
@@ -120,6 +122,7 @@ impl What {
             },
             What::Restarted => "restart",
             What::Failover { .. } => "failover",
+            What::Server(news) => news.name(),
             What::Away { .. } => "away",
             What::Back { .. } => "back",
             What::Missed { .. } => "missed",
@@ -132,6 +135,7 @@ impl What {
         match self {
             What::State { from, to, .. } => format!("{} {arrow} {}", from.label(), to.label()),
             What::Lost { cause: LostBy::Unseen, .. } => "ENDED UNSEEN".into(),
+            What::Server(news) => news.headline().into(),
             What::Away { .. } => "GAP BEGINS".into(),
             What::Back { .. } => "GAP ENDS".into(),
             What::Missed { .. } => "GAP".into(),
@@ -179,6 +183,7 @@ impl What {
                 let slots = counted(u64::from(*slots), "slot");
                 format!("{} took over {slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
             }
+            What::Server(news) => news.sentence(),
             What::Away { why } => format!("the server does not answer: {}", visible(why.as_bytes())),
             What::Back { away_ms, source } => {
                 format!("not watched for {}; watched again by {}", short_duration(*away_ms), source.stream())
@@ -189,6 +194,19 @@ impl What {
             }
             What::Sampling { .. } => "attempts are sampled with MONITOR while it is on".into(),
         }
+    }
+
+    /// Whether it concerns a server, and not locks or what we do there.
+    pub fn is_of_server(&self) -> bool {
+        matches!(
+            self,
+            What::Restarted
+                | What::Failover { .. }
+                | What::Server(_)
+                | What::Away { .. }
+                | What::Back { .. }
+                | What::Missed { .. }
+        )
     }
 
     /// The tokens that a filter may ask for.
@@ -244,6 +262,7 @@ impl Notable {
                 size_of::<OwnWrite>() + EACH + holders.sum::<usize>() + write.by.capacity() + EACH + reason
             }
             What::Failover { from, to, .. } => from.capacity() + to.capacity() + 2 * EACH,
+            What::Server(news) => news.heap() + 2 * EACH,
             What::Away { why } => why.capacity() + EACH,
             What::Restarted | What::Back { .. } | What::Missed { .. } | What::Sampling { .. } => 0,
         };
