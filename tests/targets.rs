@@ -103,7 +103,7 @@ fn nothing_of_a_target_is_seen_at_the_next_one() {
     terminal.press("W");
     terminal.wait_for("writing", |screen| header(screen).contains("WRITING"));
     terminal.press("x");
-    let screen = terminal.wait_for("the question", |screen| screen.contains("production"));
+    let screen = terminal.wait_for("the question", |screen| screen.contains("Type lock:bill"));
     assert!(screen.contains("lock:bill"), "{screen}");
     escape(&mut terminal);
     let screen = go(&mut terminal, "orders", "lock:order");
