@@ -172,7 +172,7 @@ mod tests {
         let told: Vec<String> = timeline.servers().map(Served::sentence).collect();
         assert_eq!(
             told,
-            ["the server was restarted", "b:2 took over 5461 slots from a:1, 212 locks kept, 2 lost"],
+            ["the server was restarted", "b:2 took over 5,461 slots from a:1, 212 locks kept, 2 lost"],
             "the newest first; evicted locks and those of later are not its work"
         );
         timeline.push_served(of_node(3_000, 1, What::Sampling { on: true }), None);

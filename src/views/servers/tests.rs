@@ -30,7 +30,11 @@ fn drawn(stage: &mut Stage, nodes: &[NodeStatus], width: u16) -> Vec<String> {
     stage.app.display.size = (width, 24);
     let rows = views::list_rows(&stage.app);
     stage.app.compose(&stage.table, nodes.iter(), stage.now, rows);
-    terminal.draw(|frame| drop(views::draw(frame, &stage.app))).unwrap();
+    terminal
+        .draw(|frame| {
+            let _ = views::draw(frame, &stage.app);
+        })
+        .unwrap();
     let buffer = terminal.backend().buffer().clone();
     let lines = buffer.content.chunks(usize::from(width));
     lines.map(|cells| cells.iter().map(|cell| cell.symbol()).collect::<String>()).collect()
