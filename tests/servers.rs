@@ -59,6 +59,7 @@ fn a_cluster_is_a_table_of_nodes_and_what_happened_to_it_is_told() {
     let from = cluster.master(usize::from(slot) / SHARE);
     let to = cluster.master((usize::from(slot) / SHARE + 1) % 3);
     let watching = Watching::start(cluster.master(1), &["--notable"]);
+    watching.says(&format!("watching {} by", name(cluster.master(2))));
     cluster.move_slot(slot, from, to);
     let locks = between(slot, slot);
     let told = format!("1 slot with {locks} lock{}", if locks == 1 { "" } else { "s" });
