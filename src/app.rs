@@ -24,6 +24,7 @@ mod recording;
 mod retrace;
 pub mod scene;
 mod sort_by;
+mod targets;
 pub mod theme;
 pub mod timeline;
 mod tuner;
@@ -48,6 +49,7 @@ use crate::metrics::Moment;
 use crate::model::Column;
 use crate::model::{LockView, Transition};
 use crate::output::incident::Bundle;
+use crate::settings::Offered;
 use crate::settings::cli::Environment;
 use crate::settings::keys::Keys;
 use crate::sources::inspect::Inspection;
@@ -125,6 +127,8 @@ pub enum Event {
     Past(Box<Past>),
     /// What became of recording.
     Recorded(Recorded),
+    /// The other target is ready, or why it can't be opened.
+    Opened(Result<(), String>),
     /// The page of an incident was written here, or why not.
     Bundled(Result<PathBuf, String>),
 }
@@ -165,6 +169,10 @@ pub enum Effect {
     Bundle(Box<Bundle>, Key, Option<PathBuf>, bool),
     /// Record into this file; `None` ends it.
     Record(Option<PathBuf>),
+    /// Open this target, beside this one.
+    Go(String),
+    /// Do not go there after all.
+    Stay,
 }
 
 /// What lies over the screen and takes the keys.
@@ -195,6 +203,8 @@ pub enum Overlay {
     },
     /// Asks whether to quit while writes are running.
     Leave,
+    /// This target is being opened.
+    Going(String),
 }
 
 /// How the list of locks is ordered.
@@ -220,6 +230,8 @@ pub struct Title {
     pub environment: Option<Environment>,
     /// The restriction that other targets set for the same address.
     pub protected_by: Option<String>,
+    /// The targets that one can go to.
+    pub targets: Vec<Offered>,
     /// The options that lead a command to the same server, each after a space; without any secret.
     pub again: String,
 }
@@ -314,6 +326,8 @@ pub struct App {
 }
 
 const NOTICE: Duration = Duration::from_secs(4);
+/// Of several sentences.
+const LONG_NOTICE: Duration = Duration::from_secs(10);
 
 impl App {
     pub fn new(title: Title, keys: Keys, theme: Theme) -> App {
@@ -391,6 +405,7 @@ impl App {
             Event::AllPerformed => self.all_performed(),
             Event::Tuned(reply) => self.take_reply(*reply, now),
             Event::Moment(moment) => self.take_moment(&moment, now),
+            Event::Opened(opened) => return self.take_opened(opened, now),
             Event::Bundled(written) => self.take_bundled(written, now),
             Event::Past(past) => self.take_past(*past),
             Event::Recorded(recorded) => self.take_recorded(recorded, now),
@@ -415,6 +430,11 @@ impl App {
 
     fn say(&mut self, text: String, now: Time) {
         self.notice = Some(Notice { text, until: now + NOTICE });
+    }
+
+    /// Shows this for longer, since there is more to read.
+    pub fn tell(&mut self, text: String, now: Time) {
+        self.notice = Some(Notice { text, until: now + LONG_NOTICE });
     }
 }
 

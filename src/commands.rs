@@ -48,11 +48,11 @@ pub async fn run(cli: Cli) -> Result<u8, Fault> {
         keep_records_private()?;
     }
     let Some(command) = cli.command else {
-        let settings = Settings::load(global)?;
-        let rules = settings.rules_of(cli.rules.as_deref())?;
-        let file = cli.rules.or(settings.config_file);
-        let options = console::Options { rules, file, store: cli.store, how_long: None, sampled: None };
-        return console::run(&Session::open(global).await?, options).await;
+        // Wrong rules are told before anything connects.
+        Settings::load(global)?.rules_of(cli.rules.as_deref())?;
+        let session = Session::open(global).await?;
+        let start = Some(console::Start::new(cli.global.clone(), cli.rules, cli.store, &session));
+        return console::run(session, console::Options { start, how_long: None, sampled: None }).await;
     };
     if cli.rules.is_some() {
         let why = "--rules before a command is for the console; 'check', 'tune', 'serve' and 'record' take it after their name";

@@ -4,4 +4,5 @@ pub mod chronicle;
 pub mod driver;
 pub mod operator;
 pub mod run;
+pub mod switch;
 mod tuning;

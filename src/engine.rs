@@ -14,10 +14,12 @@ mod looker;
 mod moment;
 mod news;
 mod observer;
+mod powers;
 mod readers;
 mod replication;
 mod sampler;
 mod scanner;
+mod shifts;
 mod status;
 mod task;
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 use redis::{FromRedisValue, RedisError, RedisResult, Value};
 
-pub use clock::ClockOffset;
+pub use clock::{ClockOffset, Drift};
 pub use fact::{Fact, refusal};
 pub use flags::{Coverage, EventFlags, Gap};
 pub use info::InfoText;
@@ -52,6 +52,8 @@ pub struct ServerFacts {
     pub keys: Fact<u64>,
     pub settings: Settings,
     pub clock: Fact<ClockOffset>,
+    /// How its clock went between two measurements, the last time that this was not as ours did.
+    pub drift: Option<Drift>,
     /// The ACL user we are.
     pub user: Fact<ServerText>,
 }
@@ -183,6 +185,13 @@ impl ServerFacts {
         Some(Children { at, running: forks.running, ended, undated: forks.undated })
     }
 
+    /// Compares its clock with that of earlier facts. Returns what is new.
+    pub fn follow_clock(&mut self, before: &ServerFacts) -> Option<Drift> {
+        let drift = self.clock.known().zip(before.clock.known()).and_then(|(now, then)| now.drift_since(then));
+        self.drift = drift.or(before.drift.filter(Drift::is_recent));
+        drift
+    }
+
     /// No facts: the server was not asked, or did not answer.
     pub fn unknown(why: &str) -> ServerFacts {
         let settings = Settings::from_answers(Settings::NAMES.map(|_| Fact::Unknown(why.into())));
@@ -215,6 +224,7 @@ impl ServerFacts {
             keys: field(&info, "a section Keyspace", |info| keys(info, db)),
             settings,
             clock,
+            drift: None,
             user,
         }
     }

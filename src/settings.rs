@@ -7,6 +7,7 @@ mod access;
 mod again;
 pub mod cli;
 pub mod config;
+mod elsewhere;
 pub mod keys;
 mod login;
 mod protection;
@@ -30,6 +31,7 @@ use crate::settings::cli::{Environment, Global, PaceArg};
 use crate::topology::HostMap;
 use crate::topology::url::{Address, ServerUrl};
 use config::{Config, PagerConfig, Target};
+pub use elsewhere::Offered;
 pub use login::Login;
 use protection::Protection;
 pub use protection::{ReadOnly, places};
@@ -42,6 +44,19 @@ pub struct Outside<'a> {
     /// All names of each address; see [`places`].
     pub places: &'a dyn Fn(&[&Address]) -> Vec<BTreeSet<String>>,
     pub stdout_is_terminal: bool,
+}
+
+impl Outside<'_> {
+    /// The real environment, files and terminal.
+    fn real() -> Outside<'static> {
+        use std::io::IsTerminal;
+        Outside {
+            env: &|name| std::env::var_os(name),
+            read: &|path| std::fs::read_to_string(path),
+            places: &places,
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+        }
+    }
 }
 
 /// How much is said on stderr.
@@ -71,6 +86,8 @@ pub struct Settings {
     pub servers: Vec<ServerUrl>,
     /// The target's name, if one was used.
     pub target: Option<String>,
+    /// The targets of the config.
+    pub targets: Vec<Offered>,
     /// The options that lead the next command to the same server, each after a space; without any secret.
     pub again: String,
     pub login: Login,
@@ -119,15 +136,8 @@ const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 impl Settings {
     /// With the real environment, files and terminal.
     pub fn load(cli: &Global) -> Result<Settings, Fault> {
-        use std::io::IsTerminal;
         let config = Config::load(cli.config.as_deref())?;
-        let outside = Outside {
-            env: &|name| std::env::var_os(name),
-            read: &|path| std::fs::read_to_string(path),
-            places: &places,
-            stdout_is_terminal: std::io::stdout().is_terminal(),
-        };
-        Settings::resolve(cli, &outside, &config)
+        Settings::resolve(cli, &Outside::real(), &config)
     }
 
     /// What the target is called, in a store and in the label `target`: its name, or its address without a password.
@@ -215,6 +225,7 @@ impl Settings {
             rules: config.rules.clone().unwrap_or_else(Rules::default_rules),
             most_patterns: config.most_patterns.unwrap_or(Folding::USUAL),
             again: again::again(cli, &servers),
+            targets: elsewhere::offered(config),
             target: target_name,
             servers,
         })

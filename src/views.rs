@@ -175,7 +175,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         | Overlay::Acquire(_)
         | Overlay::Sort
         | Overlay::Group
-        | Overlay::Leave => {}
+        | Overlay::Leave
+        | Overlay::Going(_) => {}
     }
     below
 }

@@ -1,7 +1,7 @@
 //! Parses what is typed after `:`. It is refused with the reason, or becomes a [`Deed`] that runs on the app.
 
 use super::prompt::Offer;
-use super::{App, Effect, Form, Order, Screen, Wish, filtering, recording};
+use super::{App, Effect, Form, Order, Screen, Wish, filtering, recording, targets};
 use crate::actions::plan;
 use crate::base::nearest;
 use crate::base::time::Time;
@@ -9,13 +9,15 @@ use crate::base::time::duration;
 use crate::filter::{BadFilter, Filter};
 use crate::lab::Wanted;
 use crate::model::{Column, GroupBy};
+use crate::settings::Offered;
 use crate::settings::keys;
 
 /// What a typed command does.
 pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
 
 /// Commands that take words after them, and so are not in the key table, or do more than it says.
-const WITH_WORDS: [&str; 9] = ["filter", "sort", "group", "since", "extend", "acquire", "incident", "record", "bundle"];
+const WITH_WORDS: [&str; 10] =
+    ["filter", "sort", "group", "since", "extend", "acquire", "incident", "record", "bundle", "target"];
 
 /// `:group none`: the locks themselves.
 const NONE: &str = "none";
@@ -29,7 +31,7 @@ fn names() -> Vec<&'static str> {
 }
 
 /// What `tab` offers: the names of commands, and the words after those that have some.
-pub(super) fn offer(before: &str) -> Offer {
+pub(super) fn offer(before: &str, targets: &[Offered]) -> Offer {
     let Some((name, rest)) = before.split_once(' ') else {
         let begun = names().into_iter().filter(|name| name.starts_with(before)).map(String::from);
         return Offer { start: 0, words: begun.collect() };
@@ -56,12 +58,13 @@ pub(super) fn offer(before: &str) -> Offer {
             let words = [recording::OFF].into_iter().filter(|word| word.starts_with(rest));
             Offer { start, words: words.map(String::from).collect() }
         }
+        "target" => targets::offer(start, rest, targets),
         _ => Offer::default(),
     }
 }
 
 /// `:` commands: the names of the key table, `filter …`, `sort COLUMN`, `group BY`, `since TIME`, `extend TTL`, `incident json`,
-/// `bundle DIR`, `record FILE` and `acquire KEY …`.
+/// `bundle DIR`, `record FILE`, `target NAME` and `acquire KEY …`.
 pub(super) fn parse(text: &str) -> Result<Deed, String> {
     let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let rest = rest.trim().to_string();
@@ -118,6 +121,11 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
         ("record", false) => Ok(Box::new(move |app, now| app.record(&rest, now))),
         ("record", true) => Ok(Box::new(|app, now| {
             app.tell_recording(now);
+            Vec::new()
+        })),
+        ("target", false) => Ok(Box::new(move |app, now| app.visit_target(&rest, now))),
+        ("target", true) => Ok(Box::new(|app, now| {
+            app.list_targets(now);
             Vec::new()
         })),
         ("acquire", false) => {

@@ -16,8 +16,8 @@ impl App {
             return vec![Effect::Quit];
         }
         let here = self.place();
-        let offer =
-            if matches!(self.overlay, Overlay::Command(_)) { command_bar::offer } else { |_: &str| Offer::default() };
+        let (commands, targets) = (matches!(self.overlay, Overlay::Command(_)), &self.title.targets);
+        let offer = |before: &str| if commands { command_bar::offer(before, targets) } else { Offer::default() };
         match &mut self.overlay {
             Overlay::None => {}
             Overlay::Sort => {
@@ -32,6 +32,7 @@ impl App {
                 self.overlay = Overlay::None;
                 return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
             }
+            Overlay::Going(_) => return self.stay_on(key, now),
             Overlay::Dialog(_) => return self.answer_dialog(key, now),
             Overlay::Help { .. } | Overlay::Incident { .. } => {
                 match self.keys.command(key, here) {
@@ -146,7 +147,8 @@ impl App {
             | Overlay::Results { .. }
             | Overlay::Sort
             | Overlay::Group
-            | Overlay::Leave => {}
+            | Overlay::Leave
+            | Overlay::Going(_) => {}
         }
         Vec::new()
     }
@@ -165,13 +167,14 @@ impl App {
             | Overlay::Results { .. }
             | Overlay::Sort
             | Overlay::Group
-            | Overlay::Leave => {}
+            | Overlay::Leave
+            | Overlay::Going(_) => {}
         }
     }
 }
 
 /// Types one key. `offer`: how the text up to the cursor can go on.
-fn type_into(prompt: &mut Prompt, key: KeyEvent, offer: fn(&str) -> Offer) {
+fn type_into(prompt: &mut Prompt, key: KeyEvent, offer: impl Fn(&str) -> Offer) {
     match key.code {
         KeyCode::Tab => prompt.complete(offer, false),
         KeyCode::BackTab => prompt.complete(offer, true),

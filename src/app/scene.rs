@@ -22,7 +22,8 @@ use crate::app::{App, LockId, Overlay, Screen};
 use crate::base::time::Time;
 use crate::engine::NodeStatus;
 use crate::filter::{Filter, Subject};
-use crate::model::{Lock, LockRef, LockView, State, Table};
+use crate::lock::NodeId;
+use crate::model::{Lock, LockRef, LockView, Served, State, Table};
 
 pub use behind::NamedBehind;
 use changes::Changes;
@@ -57,6 +58,8 @@ pub struct Scene {
     pub lock: Option<LockView>,
     pub counts: Vec<(State, usize)>,
     pub nodes: Vec<NodeScene>,
+    /// What happened to them, the newest first.
+    pub served: Vec<Served>,
     pub complete: bool,
     /// Rows per page, from the last size of the list.
     pub page: usize,
@@ -121,7 +124,10 @@ impl App {
         } else {
             self.scene.frozen = None;
             self.scene.at = now;
-            self.scene.see_nodes(nodes.clone(), now);
+            let in_servers = self.page.screen == Screen::Servers;
+            let slots = |node| if in_servers { table.slots_of(node) } else { None };
+            self.scene.see_nodes(nodes.clone(), slots, now);
+            self.scene.served = table.timeline().servers().filter(|_| in_servers).cloned().collect();
             let short = |node: &NodeStatus| node.shortfall().is_some() || node.part().is_some();
             self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
             self.scene.changes.read(table.timeline(), now);
@@ -324,10 +330,15 @@ impl Scene {
         sorted.places
     }
 
-    fn see_nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeStatus>, now: Time) {
+    fn see_nodes<'a>(
+        &mut self,
+        nodes: impl Iterator<Item = &'a NodeStatus>,
+        slots: impl Fn(NodeId) -> Option<usize>,
+        now: Time,
+    ) {
         let before = std::mem::take(&mut self.nodes);
         let known = |node: &NodeStatus| before.iter().find(|known| known.id == node.id);
-        self.nodes = nodes.map(|node| NodeScene::of(node, known(node), now)).collect();
+        self.nodes = nodes.map(|node| NodeScene::of(node, slots(node.id), known(node), now)).collect();
     }
 
     /// Removes locks in sight that the table has forgotten; the others keep their order. Returns whether any was

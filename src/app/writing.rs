@@ -260,6 +260,10 @@ impl App {
         waiters: Option<String>,
         now: Time,
     ) -> Vec<Effect> {
+        // Whoever asked for it has left for another target meanwhile.
+        if matches!(self.overlay, Overlay::Going(_)) {
+            return Vec::new();
+        }
         match choices {
             Ok(choices) => {
                 let plans = choices.iter().flat_map(|choice| &choice.plans);

@@ -1,8 +1,12 @@
 //! `lockscope` without a command: the console, on a real terminal.
 
+mod visit;
+
+use std::future::poll_fn;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use crossterm::clipboard::CopyToClipboard;
@@ -15,23 +19,20 @@ use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
     enable_raw_mode,
 };
+use futures_util::StreamExt;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::process::{getpid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 
 use super::session::Session;
-use crate::alerts::Rules;
-use crate::app::theme::Theme;
-use crate::app::{App, Consent, RuleFile, Title, Writing};
+use crate::app::Consent;
 use crate::base::fault::Fault;
-use crate::base::shell::quoted;
-use crate::console::chronicle;
-use crate::console::operator::Operator;
-use crate::console::run::{MEASURED, Tty, run as run_loop};
+use crate::console::run::{Tty, run as run_loop};
 use crate::engine::Duty;
-use crate::settings::keys::Keys;
-use crate::sources::pace::Pace;
+pub use visit::Start;
+use visit::{Left, Visit, arrive};
 
 /// Refuses anything but a terminal before starting.
 pub fn needs_a_terminal() -> Result<(), Fault> {
@@ -41,13 +42,10 @@ pub fn needs_a_terminal() -> Result<(), Fault> {
     Err(Fault::usage("the console needs a terminal; 'lockscope ls' prints the locks to a file or a pipe"))
 }
 
-/// What the console is started with.
+/// How the console is used.
 pub struct Options {
-    pub rules: Rules,
-    /// The file that they come from, which the tuner writes.
-    pub file: Option<PathBuf>,
-    /// A history to read.
-    pub store: Option<PathBuf>,
+    /// How it was started, for going to other targets; `None`: there are none.
+    pub start: Option<Start>,
     /// `None`: until the user quits.
     pub how_long: Option<Duration>,
     /// Attempts are sampled from the beginning.
@@ -55,55 +53,101 @@ pub struct Options {
 }
 
 /// Runs the console until the user quits, or for the requested time.
-pub async fn run(session: &Session, options: Options) -> Result<u8, Fault> {
-    let Options { rules, file, store, how_long, sampled } = options;
+pub async fn run(session: Session, options: Options) -> Result<u8, Fault> {
+    let Options { start, how_long, sampled } = options;
     needs_a_terminal()?;
-    let history = store.map(|path| chronicle::open(&path, &session.target_label())).transpose()?;
-    rules.check_windows(MEASURED)?;
-    let settings = &session.settings;
-    let keys = Keys::bound(&settings.keys)?;
-    let theme = Theme { color: settings.color, ascii: settings.ascii };
-    let target = settings.target.clone().unwrap_or_else(|| session.shown.clone());
-    let again = match settings.again.as_str() {
-        // The command may be run in another environment.
-        "" => format!(" -u {}", quoted(&session.shown)),
-        again => again.into(),
-    };
-    let protected_by = settings.protected_by.clone();
-    let title = Title { target, environment: settings.environment, protected_by, again };
-    let mut app = App::new(title, keys, theme);
-    let mut engine = session.engine_for(&rules, session.pace(Pace::POLITE)).await?;
-    app.watch_rules(rules);
-    app.alerting.file = file.map(|path| RuleFile { path });
+    let start = start.map(Arc::new);
+    let arrival = arrive(session, start.as_ref().and_then(|start| start.rules.as_deref())).await?;
+    let mut visit = Visit::new(arrival, start.as_ref())?;
     if sampled.is_some() {
-        app.consent = Consent::Given;
-        engine.sample_by(sampled);
-    }
-    app.writing = Writing::new(settings.gate().closed().map(ToString::to_string), settings.write, engine.clock.now());
-    let mut operator = Operator::new(settings, &session.topology, engine.observer(), &session.shown, None);
-    if let Some(history) = history {
-        operator.chronicle.read(history)?;
+        visit.app.consent = Consent::Given;
+        visit.engine.sample_by(sampled);
     }
     let mut tty = RealTty::open()?;
-    let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let looping = run_loop(&mut app, &mut engine, &mut operator, &mut terminal, &mut tty, EventStream::new());
-    let ended = match how_long {
-        Some(how_long) => tokio::time::timeout(how_long, looping).await.unwrap_or(Ok(())),
-        None => looping.await,
-    };
+    let until = how_long.map(|how_long| Instant::now() + how_long);
+    let mut way = Way::default();
+    let (last, ended) = way.go(visit, start.as_ref(), &mut tty, until).await;
     drop(tty);
-    let unfinished = operator.finish().await;
-    if let Some(tally) = &unfinished {
-        let _ = writeln!(io::stderr(), "lockscope: left while writing: {tally}");
-    }
-    for left in operator.close().await {
+    way.take(last.leave().await);
+    for sentence in &way.told {
         // The terminal may be gone; that is not a failure.
-        let _ = writeln!(io::stderr(), "lockscope: {left}");
+        let _ = writeln!(io::stderr(), "lockscope: {sentence}");
     }
-    let recorded = operator.chronicle.finish().await;
     ended?;
-    recorded?;
-    Ok(u8::from(unfinished.is_some()))
+    way.recorded?;
+    Ok(u8::from(way.unfinished))
+}
+
+/// The targets that were left.
+struct Way {
+    /// What the operator has to know of them.
+    told: Vec<String>,
+    unfinished: bool,
+    recorded: Result<(), Fault>,
+}
+
+impl Default for Way {
+    fn default() -> Way {
+        Way { told: Vec::new(), unfinished: false, recorded: Ok(()) }
+    }
+}
+
+impl Way {
+    /// Goes from target to target until the user quits; returns the last one.
+    async fn go(
+        &mut self,
+        mut visit: Visit,
+        start: Option<&Arc<Start>>,
+        tty: &mut RealTty,
+        until: Option<Instant>,
+    ) -> (Visit, Result<(), Fault>) {
+        let mut input = EventStream::new();
+        let mut terminal = match Terminal::new(CrosstermBackend::new(io::stdout())) {
+            Ok(terminal) => terminal,
+            Err(why) => return (visit, Err(why.into())),
+        };
+        loop {
+            let Visit { app, engine, operator } = &mut visit;
+            let looping = run_loop(app, engine, operator, &mut terminal, tty, &mut input);
+            let ended = match until {
+                Some(until) => tokio::time::timeout_at(until, looping).await.unwrap_or(Ok(())),
+                None => looping.await,
+            };
+            let (Ok(()), Some(arrival)) = (&ended, operator.switch.arrival()) else {
+                return (visit, ended.map_err(Fault::from));
+            };
+            let mut next = match Visit::new(arrival, start) {
+                Ok(next) => next,
+                Err(why) => {
+                    let (told, now) = (format!("could not go there: {why}"), visit.engine.clock.now());
+                    visit.app.tell(told, now);
+                    continue;
+                }
+            };
+            let left = visit.leave().await;
+            next.follow(&left);
+            self.take(left);
+            forget_keys(&mut input).await;
+            visit = next;
+        }
+    }
+
+    fn take(&mut self, left: Left) {
+        self.told.extend(left.told);
+        self.unfinished |= left.unfinished;
+        if left.recorded.is_err() {
+            self.recorded = left.recorded;
+        }
+    }
+}
+
+/// Drops the keys that were pressed before anything of the next target could be seen.
+async fn forget_keys(input: &mut EventStream) {
+    poll_fn(|context| {
+        while let Poll::Ready(Some(Ok(_))) = input.poll_next_unpin(context) {}
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// The terminal while it is ours. It is given back on every way out, including a panic.

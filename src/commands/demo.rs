@@ -4,7 +4,6 @@ use std::io::{self, BufWriter, Write};
 
 use super::console;
 use super::session::Session;
-use crate::alerts::Rules;
 use crate::base::fault::{Fault, quiet_pipe};
 use crate::demo::{self, Demo, DemoError, Options, Shape, Tempo};
 use crate::settings::cli::{self, Global};
@@ -31,14 +30,8 @@ pub async fn run(global: &Global, options: &cli::Demo) -> Result<u8, Fault> {
     console::needs_a_terminal()?;
     let demo = Demo::open(&stage).await?;
     let session = Session::private(global, &demo.stage.url()).await?;
-    let shown = console::Options {
-        rules: Rules::default_rules(),
-        file: None,
-        store: None,
-        how_long: options.duration,
-        sampled: Some(demo::DUTY),
-    };
-    let ended = console::run(&session, shown).await;
+    let shown = console::Options { start: None, how_long: options.duration, sampled: Some(demo::DUTY) };
+    let ended = console::run(session, shown).await;
     demo.fleet.stop().await;
     ended
 }

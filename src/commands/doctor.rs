@@ -14,10 +14,11 @@ use crate::base::text::visible;
 use crate::server::health::examine;
 use crate::server::permissions::Scope;
 use crate::settings::cli;
+use crate::topology::{MemberRole, Node};
 
 /// Examines each server of the target and prints its report.
 pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> {
-    let (style, nodes) = (session.style(), session.topology.nodes());
+    let (style, nodes) = (session.style(), members(session));
     let scope = Scope::new(session.recogniser().patterns().clone(), session.topology.db());
     let (mut reports, mut failed) = (Vec::new(), None);
     for node in &nodes {
@@ -38,6 +39,19 @@ pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> 
     match failed {
         Some(failed) => Err(failed),
         None => Ok(reports.iter().map(|(_, report)| report.exit_code()).max().unwrap_or(0)),
+    }
+}
+
+/// The nodes to examine: of a cluster the replicas too, since each may be promoted.
+fn members(session: &Session) -> Vec<Node> {
+    match session.topology.cluster() {
+        Some(cluster) => {
+            let map = cluster.map();
+            let alive = map.members.iter().filter(|member| !member.failed);
+            let (masters, replicas): (Vec<_>, Vec<_>) = alive.partition(|member| member.role == MemberRole::Master);
+            masters.into_iter().chain(replicas).map(|member| member.node.clone()).collect()
+        }
+        None => session.topology.nodes(),
     }
 }
 

@@ -34,14 +34,20 @@ pub struct Session {
 
 impl Session {
     pub async fn open(global: &Global) -> Result<Session, Fault> {
-        let mut session = Session::with(Settings::load(global)?).await?;
-        session.recognise().await?;
+        let session = Session::at(Settings::load(global)?).await?;
         if let Some(part) = session.part.as_ref().filter(|part| !matches!(part, Part::Sentinel { .. })) {
             session.say(&part.sentence());
         }
         if let Some(why) = &session.settings.protected_by {
             session.say(why);
         }
+        Ok(session)
+    }
+
+    /// The target of these settings.
+    pub async fn at(settings: Settings) -> Result<Session, Fault> {
+        let mut session = Session::with(settings).await?;
+        session.recognise().await?;
         Ok(session)
     }
 

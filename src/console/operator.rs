@@ -18,6 +18,7 @@ use crate::base::clock::Clock;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::console::chronicle::Chronicle;
+use crate::console::switch::Switch;
 use crate::console::tuning;
 use crate::engine::{Engine, Observer};
 use crate::lab::Lab;
@@ -52,6 +53,7 @@ pub struct Operator {
     running: Option<JoinHandle<Tally>>,
     pub lab: Lab,
     pub chronicle: Chronicle,
+    pub switch: Switch,
 }
 
 impl Operator {
@@ -76,6 +78,7 @@ impl Operator {
             running: None,
             lab,
             chronicle,
+            switch: Switch::default(),
         }
     }
 
@@ -220,12 +223,13 @@ impl Operator {
         journal.map_err(|why| why.to_string())
     }
 
-    /// The next result, a change of the test locks, or what a store has.
+    /// The next result, a change of the test locks, what a store has, or whether another target can be gone to.
     pub async fn next(&mut self) -> Event {
         tokio::select! {
             Some(event) = self.news.1.recv() => event,
             tests = self.lab.next() => Event::Lab(tests),
             event = self.chronicle.next() => event,
+            event = self.switch.next() => event,
         }
     }
 

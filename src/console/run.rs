@@ -235,6 +235,8 @@ impl<B: Backend<Error = io::Error>, T: Tty> World for Real<'_, B, T> {
                 self.operator.lab.obey(id, order, writes);
             }
             Effect::Record(path) => self.operator.record(path, &target_label(app), self.engine),
+            Effect::Go(name) => self.operator.switch.go(name),
+            Effect::Stay => self.operator.switch.stay(),
             Effect::Bundle(bundle, key, folder, reveal) => self.operator.bundle(*bundle, key, folder, reveal),
             Effect::Inspect(id) => self.engine.inspect(id.space, &id.key),
             Effect::Redraw => self.canvas.clear(self.terminal)?,

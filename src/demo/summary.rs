@@ -12,7 +12,7 @@ use super::fleet::{SITUATIONS, Situation, Tally};
 use super::stage::Shape;
 use crate::engine::{Engine, Reader};
 use crate::lock::{Key, NodeId};
-use crate::model::{Blocking, Change, LockView, Snapshot, State, What};
+use crate::model::{Blocking, Change, LockView, ServerNews, Snapshot, State, What};
 use crate::server::Product;
 use sighting::telling;
 
@@ -86,7 +86,9 @@ impl Summary {
         for (_, entry) in timeline.from(self.unread) {
             match &entry.what {
                 What::Failover { from, to, .. } => self.failovers.insert((from.clone(), to.clone())),
-                What::SlotsMoved { from, to, .. } => self.reshards.insert((from.clone(), to.clone())),
+                What::Server(ServerNews::SlotsMoved { from, to, .. }) => {
+                    self.reshards.insert((from.clone(), to.clone()))
+                }
                 _ => false,
             };
         }

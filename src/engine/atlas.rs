@@ -3,7 +3,7 @@
 //! Each master has its driver. A new master joins before the table learns what it owns, and one that owns nothing more
 //! leaves after that, so that no lock is without a node in between. The task that keeps the map runs with the engine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +11,19 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::driver::Driver;
+use super::shifts::{Moves, moves};
 use super::{Engine, Inventory};
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId};
-use crate::model::{Observation, What};
+use crate::model::{Observation, ServerNews, What};
 use crate::topology::{Failover, Map, Node, Shared};
 
 /// How long an inventory waits for keys that were not where they were met.
 const CHASE: Duration = Duration::from_secs(5);
 /// Slots move one after the other: they are told together when no more have moved for this long.
 const TOGETHER: Duration = Duration::from_secs(1);
+/// At most this many ranges are told together.
+const MOST: usize = 1_024;
 
 /// The cluster or service, and the map that the engine goes by.
 pub(super) struct Atlas {
@@ -28,8 +31,9 @@ pub(super) struct Atlas {
     map: Arc<Map>,
     changes: watch::Receiver<Arc<Map>>,
     keeper: JoinSet<()>,
-    /// Slots that moved and were not told yet: from which master to which, how many, and when the last of them did.
-    moving: BTreeMap<(NodeId, NodeId), (u16, Time)>,
+    /// Slots that moved and were not told yet, and when the last of them did.
+    moving: Moves,
+    moved_last: Time,
 }
 
 impl Atlas {
@@ -38,7 +42,7 @@ impl Atlas {
         let map = changes.borrow_and_update().clone();
         let kept = shared.clone();
         keeper.spawn(async move { kept.keep().await });
-        Atlas { shared, map, changes, keeper, moving: BTreeMap::new() }
+        Atlas { shared, map, changes, keeper, moving: Moves::new(), moved_last: Time::default() }
     }
 
     /// The nodes to drive.
@@ -62,31 +66,25 @@ impl Atlas {
         }
     }
 
-    /// Counts the slots that went from one master to another.
-    fn count_moves(&mut self, before: &Map, now: Time) {
-        for (first, last, old) in &before.slots {
-            for (from, to, new) in self.map.slots.iter().filter(|(.., new)| new != old) {
-                let (from, to) = ((*from).max(*first), (*to).min(*last));
-                if from <= to && !self.map.replaces(before, *old, *new) {
-                    let (slots, at) = self.moving.entry((*old, *new)).or_insert((0, now));
-                    (*slots, *at) = (*slots + (to - from + 1), now);
-                }
-            }
+    /// Notes the slots that went from one master to another.
+    fn note_moves(&mut self, before: &Map, now: Time) {
+        let is_move = |old, new| !self.map.replaces(before, old, new);
+        for (way, ranges) in moves(&before.slots, &self.map.slots, is_move) {
+            self.moving.entry(way).or_default().extend(ranges);
+            self.moved_last = now;
         }
     }
 
-    /// The moves that are over by now.
-    fn moved(&mut self, now: Time) -> Vec<(NodeId, What)> {
-        let name = |id: NodeId| {
-            let member = self.map.members.iter().find(|member| member.node.id == id);
-            member.map_or_else(|| "a node that left".to_string(), |member| member.node.name.clone())
-        };
-        let is_over = |at: Time| now.since(at) >= TOGETHER;
-        let over: Vec<_> =
-            self.moving.iter().filter(|(_, (_, at))| is_over(*at)).map(|(way, many)| (*way, *many)).collect();
-        self.moving.retain(|_, (_, at)| !is_over(*at));
-        let told = |((old, new), (slots, _))| (new, What::SlotsMoved { from: name(old), to: name(new), slots });
-        over.into_iter().map(told).collect()
+    /// The moves, once they are over or too many to wait for more.
+    fn moved(&mut self, now: Time) -> Moves {
+        let many = || self.moving.values().map(Vec::len).sum::<usize>() >= MOST;
+        let is_over = now.since(self.moved_last) >= TOGETHER || many();
+        if is_over { std::mem::take(&mut self.moving) } else { Moves::new() }
+    }
+
+    fn name_of(&self, id: NodeId) -> String {
+        let member = self.map.members.iter().find(|member| member.node.id == id);
+        member.map_or_else(|| "a node that left".to_string(), |member| member.node.name.clone())
     }
 
     /// Why locks may be missing: nobody serves some of the slots.
@@ -110,7 +108,7 @@ impl Engine {
         let Some(atlas) = &mut self.atlas else { return };
         let map = atlas.changes.borrow_and_update().clone();
         let before = std::mem::replace(&mut atlas.map, map.clone());
-        atlas.count_moves(&before, self.clock.now());
+        atlas.note_moves(&before, self.clock.now());
         let nodes = atlas.nodes();
         for node in nodes.iter().filter(|node| !self.drivers.contains_key(&node.id)).collect::<Vec<_>>() {
             self.join(node);
@@ -133,6 +131,7 @@ impl Engine {
             let what = What::Failover { from: old, to: new, slots };
             self.observe(Observation::Noted { node: to, at, what });
         }
+        self.tell_shifts(&before, &map);
         // What came with the slots may have been missed there, and in the walk of the node that had them.
         for id in map.gainers(&before) {
             self.drivers.get_mut(&id).into_iter().for_each(Driver::scan);
@@ -140,11 +139,18 @@ impl Engine {
         self.readers.wake();
     }
 
-    /// Tells which slots have moved.
+    /// Tells which slots have moved, with the locks that are held in them.
     pub(super) fn tell_moves(&mut self) {
         let Some(atlas) = &mut self.atlas else { return };
-        let at = self.clock.now();
-        for (node, what) in atlas.moved(at) {
+        let (at, mut news) = (self.clock.now(), Vec::new());
+        for ((old, new), ranges) in atlas.moved(at) {
+            let slots = ranges.iter().map(|(first, last)| last - first + 1).sum();
+            let locks = self.table.held_in(KeyspaceId::FIRST, &ranges);
+            let (from, to) = (atlas.name_of(old), atlas.name_of(new));
+            let what = What::Server(ServerNews::SlotsMoved { from, to, slots, locks });
+            news.push((new, what));
+        }
+        for (node, what) in news {
             self.observe(Observation::Noted { node, at, what });
         }
     }

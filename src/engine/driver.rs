@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use super::replication::{Position, Trail};
 use super::task::{Incoming, Looked, Task};
 use super::{Inventory, NodeStatus, Options, Sampling, Stream};
-use super::{clients, counter, facts, inspector, looker, sampler, scanner};
+use super::{clients, counter, facts, inspector, looker, powers, sampler, scanner};
 use crate::base::clock::Clock;
 use crate::lock::Key;
-use crate::model::{Observation, Source, Table, What};
+use crate::model::{Observation, ServerNews, Source, Table, What};
 use crate::scan::Progress;
 use crate::server::{Persistence, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
@@ -94,6 +94,7 @@ impl Driver {
             };
             tasks.spawn(notify::follow(follower));
             tasks.spawn(facts::refresh(task.clone()));
+            tasks.spawn(powers::ask(task.clone()));
         }
         let stream = match &met {
             _ if !options.follow => Stream::Off,
@@ -167,6 +168,7 @@ impl Driver {
             Incoming::Inspected(key, inspection) => self.inspected = Some((key, inspection)),
             Incoming::Counted => self.rounds.done(),
             Incoming::Listed(refused) => self.listed(refused),
+            Incoming::Lacks(lacks) => self.status.lacks = lacks,
             // If sampling was turned off meanwhile, it stays off.
             Incoming::Sampled(sampling) => self.status.sampling = self.status.sampling.take().map(|_| sampling),
             Incoming::Looked { asked, answered, looks } => {
@@ -211,7 +213,12 @@ impl Driver {
         let node = self.status.id;
         let status = &mut self.status;
         match standing {
-            Standing::Facts(facts) => {
+            Standing::Facts(mut facts) => {
+                if let Some(drift) = facts.follow_clock(&status.facts) {
+                    let (gained_ms, passed_ms) = (drift.gained_ms(), drift.passed.as_millis() as u64);
+                    let what = What::Server(ServerNews::Clock { gained_ms, passed_ms });
+                    table.apply(Observation::Noted { node, at: self.clock.now(), what });
+                }
                 let restarted =
                     status.facts.run_id.known().zip(facts.run_id.known()).is_some_and(|(old, new)| old != new);
                 if restarted {

@@ -10,6 +10,7 @@ use crate::base::time::Time;
 use crate::lock::{KeyspaceId, NodeId};
 use crate::model::Source;
 use crate::scan::{Progress, Shortfall};
+use crate::server::health::Check;
 use crate::server::{Part, ServerFacts};
 
 /// One node, and how we learn of its changes.
@@ -29,6 +30,8 @@ pub struct NodeStatus {
     pub note: Option<String>,
     /// Why the connections of holders can't be followed; `None` if they can.
     pub clients_note: Option<String>,
+    /// What this user may not do there, and what that costs.
+    pub lacks: Vec<Check>,
     pub events: u64,
     /// Events that were dropped; `None`: some, and nobody counted them.
     pub lost: Option<u64>,
@@ -68,6 +71,7 @@ impl NodeStatus {
             stream,
             note: None,
             clients_note: None,
+            lacks: Vec::new(),
             events: 0,
             lost: Some(0),
             reconnects: 0,

@@ -11,6 +11,7 @@ use crate::base::time::Time;
 use crate::dialects::Recogniser;
 use crate::lock::Key;
 use crate::model::{Observation, Seen, Ticket};
+use crate::server::health::Check;
 use crate::sources::inspect::Inspection;
 use crate::sources::notify::Standing;
 use crate::sources::pace::Budget;
@@ -32,6 +33,8 @@ pub(super) enum Incoming {
     Counted,
     /// The list of clients was requested; the reason if it was refused.
     Listed(Option<String>),
+    /// What this user may not do there.
+    Lacks(Vec<Check>),
     /// A burst is over, or failed.
     Sampled(Sampling),
     Looked {

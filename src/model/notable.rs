@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::text::{counted, short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId, SLOTS, Token};
-use crate::model::{Act, Ending, OwnWrite, Source, State};
+use crate::model::{Act, Ending, OwnWrite, ServerNews, Source, State};
 
 /// One entry.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -57,12 +57,8 @@ pub enum What {
         to: String,
         slots: u16,
     },
-    /// These slots went from one master of the cluster to another.
-    SlotsMoved {
-        from: String,
-        to: String,
-        slots: u16,
-    },
+    /// Nodes came or went, slots moved, or a clock jumped.
+    Server(ServerNews),
     /// The server was lost, so that changes are missed.
     Away {
         why: String,
@@ -134,7 +130,7 @@ impl What {
             },
             What::Restarted => "restart",
             What::Failover { .. } => "failover",
-            What::SlotsMoved { .. } => "slots-moved",
+            What::Server(news) => news.name(),
             What::Away { .. } => "away",
             What::Back { .. } => "back",
             What::Missed { .. } => "missed",
@@ -147,15 +143,14 @@ impl What {
         match self {
             What::State { from, to, .. } => format!("{} {arrow} {}", from.label(), to.label()),
             What::Lost { cause: LostBy::Unseen, .. } => "ENDED UNSEEN".into(),
+            What::Server(news) => news.headline().into(),
             What::Away { .. } => "GAP BEGINS".into(),
             What::Back { .. } => "GAP ENDS".into(),
             What::Missed { .. } => "GAP".into(),
             What::Sampling { on: true } => "SAMPLING ON".into(),
             What::Sampling { on: false } => "SAMPLING OFF".into(),
             What::Wrote { .. } | What::Taken { .. } | What::Lost { .. } => self.name().replace('-', " ").to_uppercase(),
-            What::Restarted | What::Failover { .. } | What::SlotsMoved { .. } => {
-                self.name().replace('-', " ").to_uppercase()
-            }
+            What::Restarted | What::Failover { .. } => self.name().replace('-', " ").to_uppercase(),
         }
     }
 
@@ -197,10 +192,7 @@ impl What {
                 let slots = slots.map(|slots| format!(" {}", counted(u64::from(slots), "slot"))).unwrap_or_default();
                 format!("{} took over{slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
             }
-            What::SlotsMoved { from, to, slots } => {
-                let slots = counted(u64::from(*slots), "slot");
-                format!("{} got {slots} from {}", visible(to.as_bytes()), visible(from.as_bytes()))
-            }
+            What::Server(news) => news.sentence(),
             What::Away { why } => format!("the server does not answer: {}", visible(why.as_bytes())),
             What::Back { away_ms, source } => {
                 format!("not watched for {}; watched again by {}", short_duration(*away_ms), source.stream())
@@ -211,6 +203,19 @@ impl What {
             }
             What::Sampling { .. } => "attempts are sampled with MONITOR while it is on".into(),
         }
+    }
+
+    /// Whether it concerns a server, and not locks or what we do there.
+    pub fn is_of_server(&self) -> bool {
+        matches!(
+            self,
+            What::Restarted
+                | What::Failover { .. }
+                | What::Server(_)
+                | What::Away { .. }
+                | What::Back { .. }
+                | What::Missed { .. }
+        )
     }
 
     /// The tokens that a filter may ask for.
@@ -270,9 +275,8 @@ impl Notable {
                 let reason = write.reason.as_ref().map_or(0, |reason| reason.capacity() + EACH);
                 size_of::<OwnWrite>() + EACH + holders.sum::<usize>() + write.by.capacity() + EACH + reason
             }
-            What::Failover { from, to, .. } | What::SlotsMoved { from, to, .. } => {
-                from.capacity() + to.capacity() + 2 * EACH
-            }
+            What::Failover { from, to, .. } => from.capacity() + to.capacity() + 2 * EACH,
+            What::Server(news) => news.heap() + 2 * EACH,
             What::Away { why } => why.capacity() + EACH,
             What::Restarted | What::Back { .. } | What::Missed { .. } | What::Sampling { .. } => 0,
         };

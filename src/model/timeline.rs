@@ -1,13 +1,15 @@
 //! The timeline: what mattered during the last hour, oldest first.
 //!
 //! Bounded by age, by number and by bytes, at most 8 MB in all. The oldest go first, and how many went for lack of room is
-//! counted. Each entry has a number that never changes, so that any reader can go on where it stopped.
+//! counted. Each entry has a number that never changes, so that any reader can go on where it stopped. What happened to
+//! servers is also kept apart, the last of it however long ago, with how many locks it cost.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::base::text::counted;
 use crate::base::time::Time;
-use crate::model::Notable;
+use crate::model::{LostBy, Notable, What};
 
 /// Entries older than this are dropped.
 const AGE: Duration = Duration::from_secs(3_600);
@@ -15,8 +17,34 @@ const ENTRIES: usize = 16_384;
 /// What names and sentences may take beside the entries themselves.
 const TEXTS: usize = 5_000_000;
 
+/// What happened to servers: at most this many are kept.
+const SERVERS: usize = 64;
+/// Locks that are lost later than this are not counted to it.
+const AFTERMATH: Duration = Duration::from_secs(60);
+
+/// Something that happened to a server.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Served {
+    pub entry: Notable,
+    /// How many locks were held there then, where slots changed hands.
+    pub locks: Option<u64>,
+    /// How many of them it cost.
+    pub lost: u64,
+}
+
+impl Served {
+    /// In a sentence: who took over from whom, and what became of the locks.
+    pub fn sentence(&self) -> String {
+        let kept = self.locks.map(|locks| format!(", {} kept", counted(locks.saturating_sub(self.lost), "lock")));
+        let lost = (self.lost > 0).then(|| format!(", {} lost", self.lost));
+        let told = self.entry.what.sentence(|_| String::new());
+        format!("{told}{}{}", kept.unwrap_or_default(), lost.unwrap_or_default())
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Timeline {
+    servers: VecDeque<Served>,
     entries: VecDeque<Notable>,
     /// The number of the first entry.
     first: u64,
@@ -26,7 +54,36 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// What happened to a server; `locks`: how many were held there, if slots changed hands.
+    pub(in crate::model) fn push_served(&mut self, entry: Notable, locks: Option<u64>) {
+        if entry.what.is_of_server() {
+            self.servers.truncate(SERVERS - 1);
+            self.servers.push_front(Served { entry: entry.clone(), locks, lost: 0 });
+        }
+        self.push(entry);
+    }
+
+    /// What happened to servers, the newest first.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = &Served> {
+        self.servers.iter()
+    }
+
+    /// Locks were lost: by what happened to their server last, if that can lose locks.
+    fn charge(&mut self, entry: &Notable) {
+        let What::Lost { cause, locks, .. } = &entry.what else { return };
+        if matches!(cause, LostBy::Flush | LostBy::Eviction | LostBy::Rename) {
+            return;
+        }
+        let loses = |what: &What| matches!(what, What::Restarted | What::Failover { .. } | What::Server(_));
+        let its = |served: &&mut Served| served.entry.node == entry.node && loses(&served.entry.what);
+        let caused = self.servers.iter_mut().find(its);
+        if let Some(served) = caused.filter(|served| entry.at.since(served.entry.at) <= AFTERMATH) {
+            served.lost += locks;
+        }
+    }
+
     pub(in crate::model) fn push(&mut self, entry: Notable) {
+        self.charge(&entry);
         self.texts += entry.heap();
         if self.entries.len() == ENTRIES {
             self.drop_first();
@@ -99,6 +156,31 @@ mod tests {
 
     fn numbers(timeline: &Timeline) -> Vec<u64> {
         timeline.from(0).map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn what_happened_to_servers_is_kept_with_what_it_cost_and_bounded() {
+        let mut timeline = Timeline::default();
+        let of_node = |at, node, what| Notable { node: NodeId(node), key: None, what, ..entry(at, "") };
+        let failover = What::Failover { from: "a:1".into(), to: "b:2".into(), slots: 5_461 };
+        timeline.push_served(of_node(1_000, 1, failover), Some(214));
+        timeline.push_served(of_node(1_500, 2, What::Restarted), None);
+        let lost = |cause| What::Lost { cause, locks: 2, some: Vec::new(), previous: None };
+        timeline.push(of_node(2_000, 1, lost(LostBy::Unseen)));
+        timeline.push(of_node(2_000, 1, lost(LostBy::Eviction)));
+        timeline.push(of_node(90_000, 1, lost(LostBy::Unseen)));
+        let told: Vec<String> = timeline.servers().map(Served::sentence).collect();
+        assert_eq!(
+            told,
+            ["the server was restarted", "b:2 took over 5,461 slots from a:1, 212 locks kept, 2 lost"],
+            "the newest first; evicted locks and those of later are not its work"
+        );
+        timeline.push_served(of_node(3_000, 1, What::Sampling { on: true }), None);
+        assert_eq!(timeline.servers().len(), 2, "sampling is not the server's");
+        for at in 0..1_000 {
+            timeline.push_served(of_node(at, 3, What::Missed { events: None }), None);
+        }
+        assert_eq!(timeline.servers().len(), SERVERS);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{Place, TextStyle};
 use crate::base::json::{typed, write_value};
 use crate::base::text;
 use crate::lock::Token;
-use crate::model::{Notable, State, What};
+use crate::model::{Notable, ServerNews, State, What};
 
 /// Room for the longest change of state.
 const HEADLINE: usize = 20;
@@ -36,10 +36,9 @@ fn paint(what: &What) -> &'static str {
         What::State { .. } => "32",
         What::Lost { cause, .. } if !cause.is_proven() => "33",
         What::Taken { .. } | What::Lost { .. } | What::Restarted => "1;31",
-        What::Wrote { .. } | What::SlotsMoved { .. } => "36",
-        What::Failover { .. } | What::Away { .. } | What::Back { .. } | What::Missed { .. } | What::Sampling { .. } => {
-            "33"
-        }
+        What::Wrote { .. } => "36",
+        What::Failover { .. } | What::Server(_) | What::Away { .. } | What::Back { .. } => "33",
+        What::Missed { .. } | What::Sampling { .. } => "33",
     }
 }
 
@@ -97,6 +96,7 @@ impl<'a> Entry<'a> {
                 let keys = some.iter().map(|key| typed(key.as_bytes()).0).collect();
                 (Some(cause.name()), Some(*locks), Some(keys))
             }
+            What::Server(ServerNews::SlotsMoved { locks, .. }) => (None, Some(*locks), None),
             _ => (None, None, None),
         };
         Entry {

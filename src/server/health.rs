@@ -1,17 +1,24 @@
 //! What the facts of a server mean for locks: the doctor's checks and report. The judging is pure.
 
+mod alike;
 mod check;
 mod hazards;
 mod watching;
 
+use std::time::{Duration, Instant};
+
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
+pub use alike::{alike, in_common};
 pub use check::{Check, Status};
 pub use watching::{Feed, feed};
 
-use super::permissions::{self, Party, Permissions, Scope};
-use super::{Mode, ServerFacts};
+use super::permissions::{self, Granted, Party, Permission, Permissions, Scope};
+use super::{Fact, Mode, ServerFacts, clock};
+
+/// The time between two looks at the clock.
+const RATE: Duration = Duration::from_millis(500);
 
 /// What the doctor found.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,9 +52,20 @@ impl Report {
 
 /// Examines one node. An error means that the connection is lost; any refusal is part of the report.
 pub async fn examine(conn: &mut impl ConnectionLike, scope: &Scope) -> RedisResult<Report> {
-    let facts = super::ask(conn, scope.db).await?;
+    let mut facts = super::ask(conn, scope.db).await?;
+    let began = Instant::now();
     let permissions = permissions::ask(conn, scope, facts.user.clone(), facts.product.known()).await?;
+    if let Fact::Known(first) = &facts.clock {
+        // Long enough for a clock that runs at another rate to show.
+        tokio::time::sleep(RATE.saturating_sub(began.elapsed())).await;
+        facts.drift = clock::measure(conn).await.ok().and_then(|second| second.drift_since(first));
+    }
     Ok(judge(facts, permissions, scope))
+}
+
+/// Which server it is. Pure.
+pub fn version(facts: &ServerFacts) -> Check {
+    hazards::version(facts)
 }
 
 /// Which facts of the server can hurt locks. Pure.
@@ -61,6 +79,22 @@ pub fn hazards(facts: &ServerFacts) -> Vec<Check> {
     ]
 }
 
+/// What this user may not do, each with the feature that it costs; empty if nothing is missing. Pure.
+pub fn lacks(facts: &ServerFacts, permissions: &Permissions, scope: &Scope) -> Vec<Check> {
+    const LINES: &str = "A line that 'lockscope doctor' prints";
+    let granted = |all: &[Granted]| all.iter().all(|granted| granted.permission == Permission::Allowed);
+    let looking = watching::looking(facts, permissions, scope);
+    let mut lacks = Vec::new();
+    lacks.extend(Some(looking).filter(|check| check.status != Status::Ok));
+    if permissions.sampling != Permission::Allowed {
+        lacks.push(watching::sampling(permissions, LINES));
+    }
+    if !granted(&permissions.operator) {
+        lacks.push(watching::writing(facts, permissions, LINES));
+    }
+    lacks
+}
+
 /// The report on these facts and permissions. Pure.
 pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Report {
     let mut checks = vec![hazards::version(&facts), hazards::readiness(&facts), hazards::topology(&facts)];
@@ -69,8 +103,8 @@ pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Rep
         checks.extend([
             watching::notifications(&facts, &permissions, scope),
             watching::looking(&facts, &permissions, scope),
-            watching::sampling(&permissions),
-            watching::writing(&facts, &permissions),
+            watching::sampling(&permissions, "The last line below"),
+            watching::writing(&facts, &permissions, "The operator's line below"),
             hazards::eviction(&facts),
             hazards::persistence(&facts),
             hazards::replication(&facts),

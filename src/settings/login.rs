@@ -11,6 +11,9 @@ use crate::settings::cli::Global;
 use crate::settings::config::Target;
 use crate::topology::url::ServerUrl;
 
+/// The variable with the password of the server that the command line names.
+pub(super) const PASSWORD: &str = "LOCKSCOPE_PASSWORD";
+
 /// What is sent to the server first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Login {
@@ -73,7 +76,7 @@ impl Login {
             Some(path) => Some(first_line(outside, path)?),
             None => match server.password.clone().filter(|_| is_the_urls) {
                 Some(password) => Some(password),
-                None => match set(outside, "LOCKSCOPE_PASSWORD")? {
+                None => match set(outside, PASSWORD)? {
                     Some(password) => Some(Secret::new(password)),
                     None => target.password_file.as_ref().map(|path| first_line(outside, path)).transpose()?,
                 },

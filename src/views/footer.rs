@@ -11,6 +11,7 @@ use super::wrap::wrap;
 use super::{paint, part};
 use crate::app::prompt::Prompt;
 use crate::app::{App, Overlay};
+use crate::base::text::visible;
 use crate::model::{Column, GroupBy};
 use crate::settings::keys::{BINDINGS, Command};
 
@@ -50,6 +51,15 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
             let are = if left == 1 { "is" } else { "are" };
             let text = format!(" {left} of {asked} {are} not done yet. Leave? y leaves, any other key stays");
             frame.render_widget(Line::styled(text, app.theme.warning()), area);
+            return None;
+        }
+        Overlay::Going(name) => {
+            let text = format!(
+                " connecting to {} {} esc stays here",
+                part::safe(&visible(name.as_bytes()), app.theme),
+                app.theme.sign("·", "-")
+            );
+            paint::line(frame, &Line::styled(text, app.theme.warning()), area);
             return None;
         }
         Overlay::None

@@ -1,20 +1,27 @@
-//! The nodes: what they are, how they are watched, what can harm locks there, and how much load we add.
+//! The nodes: what they are, how they are watched, what can harm locks there, what happened to them, and our load.
+
+mod nodes;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::part::{safe, whole_seconds};
-use super::wrap::Labelled;
+use super::part::{clock_seconds, safe, whole_seconds};
+use super::wrap::{Labelled, wrap};
 use crate::app::App;
 use crate::app::scene::NodeScene;
+use crate::app::theme::Theme;
 use crate::base::text::short_duration;
 use crate::engine::Stream;
-use crate::model::Source;
+use crate::model::{Notable, ServerNews, Source, What};
 use crate::server::Fact;
-use crate::server::health::{self, Status};
+use crate::server::health::{self, Check, Status, alike, in_common};
+use crate::settings::keys::Command;
+
+/// At most this many of the things that happened are shown.
+const HAPPENED: usize = 12;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let lines: Vec<Line> = lines(app, area.width).into_iter().skip(app.page.scroll).collect();
@@ -25,9 +32,126 @@ pub fn scroll_most(app: &App, area: Rect) -> usize {
     lines(app, area.width).len().saturating_sub(usize::from(area.height))
 }
 
+/// Of one node everything; of several a table of them, what all have in common, and what is different at each. What
+/// happened to them comes before the details, since it is what one looks for at night.
 fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
-    let nodes: Vec<Vec<Line>> = app.scene.nodes.iter().map(|node| node_lines(app, node, usize::from(width))).collect();
-    nodes.join(&Line::raw(""))
+    let width = usize::from(width);
+    let nodes = app.scene.nodes.as_slice();
+    let parts: Vec<Vec<Line>> = match nodes {
+        [node] => vec![node_lines(app, node, width), happened(app, width)],
+        several => {
+            let shared = in_common(&several.iter().map(checks).collect::<Vec<_>>());
+            let own = several.iter().map(|node| own_lines(app, node, &shared, width));
+            let mut parts = vec![nodes::table(app, width), happened(app, width)];
+            parts.push(shared_lines(app, several.len(), &shared, width));
+            parts.extend(own);
+            parts
+        }
+    };
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&Line::raw(""))
+}
+
+/// What happened to the servers, the newest first.
+fn happened(app: &App, width: usize) -> Vec<Line<'static>> {
+    let theme = app.theme;
+    let served = &app.scene.served;
+    if served.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::styled(" What happened, the newest first", theme.title())];
+    for served in served.iter().take(HAPPENED) {
+        lines.extend(told_lines(app, &served.entry, &served.sentence(), width));
+    }
+    if let more @ 1.. = served.len().saturating_sub(HAPPENED) {
+        let events = app.key_of(Command::Events);
+        lines.push(Line::styled(format!(" and {more} more; {events} shows the last hour"), theme.dim()));
+    }
+    lines
+}
+
+fn told_lines(app: &App, entry: &Notable, told: &str, width: usize) -> Vec<Line<'static>> {
+    let theme = app.theme;
+    let names_itself = matches!(entry.what, What::Failover { .. } | What::Server(_))
+        && !matches!(entry.what, What::Server(ServerNews::Clock { .. }));
+    let node = app.scene.nodes.iter().find(|node| node.id == entry.node);
+    let node = node.filter(|_| app.scene.nodes.len() > 1 && !names_itself);
+    let name = node.map(|node| format!("{}: ", safe(&node.name, theme))).unwrap_or_default();
+    let text = format!("{} {name}{}", entry.what.headline(theme.sign("→", "->")), safe(told, theme));
+    let at = format!(" {} ", clock_seconds(entry.at));
+    let style = match &entry.what {
+        What::Restarted | What::Failover { .. } | What::Away { .. } => theme.bad(),
+        What::Back { .. } | What::Server(ServerNews::Joined { .. }) => theme.good(),
+        _ => theme.warning(),
+    };
+    let room = width.saturating_sub(at.len() + 1);
+    let mut lines = Vec::new();
+    for (index, text) in wrap(&text, room).into_iter().enumerate() {
+        let start = if index == 0 { at.clone() } else { " ".repeat(at.len()) };
+        lines.push(Line::from(vec![Span::styled(start, theme.dim()), Span::styled(text, style)]));
+    }
+    lines
+}
+
+/// Everything that is checked at a node: what can hurt locks, and what we may not do.
+fn checks(node: &NodeScene) -> Vec<Check> {
+    let mut checks = vec![health::version(&node.facts)];
+    checks.extend(health::hazards(&node.facts));
+    checks.extend(node.lacks.iter().cloned());
+    checks
+}
+
+fn shared_lines(app: &App, nodes: usize, shared: &[Check], width: usize) -> Vec<Line<'static>> {
+    let mut page = Labelled::new(width, app.theme);
+    if !shared.is_empty() {
+        page.lines.push(Line::styled(
+            format!(" Alike at all {nodes} nodes, with the figures of the first"),
+            app.theme.title(),
+        ));
+    }
+    shared.iter().for_each(|check| say_check(&mut page, check, app.theme));
+    page.lines
+}
+
+/// What is different at this node.
+fn own_lines(app: &App, node: &NodeScene, shared: &[Check], width: usize) -> Vec<Line<'static>> {
+    let theme = app.theme;
+    let mut page = Labelled::new(width, theme);
+    page.lines.push(Line::styled(format!(" {}", safe(&node.name, theme)), theme.title()));
+    let (text, style) = stream(app, node);
+    if !matches!(node.stream, Stream::Live(Source::Notification)) || node.note.is_some() {
+        page.say("watched by", &safe(&text, theme), style);
+    }
+    for (label, note, style) in notes(app, node) {
+        page.say(label, &safe(&note, theme), style);
+    }
+    let own = |check: &&Check| !shared.iter().any(|shared| alike(shared, check));
+    checks(node).iter().filter(own).for_each(|check| say_check(&mut page, check, theme));
+    // A node like all others has nothing to say.
+    if page.lines.len() == 1 { Vec::new() } else { page.lines }
+}
+
+fn say_check(page: &mut Labelled, check: &Check, theme: Theme) {
+    let style = match check.status {
+        Status::Ok => Style::new(),
+        Status::Unknown => theme.dim(),
+        Status::Warn => theme.warning(),
+        Status::Bad => theme.bad(),
+    };
+    page.say(check.name, &safe(&check.finding, theme), style);
+    if let Some(fix) = &check.fix {
+        page.say("", &safe(&format!("fix: {fix}"), theme), theme.dim());
+    }
+}
+
+/// What is missing in how the node is watched.
+fn notes(app: &App, node: &NodeScene) -> Vec<(&'static str, String, Style)> {
+    let theme = app.theme;
+    let mut notes: Vec<(&str, String, Style)> = Vec::new();
+    let missing = [&node.note, &node.clients_note].into_iter().flatten();
+    notes.extend(missing.map(|note| ("", note.clone(), theme.warning())));
+    notes.extend(node.sampling.as_ref().map(|(_, sentence)| ("sampling", sentence.clone(), theme.warning())));
+    notes.extend(node.shortfall.as_ref().map(|why| ("last scan", format!("incomplete: {why}"), theme.bad())));
+    notes
 }
 
 fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
@@ -82,18 +206,7 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
         format!("at most {:.2}% of its time over the last second", cost * 100.0)
     });
     say("our cost", (cost, plain));
-    for check in health::hazards(facts) {
-        let style = match check.status {
-            Status::Ok => plain,
-            Status::Unknown => theme.dim(),
-            Status::Warn => theme.warning(),
-            Status::Bad => theme.bad(),
-        };
-        say(check.name, (check.finding, style));
-        if let Some(fix) = check.fix {
-            say("", (format!("fix: {fix}"), theme.dim()));
-        }
-    }
+    health::hazards(facts).iter().chain(&node.lacks).for_each(|check| say_check(&mut page, check, theme));
     page.lines
 }
 
@@ -108,3 +221,6 @@ fn stream(app: &App, node: &NodeScene) -> (String, Style) {
         Stream::Off => ("nothing".into(), theme.dim()),
     }
 }
+
+#[cfg(test)]
+mod tests;

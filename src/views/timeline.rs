@@ -127,10 +127,8 @@ fn style(app: &App, entry: &Notable) -> Style {
         What::Taken { .. } | What::Lost { .. } | What::Restarted => theme.bad(),
         What::Wrote { write, .. } if matches!(write.act, Act::Free { .. }) => theme.bad(),
         What::Wrote { .. } => theme.accent(),
-        What::SlotsMoved { .. } => theme.accent(),
-        What::Failover { .. } | What::Away { .. } | What::Missed { .. } | What::Back { .. } | What::Sampling { .. } => {
-            theme.warning()
-        }
+        What::Failover { .. } | What::Server(_) | What::Away { .. } | What::Back { .. } => theme.warning(),
+        What::Missed { .. } | What::Sampling { .. } => theme.warning(),
     }
 }
 

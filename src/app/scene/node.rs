@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::base::time::Time;
 use crate::engine::{NodeStatus, Sampling, Stream};
 use crate::lock::NodeId;
+use crate::server::health::Check;
 use crate::server::{Part, ServerFacts};
 
 /// One node, as the header and the servers screen show it.
@@ -19,6 +20,12 @@ pub struct NodeScene {
     pub stream: Stream,
     pub note: Option<String>,
     pub clients_note: Option<String>,
+    /// What this user may not do there.
+    pub lacks: Vec<Check>,
+    /// How many slots it owns; `None`: it is not in a cluster.
+    pub slots: Option<usize>,
+    /// How long every change was reported, without a gap; `None` if changes are missed.
+    pub watched_for: Option<Duration>,
     /// The state of sampling by MONITOR, in a word and in a sentence; `None`: it is off.
     pub sampling: Option<(String, String)>,
     /// Why MONITOR does not run, although it is wanted.
@@ -50,7 +57,7 @@ impl NodeScene {
         self.facts.part().filter(|_| !self.in_cluster)
     }
 
-    pub(super) fn of(node: &NodeStatus, before: Option<&NodeScene>, now: Time) -> NodeScene {
+    pub(super) fn of(node: &NodeStatus, slots: Option<usize>, before: Option<&NodeScene>, now: Time) -> NodeScene {
         let scan = node.scan.as_ref();
         let sample = (now, node.events, node.spent);
         let (sampled, events_per_s, cost) = match before {
@@ -76,6 +83,9 @@ impl NodeScene {
             stream: node.stream.clone(),
             note: node.note.clone(),
             clients_note: node.clients_note.clone(),
+            lacks: node.lacks.clone(),
+            slots,
+            watched_for: node.watched_since.map(|since| now.since(since)),
             sampling: node.sampling.as_ref().map(|sampling| (sampling.word(), sampling.sentence(now))),
             unsampled: match &node.sampling {
                 Some(Sampling::Refused(why) | Sampling::Failed(why)) => Some(why.clone()),

@@ -8,7 +8,7 @@ use crate::base::json::write_pretty;
 use crate::base::server_text::ServerText;
 use crate::base::text::wrap;
 use crate::output::TextStyle;
-use crate::server::health::{Check, Report, Status};
+use crate::server::health::{Check, Report, Status, alike, in_common};
 use crate::server::{Mode, Role};
 
 /// The sign of a check's result, or a word in ASCII mode.
@@ -33,13 +33,13 @@ pub fn text(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Res
 
 /// Of several nodes: first what all have in common, then what is different at each.
 pub fn text_of_nodes(reports: &[(String, Report)], style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
-    let Some((_, first)) = reports.first() else { return Ok(()) };
-    let everywhere = |check: &&Check| reports.iter().all(|(_, report)| report.checks.contains(check));
-    let shared: Vec<Check> = first.checks.iter().filter(everywhere).cloned().collect();
-    writeln!(out, "all {} nodes:", reports.len())?;
+    let Some((name, first)) = reports.first() else { return Ok(()) };
+    let shared = in_common(&reports.iter().map(|(_, report)| report.checks.clone()).collect::<Vec<_>>());
+    writeln!(out, "all {} nodes, with the figures of {name}:", reports.len())?;
     write_checks(&shared, style, out)?;
     for (name, report) in reports {
-        let own: Vec<Check> = report.checks.iter().filter(|check| !shared.contains(check)).cloned().collect();
+        let own = |check: &&Check| !shared.iter().any(|shared| alike(shared, check));
+        let own: Vec<Check> = report.checks.iter().filter(own).cloned().collect();
         writeln!(out, "\n{name}:")?;
         write_checks(&own, style, out)?;
         writeln!(out, "{}", summary(&report.checks))?;

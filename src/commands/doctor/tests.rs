@@ -23,7 +23,7 @@ fn examined(facts: ServerFacts) -> Report {
 
 fn facts(info: &str, settings: [&str; 5], offset_us: i64) -> ServerFacts {
     let settings = Settings::from_answers(settings.map(|text| Fact::Known(text.to_string())));
-    let clock = Fact::Known(ClockOffset { offset_us, error_us: 200 });
+    let clock = Fact::Known(ClockOffset { offset_us, error_us: 200, reading: None });
     ServerFacts::read(&Fact::Known(info.into()), 0, Fact::Known("default".into()), settings, clock)
 }
 

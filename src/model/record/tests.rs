@@ -233,15 +233,25 @@ fn children() -> impl Strategy<Value = Children> {
 }
 
 /// What concerns a whole node.
+fn server_news() -> impl Strategy<Value = ServerNews> {
+    prop_oneof![
+        (".{0,20}", any::<bool>()).prop_map(|(name, replica)| ServerNews::Joined { name, replica }),
+        ".{0,20}".prop_map(|name| ServerNews::Left { name }),
+        (".{0,20}", ".{0,20}", any::<u16>(), any::<u64>())
+            .prop_map(|(from, to, slots, locks)| ServerNews::SlotsMoved { from, to, slots, locks }),
+        any::<(i64, u64)>().prop_map(|(gained_ms, passed_ms)| ServerNews::Clock { gained_ms, passed_ms }),
+    ]
+}
+
 fn noted() -> impl Strategy<Value = What> {
     prop_oneof![
         Just(What::Restarted),
         (".{0,20}", ".{0,20}", any::<u16>()).prop_map(|(from, to, slots)| What::Failover { from, to, slots }),
-        (".{0,20}", ".{0,20}", any::<u16>()).prop_map(|(from, to, slots)| What::SlotsMoved { from, to, slots }),
         ".{0,20}".prop_map(|why| What::Away { why }),
         (any::<u64>(), source()).prop_map(|(away_ms, source)| What::Back { away_ms, source }),
         option::of(any::<u64>()).prop_map(|events| What::Missed { events }),
         any::<bool>().prop_map(|on| What::Sampling { on }),
+        server_news().prop_map(What::Server),
     ]
 }
 

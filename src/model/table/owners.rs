@@ -76,6 +76,19 @@ impl Table {
         self.owners.iter().any(|owners| owners.space == space)
     }
 
+    /// How many slots the node owns; `None`: the keyspace has no slots.
+    pub fn slots_of(&self, node: NodeId) -> Option<usize> {
+        let owners = self.owners.iter().find(|owners| owners.space == self.space(node))?;
+        Some(owners.nodes.iter().filter(|owner| **owner == Some(node)).count())
+    }
+
+    /// How many locks are held in these slots: the first and the last of each range.
+    pub fn held_in(&self, space: KeyspaceId, ranges: &[(u16, u16)]) -> u64 {
+        let inside = |slot: u16| ranges.iter().any(|(first, last)| (*first..=*last).contains(&slot));
+        let held = |lock: &&Lock| lock.space == space && lock.is_held() && inside(slot_of(lock.key.as_bytes()));
+        self.locks().filter(held).count() as u64
+    }
+
     /// The slots changed hands: the locks in them are looked at where they are now.
     pub(super) fn take_owners(&mut self, space: KeyspaceId, slots: &[SlotRange], at: Time) {
         let mut owned = Owners::new(space);

@@ -238,8 +238,10 @@ impl Table {
             self.node(node).restarted = Some(at);
             self.clients.cut_off(node, at);
         }
+        let held = |lock: &&Lock| lock.node == node && lock.is_held();
+        let locks = matches!(what, What::Failover { .. }).then(|| self.locks().filter(held).count() as u64);
         let space = self.space(node);
-        self.timeline.push(Notable { at, space, node, key: None, what });
+        self.timeline.push_served(Notable { at, space, node, key: None, what }, locks);
     }
 
     fn lose(&mut self, change: &Transition, cause: LostBy) {

@@ -173,6 +173,12 @@ pub fn replication(facts: &ServerFacts) -> Check {
     const NAME: &str = "replication";
     match known!(facts.role, NAME, "whether this is a master or a replica") {
         Role::Sentinel => Check::ok(NAME, "a sentinel has no data to replicate."),
+        // Its master is read beside it.
+        Role::Replica(upstream) if upstream.link_up && facts.mode.known() == Some(&Mode::Cluster) => {
+            let silent = upstream.silent_s.map(|seconds| format!(", last heard {seconds}s ago")).unwrap_or_default();
+            let master = upstream.master.visible();
+            Check::ok(NAME, format!("a replica of {master}{silent}: it takes over if that fails."))
+        }
         Role::Replica(upstream) => replica(NAME, upstream),
         Role::Master { replicas } if replicas.is_empty() => {
             Check::ok(NAME, "a master without replicas: no failover can lose a lock, but nothing takes over either.")
@@ -232,6 +238,20 @@ pub fn clock(facts: &ServerFacts) -> Check {
     let offset = clock.offset_us.unsigned_abs() as f64 / 1000.0;
     let finding =
         format!("the server's clock is {offset:.1}ms {side} ours (+/- {:.1}ms)", clock.error_us as f64 / 1000.0);
+    if let Some(drift) = facts.drift {
+        let did = if drift.gained_us < 0 { "lost" } else { "gained" };
+        let (gained, passed) = (drift.gained_ms().unsigned_abs(), drift.passed.as_millis() as u64);
+        let finding = format!(
+            "the server's clock {did} {} while {} passed ({:+.1} %): it jumped, or runs at another rate, and every TTL \
+             there was off by as much; {finding}",
+            short_duration(gained),
+            short_duration(passed),
+            drift.rate()
+        );
+        let fix =
+            "Look at the time service of its host (chronyc tracking), and whether the machine was paused or moved.";
+        return Check::bad(NAME, format!("{finding}.")).fix(fix);
+    }
     if clock.certain_us() >= FAR_US {
         return Check::warn(NAME, format!("{finding}: times that holders store in their locks are off by as much."))
             .fix("Synchronise both clocks with NTP.");

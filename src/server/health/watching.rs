@@ -155,8 +155,8 @@ fn grant(facts: &ServerFacts, denied: &[&Granted], keys: bool, scope: &Scope) ->
     (!rules.is_empty()).then(|| rules.join(" "))
 }
 
-/// Whether this user may sample attempts. It is optional, so the check is never worse than ok.
-pub fn sampling(permissions: &Permissions) -> Check {
+/// Whether this user may sample attempts; `lines`: what would allow it. It is optional, so the check is never worse than ok.
+pub fn sampling(permissions: &Permissions, lines: &str) -> Check {
     const NAME: &str = "sampling";
     let user = name(permissions);
     match &permissions.sampling {
@@ -168,16 +168,14 @@ pub fn sampling(permissions: &Permissions) -> Check {
         }
         Permission::Denied { .. } => Check::ok(
             NAME,
-            format!(
-                "user {user} may not run MONITOR: attempts to take locks can't be sampled. The last line below allows it."
-            ),
+            format!("user {user} may not run MONITOR: attempts to take locks can't be sampled. {lines} allows it."),
         ),
         Permission::Unknown(why) => Check::unknown(NAME, "whether attempts may be sampled", why),
     }
 }
 
-/// Whether this user may free, extend and take locks here.
-pub fn writing(facts: &ServerFacts, permissions: &Permissions) -> Check {
+/// Whether this user may free, extend and take locks here; `lines`: what would allow it.
+pub fn writing(facts: &ServerFacts, permissions: &Permissions, lines: &str) -> Check {
     const NAME: &str = "writing";
     if let Some(Role::Replica(upstream)) = facts.role.known() {
         let finding = "a replica takes no writes: locks are freed, extended and taken on its master,";
@@ -194,7 +192,7 @@ pub fn writing(facts: &ServerFacts, permissions: &Permissions) -> Check {
     if denied.is_empty() && unwritable.is_empty() {
         return Check::ok(NAME, format!("user {user} may free, extend and take locks."));
     }
-    let hint = "The operator's line below allows it.";
+    let hint = format!("{lines} allows it.");
     if allowed == 0 {
         return Check::ok(NAME, format!("user {user} may only watch: freeing and taking locks is refused. {hint}"));
     }

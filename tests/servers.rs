@@ -1,0 +1,164 @@
+//! The servers screen and the doctor on real servers: what happened to a cluster, what is different at one node, and what
+//! a server that is locked down costs.
+
+mod common;
+#[path = "common/terminal.rs"]
+mod terminal;
+
+use common::desk::Desk;
+use common::{Cluster, Server, Watching, binary, wait_until};
+use lockscope::lock::slot_of;
+use terminal::{PATIENCE, Terminal};
+
+const LOCKS: usize = 30;
+/// Slots of each of three masters.
+const SHARE: usize = 16_384 / 3 + 1;
+
+fn key(number: usize) -> String {
+    format!("lock:{number}")
+}
+
+fn filled() -> Option<Cluster> {
+    let cluster = Cluster::start(3)?;
+    let mut client = cluster.client();
+    for number in 0..LOCKS {
+        client.ask(&key(number), redis::cmd("SET").arg(key(number)).arg("worker-1").arg("PX").arg(600_000));
+    }
+    Some(cluster)
+}
+
+/// How many of the locks are in the slots from `first` to `last`.
+fn between(first: u16, last: u16) -> usize {
+    (0..LOCKS).filter(|number| (first..=last).contains(&slot_of(key(*number).as_bytes()))).count()
+}
+
+fn console(url: &str) -> Terminal {
+    let terminal = Terminal::start(binary().to_str().unwrap(), &["-u", url], &[]);
+    terminal.wait_for("the locks", |screen| screen.contains("locks") && !screen.contains("first scan"));
+    terminal
+}
+
+fn name(server: &Server) -> String {
+    format!("127.0.0.1:{}", server.port())
+}
+
+#[test]
+fn a_cluster_is_a_table_of_nodes_and_what_happened_to_it_is_told() {
+    let Some(cluster) = filled() else { return };
+    let mut terminal = console(&cluster.url());
+    terminal.press("5");
+    let screen = terminal.wait_for("the nodes", |screen| screen.matches(" live ").count() >= 3);
+    let header = screen.lines().next().unwrap();
+    assert!(header.contains("3 nodes live") && header.contains("READ-ONLY"), "{screen}");
+    for index in 0..3 {
+        let row = screen.lines().find(|line| line.starts_with(&format!(" {}", name(cluster.master(index))))).unwrap();
+        assert!(row.contains("master") && (row.contains(" 5462 ") || row.contains(" 5460 ")), "{screen}");
+    }
+    // A slot moves between two masters.
+    let slot = slot_of(key(0).as_bytes());
+    let from = cluster.master(usize::from(slot) / SHARE);
+    let to = cluster.master((usize::from(slot) / SHARE + 1) % 3);
+    let watching = Watching::start(cluster.master(1), &["--notable"]);
+    watching.says(&format!("watching {} by", name(cluster.master(2))));
+    cluster.move_slot(slot, from, to);
+    let locks = between(slot, slot);
+    let told = format!("1 slot with {locks} lock{}", if locks == 1 { "" } else { "s" });
+    terminal.wait_for("the move", |screen| screen.contains("SLOTS MOVED") && screen.contains(&told));
+    wait_until("watch tells it too", PATIENCE, || {
+        watching.lines().iter().any(|line| line["notable"] == "slots-moved" && line["locks"] == locks)
+    });
+    cluster.fail_over(0);
+    let screen = terminal.wait_for("the failover", |screen| screen.contains("FAILOVER") && screen.contains("kept"));
+    assert!(!screen.contains("kept, "), "none was lost: {screen}");
+    let (new, old) = (name(cluster.replica_of(0)), name(cluster.master(0)));
+    assert!(screen.contains(&format!("{new} took over")) && screen.contains(&old), "{screen}");
+    let at = |word: &str| screen.find(word);
+    assert!(at("FAILOVER") < at("SLOTS MOVED"), "the newest first: {screen}");
+    terminal.press("q");
+    terminal.wait_for_end();
+}
+
+#[test]
+fn a_filter_by_node_lists_what_is_there() {
+    let Some(cluster) = filled() else { return };
+    let desk = Desk::with_url(&cluster.url());
+    let node = name(cluster.master(1));
+    let list = desk.run(&["ls", "--json", "--filter", &format!("node:{node}")]).json();
+    let locks = list["locks"].as_array().unwrap();
+    let own: Vec<String> = cluster.master(1).ask(&["KEYS", "lock:*"]);
+    assert_eq!(locks.len(), own.len(), "{list}");
+    assert!(locks.iter().all(|lock| lock["node"] == node.as_str()), "{list}");
+}
+
+#[test]
+fn the_doctor_tells_once_what_nodes_share_and_names_the_one_that_differs() {
+    let Some(cluster) = filled() else { return };
+    let replica = cluster.replica_of(1);
+    replica.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
+    cluster.master(2).cli(&["CONFIG", "SET", "maxmemory", "100mb"]);
+    cluster.master(2).cli(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let told = Desk::with_url(&cluster.url()).run(&["doctor"]);
+    let (shared, own) = told.out.split_once("\n\n").unwrap();
+    assert!(shared.starts_with("all 6 nodes, with the figures of") && shared.contains("version"), "{}", told.out);
+    assert_eq!(own.matches("notify-keyspace-events is off").count(), 1, "{}", told.out);
+    assert_eq!(own.matches("(allkeys-lru)").count(), 1, "{}", told.out);
+    let section = |of: &str| own.split("\n\n").find(|part| part.starts_with(of)).unwrap_or_default().to_string();
+    assert!(section(&name(replica)).contains("notify-keyspace-events is off"), "{}", told.out);
+    assert!(section(&name(cluster.master(2))).contains("allkeys-lru"), "{}", told.out);
+    assert!(!own.contains("is supported") && !own.contains("has been serving"), "{}", told.out);
+}
+
+/// Each missing command costs its own feature, and the rest goes on.
+#[test]
+fn a_server_that_is_locked_down_costs_just_what_is_missing() {
+    let hidden = ["MONITOR", "CONFIG", "EVAL", "EVALSHA"].map(|name| ["--rename-command", name, "hidden-"]);
+    let named: Vec<String> = hidden.iter().map(|[_, name, hidden]| format!("{hidden}{name}")).collect();
+    let mut arguments = vec!["--notify-keyspace-events", common::program::events()];
+    for ([option, name, _], hidden) in hidden.iter().zip(&named) {
+        arguments.extend([*option, *name, hidden.as_str()]);
+    }
+    let server = Server::with(&arguments);
+    server.cli(&["SET", "lock:a", "worker-1", "PX", "600000"]);
+    let desk = Desk::at(&server);
+    let list = desk.run(&["ls", "--json"]);
+    assert_eq!((list.code, list.json()["complete"].as_bool()), (0, Some(true)), "{list:?}");
+    let report = desk.run(&["doctor"]);
+    assert_eq!(report.code, 0, "{report:?}");
+    assert!(report.out.contains("notify-keyspace-events is not known"), "{}", report.out);
+    if server.version() >= (7, 0, 0) {
+        assert!(report.out.contains("this server has no MONITOR"), "{}", report.out);
+        assert!(report.out.contains("EVAL, which this server does not have"), "{}", report.out);
+    }
+    let mut terminal = console(&server.url());
+    terminal.press("5");
+    let screen = terminal.wait_for("the server", |screen| screen.contains("watched by"));
+    assert!(screen.contains("unknown") || screen.contains("not known"), "{screen}");
+    if server.version() >= (7, 0, 0) {
+        // The whole page is in sight.
+        terminal.resize(140, 40);
+        terminal.wait_for("what is missing", |screen| screen.contains("this server has no MONITOR"));
+    }
+    terminal.press("1");
+    terminal.wait_for("the lock", |screen| screen.contains("lock:a"));
+    terminal.press("q");
+    terminal.wait_for_end();
+}
+
+#[test]
+fn a_server_that_speaks_resp2_only_and_lists_no_clients_is_polled() {
+    let server =
+        Server::with(&["--rename-command", "HELLO", "hidden-hello", "--rename-command", "CLIENT", "hidden-client"]);
+    server.cli(&["SET", "lock:a", "worker-1", "PX", "600000"]);
+    let mut terminal = console(&server.url());
+    let screen = terminal.wait_for("the lock", |screen| screen.contains("lock:a") && screen.contains("polling"));
+    assert!(screen.contains("1 lock"), "{screen}");
+    server.cli(&["SET", "lock:b", "worker-1", "PX", "600000"]);
+    terminal.press("r");
+    terminal.wait_for("the next lock", |screen| screen.contains("lock:b"));
+    terminal.press("5");
+    terminal.wait_for("what it costs", |screen| {
+        screen.contains("polling") && screen.contains("whether holders are still connected is not known")
+    });
+    terminal.press("q");
+    terminal.wait_for_end();
+}
