@@ -17,6 +17,7 @@ mod memory;
 mod moment;
 mod opened;
 mod opening;
+mod own;
 mod politeness;
 mod polling;
 mod report;
@@ -36,7 +37,7 @@ use report::Report;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo bench --bench figures -- \
-    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune]... \
+    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune|prometheus]... \
     [--markdown] [--rounds N]";
 
 /// The arguments.
@@ -62,6 +63,7 @@ enum Part {
     Opening,
     Store,
     Tune,
+    Prometheus,
 }
 
 fn main() -> ExitCode {
@@ -96,6 +98,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "opening" => wanted.parts.push(Part::Opening),
             "store" => wanted.parts.push(Part::Store),
             "tune" => wanted.parts.push(Part::Tune),
+            "prometheus" => wanted.parts.push(Part::Prometheus),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
@@ -121,6 +124,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             Part::Opening,
             Part::Store,
             Part::Tune,
+            Part::Prometheus,
         ];
     }
     Ok(wanted)
@@ -158,6 +162,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if asked(Part::Tune) {
         tune::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Prometheus) {
+        own::measure(&mut report, wanted.rounds);
     }
     if [Part::Inventory, Part::Politeness, Part::Console, Part::Opening].into_iter().any(asked) {
         let keyspace = Keyspace::populate();
