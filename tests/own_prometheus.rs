@@ -123,7 +123,7 @@ fn the_screen_says_the_same(url: &str) {
     let calibration = line("calibration: reproduces 3 of 3 recorded firings");
     assert!(calibration.is_some() && calibration < line("% covered"), "the calibration comes first: {screen}");
     let firings = |screen: &str| {
-        let row = screen.lines().find(|line| line.contains(" firings "))?.split_once(" firings ")?.1.to_string();
+        let row = screen.lines().rfind(|line| line.contains(" firings "))?.split_once(" firings ")?.1.to_string();
         Some(row.split_whitespace().map(String::from).collect::<Vec<_>>())
     };
     assert_eq!(firings(&screen).unwrap(), ["3"], "{screen}");
