@@ -32,6 +32,6 @@ pub use read::written;
 pub use rule::{Compare, NoData, Rule};
 pub use rules::{DEFAULT_RULES, RULES, Rules, WITH_DEFAULTS};
 pub use status::RuleStatus;
-pub use test_file::{Episode, selector, test_file, values};
+pub use test_file::{Excerpt, selector, test_file, values};
 pub use watched::Watched;
 pub use write::toml;

@@ -4,6 +4,7 @@
 //! a Prometheus is told in a sentence with the fix.
 
 mod answer;
+mod asked;
 mod history;
 mod rules;
 

@@ -11,6 +11,7 @@ mod load;
 mod marks;
 mod outside;
 mod profile;
+mod scraped;
 mod spans;
 mod suggest;
 mod trial;
@@ -22,8 +23,9 @@ pub use load::{Asked, load};
 pub use marks::{Labelled, Marks};
 pub use outside::Worst;
 pub use profile::Profile;
+pub use scraped::Scraped;
 pub use suggest::Suggestion;
-pub use trial::{Listed, Scraped, Subject, Trial, Tried};
+pub use trial::{Listed, Subject, Trial, Tried};
 
 /// What stands between an alert and a pager, and is not replayed.
 pub const NOT_SIMULATED: [&str; 3] = ["silences", "grouping", "inhibition"];

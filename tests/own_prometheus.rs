@@ -2,6 +2,8 @@
 //! answer as none does.
 
 mod common;
+#[path = "common/terminal.rs"]
+mod terminal;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,8 +13,9 @@ use std::time::Duration;
 
 use common::scripted::{Scripted, answer};
 use common::server::free_port;
-use common::{Certificates, Desk, Prometheus, Ran, process, promtool, wait_until};
+use common::{Certificates, Desk, Prometheus, Ran, Server, binary, process, promtool, wait_until};
 use serde_json::Value;
+use terminal::Terminal;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CONFIG: &str =
@@ -95,12 +98,44 @@ fn a_history_replays_as_it_was_recorded_and_says_so_first() {
     let gaps = document["rules"][0]["coverage"]["gaps"].as_array().unwrap();
     assert_eq!(gaps.len(), 1, "{gaps:?}");
     the_list_says_what_can_be_tuned(&url);
+    the_screen_says_the_same(&url);
     prometheus.change_rules(&RULES.replace("> 10 or", "> 1000 or"));
     wait_until("the rule to change", PATIENCE, || tune(&url, &[]).out.contains("> 1000"));
     let ran = tune(&url, &["--rule", "Deep", "--from", "10m"]);
     for part in ["reproduces 0 of 3 recorded firings", "recorded only: ", "the rule may have been another one"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
+}
+
+/// The tuner of the console, in a real terminal.
+fn the_screen_says_the_same(url: &str) {
+    let server = Server::notifying(&[]);
+    let mut terminal = Terminal::start(binary().to_str().unwrap(), &["-u", &server.url()], &[]);
+    terminal.wait_for("the console", |screen| screen.contains("live"));
+    terminal.press(&format!(":tune --prometheus {url} --rule Dep\r"));
+    terminal.wait_for("what is meant", |screen| screen.contains("did you mean \"Deep\"?"));
+    // A key right after an escape would be another key.
+    terminal.press("\x1b");
+    terminal.wait_for("the alerts", |screen| !screen.contains("did you mean"));
+    terminal.press(&format!(":tune --prometheus {url} --rule Deep --from 10m\r"));
+    let screen = terminal.wait_for("the tuner", |screen| screen.contains("as it is"));
+    let line = |part: &str| screen.lines().position(|line| line.contains(part));
+    let calibration = line("calibration: reproduces 3 of 3 recorded firings");
+    assert!(calibration.is_some() && calibration < line("% covered"), "the calibration comes first: {screen}");
+    let firings = |screen: &str| {
+        let row = screen.lines().rfind(|line| line.contains(" firings "))?.split_once(" firings ")?.1.to_string();
+        Some(row.split_whitespace().map(String::from).collect::<Vec<_>>())
+    };
+    assert_eq!(firings(&screen).unwrap(), ["3"], "{screen}");
+    // A page of steps: 20 and 30 are above 15, 12 is not.
+    terminal.press("\x1b[5~");
+    terminal.wait_for("the candidate", |screen| firings(screen).is_some_and(|row| row.len() == 2 && row[1] != "3"));
+    for (key, told) in [("o", "labels are kept in stores only"), ("w", "the rule belongs to the Prometheus")] {
+        terminal.press(key);
+        terminal.wait_for("what it can't", |screen| screen.contains(told));
+    }
+    terminal.press("q");
+    assert_eq!(terminal.wait_for_end().status.exit_code(), 0);
 }
 
 fn the_list_says_what_can_be_tuned(url: &str) {

@@ -45,6 +45,17 @@ pub fn thread_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// How often the calling thread gave up its processor by itself: it slept or waited for a lock.
+pub fn thread_sleeps() -> u64 {
+    // SAFETY: zeros are a valid value, and the call writes to the one struct it is given.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+        usage
+    };
+    usage.ru_nvcsw as u64
+}
+
 /// The system's id of the calling thread; zero if unknown.
 pub fn thread_id() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();

@@ -17,6 +17,7 @@ mod memory;
 mod moment;
 mod opened;
 mod opening;
+mod own;
 mod politeness;
 mod polling;
 mod report;
@@ -37,7 +38,7 @@ use report::Report;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo bench --bench figures -- \
-    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune|topology]... \
+    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune|prometheus|topology]... \
     [--markdown] [--rounds N]";
 
 /// The arguments.
@@ -64,6 +65,7 @@ enum Part {
     Store,
     Tune,
     Topology,
+    Prometheus,
 }
 
 fn main() -> ExitCode {
@@ -99,6 +101,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "store" => wanted.parts.push(Part::Store),
             "tune" => wanted.parts.push(Part::Tune),
             "topology" => wanted.parts.push(Part::Topology),
+            "prometheus" => wanted.parts.push(Part::Prometheus),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
@@ -125,6 +128,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             Part::Store,
             Part::Tune,
             Part::Topology,
+            Part::Prometheus,
         ];
     }
     Ok(wanted)
@@ -165,6 +169,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if asked(Part::Topology) {
         topology::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Prometheus) {
+        own::measure(&mut report, wanted.rounds);
     }
     if [Part::Inventory, Part::Politeness, Part::Console, Part::Opening].into_iter().any(asked) {
         let keyspace = Keyspace::populate();

@@ -1,11 +1,12 @@
 //! The tuner: a week of one rule is loaded and replayed, and a threshold is moved until it is drawn.
 //!
 //! The week is recorded by the real writer into a real file, in simulated time, and kept as by default: the last two days at
-//! 1 s, what is older at 10 s. The waiters of each pattern change every half a minute on average.
+//! 1 s, what is older at 10 s. The waiters of each pattern change every half a minute on average. All of it runs in the
+//! calling thread and waits for nobody: its processor time is what somebody waits on an idle machine.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use lockscope::alerts::Rules;
@@ -22,6 +23,7 @@ use ratatui::backend::TestBackend;
 
 use crate::console::p99;
 use crate::limit::{Limit, Measured, ratio, whole};
+use crate::machine::thread_time;
 use crate::report::{Figure, Report};
 
 const START: i64 = 1_763_013_600_000;
@@ -37,9 +39,9 @@ pub fn measure(report: &mut Report, rounds: usize) {
         record(&file, patterns);
         let mut trial = None;
         let loaded = (0..rounds).map(|_| {
-            let began = Instant::now();
+            let began = thread_time();
             trial = Some(loaded(&file));
-            began.elapsed().as_secs_f64() * 1_000.0
+            (thread_time() - began).as_secs_f64() * 1_000.0
         });
         let loaded = Measured::of(loaded.collect());
         let trial = trial.expect("at least one round");
@@ -51,14 +53,14 @@ pub fn measure(report: &mut Report, rounds: usize) {
             tracks.grid.count, outcome.firings, outcome.near_misses
         ));
         report.add(Figure {
-            name: format!("ms to load and replay a week of one rule, {patterns} patterns"),
+            name: format!("ms of CPU to load and replay a week of one rule, {patterns} patterns"),
             measured: loaded,
             limit: Limit::AtMost(load_ms),
             show: whole,
             command: "tune::load and Trial::new, from a store kept as by default".into(),
         });
         report.add(Figure {
-            name: format!("ms from a key that moves the threshold to the new picture, {patterns} patterns: p99"),
+            name: format!("ms of CPU from a key that moves the threshold to the new picture, {patterns} patterns: p99"),
             measured: Measured::once(p99(moved(trial))),
             limit: Limit::AtMost(move_ms),
             show: ratio,
@@ -94,13 +96,13 @@ fn moved(trial: Trial) -> Vec<f64> {
     for number in 0..KEYS {
         // Up to twice the threshold and back, over and over: from what fires all the time to what never does.
         let code = if number / 4 % 2 == 0 { KeyCode::Down } else { KeyCode::Up };
-        let began = Instant::now();
+        let began = thread_time();
         press(&mut app, code);
         let draw = |frame: &mut ratatui::Frame<'_>| {
             views::draw(frame, &app);
         };
         terminal.draw(draw).expect("memory never fails");
-        timed.push(began.elapsed().as_secs_f64() * 1_000.0);
+        timed.push((thread_time() - began).as_secs_f64() * 1_000.0);
     }
     timed
 }

@@ -1,5 +1,6 @@
 //! Makes the pictures of README and docs from a real run of the demo: `make docs`.
 
+mod night;
 mod svg;
 
 use std::ops::ControlFlow;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use lockscope::alerts::Rules;
 use lockscope::app::theme::Theme;
-use lockscope::app::{App, Effect, Event, Title, Wish};
+use lockscope::app::{App, Effect, Event, Past, Reply, Title, Wish};
 use lockscope::console::chronicle::Chronicle;
 use lockscope::console::driver::{Known, Meter, World, compose, drive, take_news};
 use lockscope::demo::{DUTY, Demo, Options};
@@ -80,10 +81,31 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&mut app, &engine, "4");
     watch(&mut app, &mut engine, &mut reader, Duration::from_secs(2)).await;
     save(folder, "alerts", "The alert rules: what fires, what is not known, what is calm", &app)?;
+    tune(&mut app, &engine)?;
+    save(folder, "tuner", "The tuner: a rule over a recorded night, and what another threshold would have done", &app)?;
+    press(&mut app, &engine, KeyCode::Esc);
     write(&mut app, &engine, "5");
     save(folder, "servers", "The server, how it is watched, and what can hurt locks there", &app)?;
     drop(engine);
     demo.fleet.stop().await;
+    Ok(())
+}
+
+/// Opens the tuner on a recorded night, and moves the threshold.
+fn tune(app: &mut App, engine: &Engine) -> Result<(), Box<dyn std::error::Error>> {
+    let night = tempfile::tempdir()?;
+    let store = night.path().join("night.history");
+    let trial = night::trial(&store)?;
+    let past = Past { store: "night.history".into(), ..Past::default() };
+    app.update(Event::Past(Box::new(past)), engine.clock.now());
+    write(app, engine, "g");
+    while app.alerting.selected().is_some_and(|row| row.id.rule != night::RULE) {
+        write(app, engine, "j");
+    }
+    write(app, engine, "T");
+    let loaded = Reply::Loaded(night::RULE.into(), Ok(Box::new(trial)));
+    app.update(Event::Tuned(Box::new(loaded)), engine.clock.now());
+    (0..2).for_each(|_| press(app, engine, KeyCode::Up));
     Ok(())
 }
 

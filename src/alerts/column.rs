@@ -96,6 +96,22 @@ impl Cursor {
         }
     }
 
+    /// Until when the value of that moment, which was read last, stays: at that time it may be another. Not after that moment
+    /// if it may be another at any.
+    pub fn until(&self, points: &[Point], at: Time) -> Time {
+        let (newest, reach) = match self.reading {
+            Reading::Instant(reach) => (self.end.checked_sub(1), reach),
+            Reading::Last(reach) => (self.last, reach),
+            Reading::Increase(_) => return at,
+        };
+        let next = points.get(self.end).map_or(i64::MAX, |point| point.at.0);
+        let border = i64::from(self.version != Prometheus::Since3);
+        let forgotten =
+            newest.and_then(|newest| points.get(newest)).map(|point| point.at.0.saturating_add(reach + border));
+        // What is forgotten by now stays so.
+        Time(forgotten.filter(|forgotten| *forgotten > at.0).map_or(next, |forgotten| forgotten.min(next)))
+    }
+
     /// The first so many points were taken away.
     pub fn forget(&mut self, points: usize) {
         if points > self.start {

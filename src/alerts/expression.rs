@@ -270,6 +270,14 @@ pub(super) struct Output {
     columns: Vec<Column>,
 }
 
+impl Output {
+    /// Until when the number of that moment, which was read last, stays.
+    pub(super) fn until(&self, at: Time) -> Time {
+        let all = self.columns.iter().map(|column| column.cursor.until(&column.points, at));
+        all.min().unwrap_or(at)
+    }
+}
+
 #[cfg(test)]
 impl Output {
     pub(super) fn points(&self) -> usize {

@@ -82,7 +82,7 @@ impl Machine {
     /// One evaluation. `None` stands for a series that is not there.
     pub fn step(&mut self, at: Time, value: Option<f64>) -> Option<Change> {
         let before = self.phase;
-        match value.filter(|value| self.holds(*value)) {
+        match value.filter(|value| self.level().holds(*value)) {
             // Nearly all steps of a replay.
             None if before == Phase::Inactive => return None,
             Some(value) => {
@@ -111,11 +111,13 @@ impl Machine {
         }
     }
 
-    fn holds(&self, value: f64) -> bool {
+    /// What the next value is compared with: of an alert that fires, its recovery level.
+    pub fn level(&self) -> Compare {
         let Condition { compare, recover, .. } = self.condition;
         let firing = matches!(self.phase, Phase::Firing { .. }) && !mutation::is(Mutation::Recovery);
-        let lower = recover.filter(|_| firing);
-        compare.holds(value) || lower.is_some_and(|level| compare.with(level).holds(value))
+        // A level on the wrong side of the threshold counts for nothing.
+        let lower = recover.filter(|level| firing && compare.with(*level).holds(compare.threshold()));
+        lower.map_or(compare, |level| compare.with(level))
     }
 
     fn held(&mut self, at: Time) {

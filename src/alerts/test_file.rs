@@ -18,7 +18,7 @@ const LOOKBACK: Duration = Duration::from_secs(300);
 
 /// Series around one alert of a rule. Their times begin at zero, and are whole seconds.
 #[derive(Clone, Debug)]
-pub struct Episode {
+pub struct Excerpt {
     pub rule: Rule,
     pub name: String,
     pub series: Vec<(Series, Vec<Point>)>,
@@ -28,7 +28,7 @@ pub struct Episode {
 /// The alerts that fire at one step, by their labels.
 type Firing = Vec<BTreeMap<String, String>>;
 
-impl Episode {
+impl Excerpt {
     /// What fires after each step; `None` where the versions of Prometheus differ.
     fn course(&self, interval: Duration) -> Vec<Option<Firing>> {
         let [oldest, middle, newest] = [Prometheus::Before2_51, Prometheus::Before3, Prometheus::Since3]
@@ -68,7 +68,7 @@ impl Episode {
 }
 
 /// The file, for rules in the file of that name that are evaluated each `interval`.
-pub fn test_file(rules: &str, interval: Duration, episodes: &[Episode]) -> String {
+pub fn test_file(rules: &str, interval: Duration, episodes: &[Excerpt]) -> String {
     let mut out = format!("rule_files: [{}]\nevaluation_interval: {}\ntests:", yaml(rules), written(interval));
     out += if episodes.is_empty() { " []\n" } else { "\n" };
     for episode in episodes {
@@ -77,7 +77,7 @@ pub fn test_file(rules: &str, interval: Duration, episodes: &[Episode]) -> Strin
     out
 }
 
-fn write_episode(out: &mut String, episode: &Episode, interval: Duration) {
+fn write_episode(out: &mut String, episode: &Excerpt, interval: Duration) {
     let _ = writeln!(out, "  - name: {}\n    interval: 1s\n    input_series:", yaml(&episode.name));
     if episode.series.is_empty() {
         out.truncate(out.len() - 1);

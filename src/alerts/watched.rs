@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::alerts::column::{Point, Prometheus};
 use crate::alerts::expression::{Expression, Join, Labels, Output, join};
 use crate::alerts::machine::{Change, Condition, Machine};
-use crate::alerts::replay::{Grid, Shape, Track};
+use crate::alerts::replay::{Grid, Pieces, Shape, Track};
 use crate::alerts::status;
 use crate::alerts::{Alert, AlertChange, AlertState, Rule};
 use crate::base::time::Time;
@@ -171,8 +171,15 @@ impl Watched {
         }
         let track = |(labels, group): (Labels, Group)| {
             let mut outputs: Vec<Output> = group.outputs.into_values().collect();
-            let numbers = grid.times().map(|at| number(outputs.iter_mut(), expression, join, at));
-            Track::new(named(names, &labels), shape, grid, numbers)
+            let (mut pieces, mut index) = (Pieces::default(), 0);
+            while index < grid.count {
+                let at = grid.at(index);
+                let number = number(outputs.iter_mut(), expression, join, at);
+                pieces.push(index, number.unwrap_or(f64::NAN));
+                let until = outputs.iter().map(|output| output.until(at)).min();
+                index = grid.at_or_after(until.unwrap_or(at)).max(index + 1);
+            }
+            Track::of(named(names, &labels), shape, grid, pieces)
         };
         std::mem::take(&mut self.groups).into_iter().map(track).collect()
     }

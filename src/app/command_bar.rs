@@ -10,14 +10,15 @@ use crate::filter::{BadFilter, Filter};
 use crate::lab::Wanted;
 use crate::model::{Column, GroupBy};
 use crate::settings::Offered;
+use crate::settings::cli::OwnTune;
 use crate::settings::keys;
 
 /// What a typed command does.
 pub(super) type Deed = Box<dyn FnOnce(&mut App, Time) -> Vec<Effect>>;
 
 /// Commands that take words after them, and so are not in the key table, or do more than it says.
-const WITH_WORDS: [&str; 10] =
-    ["filter", "sort", "group", "since", "extend", "acquire", "incident", "record", "bundle", "target"];
+const WITH_WORDS: [&str; 11] =
+    ["filter", "sort", "group", "since", "extend", "acquire", "incident", "record", "bundle", "target", "tune"];
 
 /// `:group none`: the locks themselves.
 const NONE: &str = "none";
@@ -54,6 +55,12 @@ pub(super) fn offer(before: &str, targets: &[Offered]) -> Offer {
             let forms = ["json", "text"].into_iter().filter(|form| form.starts_with(rest));
             Offer { start, words: forms.map(String::from).collect() }
         }
+        "tune" => {
+            let options = ["--prometheus", "--rule", "--from", "--to", "--user", "--password-file", "--bearer-file"];
+            let begun = rest.rfind(' ').map_or(0, |space| space + 1);
+            let words = options.into_iter().filter(|option| option.starts_with(&rest[begun..]));
+            Offer { start: start + begun, words: words.map(String::from).collect() }
+        }
         "record" => {
             let words = [recording::OFF].into_iter().filter(|word| word.starts_with(rest));
             Offer { start, words: words.map(String::from).collect() }
@@ -64,7 +71,7 @@ pub(super) fn offer(before: &str, targets: &[Offered]) -> Offer {
 }
 
 /// `:` commands: the names of the key table, `filter …`, `sort COLUMN`, `group BY`, `since TIME`, `extend TTL`, `incident json`,
-/// `bundle DIR`, `record FILE`, `target NAME` and `acquire KEY …`.
+/// `bundle DIR`, `record FILE`, `target NAME`, `tune --prometheus URL --rule NAME` and `acquire KEY …`.
 pub(super) fn parse(text: &str) -> Result<Deed, String> {
     let (name, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
     let rest = rest.trim().to_string();
@@ -128,6 +135,10 @@ pub(super) fn parse(text: &str) -> Result<Deed, String> {
             app.list_targets(now);
             Vec::new()
         })),
+        ("tune", false) => {
+            let asked = OwnTune::parse(&rest)?;
+            Ok(Box::new(move |app, now| app.tune_own(asked, now)))
+        }
         ("acquire", false) => {
             let wanted = Wanted::parse(&rest).map_err(|bad| bad.why)?;
             Ok(Box::new(move |app, now| app.acquire(&rest, wanted, now)))

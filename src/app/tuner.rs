@@ -5,6 +5,7 @@
 //! Alerts screen, and everything in it is the same [`Trial`] that `lockscope tune` prints.
 
 mod lever;
+mod own;
 mod writing;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use super::{App, Effect, Recording, Screen};
 use crate::alerts::Rule;
 use crate::base::time::Time;
 use crate::model::Notable;
+use crate::settings::cli::OwnTune;
 use crate::settings::keys::Command;
 use crate::store::{Label, Verdict};
 use crate::tune::{Listed, Trial};
@@ -26,6 +28,11 @@ pub enum Order {
     Load {
         store: PathBuf,
         rule: Box<Rule>,
+    },
+    /// The same from the user's own Prometheus.
+    LoadOwn {
+        asked: OwnTune,
+        now: Time,
     },
     /// Keep that label, or take it away if it has no verdict.
     Label {
@@ -81,7 +88,8 @@ pub enum Over {
 #[derive(Debug)]
 pub struct Tuner {
     pub rule: String,
-    store: PathBuf,
+    /// `None`: the history is that of a Prometheus.
+    store: Option<PathBuf>,
     pub stage: Stage,
     pub lever: Lever,
     /// The list of episodes, oldest first.
@@ -160,7 +168,7 @@ impl App {
         let Some(rule) = self.alerting.rule(&name) else { return Vec::new() };
         self.tuner = Some(Tuner {
             rule: name,
-            store: store.clone(),
+            store: Some(store.clone()),
             stage: Stage::Loading { done: 0, of: 1 },
             lever: Lever::Threshold,
             listed: Vec::new(),
@@ -227,7 +235,14 @@ impl App {
             self.say("there is no episode to open".into(), now);
             return Vec::new();
         };
-        let order = Order::Read { store: tuner.store.clone(), from: listed.episode.from, to: listed.episode.to };
+        let Some(store) = tuner.store.clone() else {
+            self.say(
+                "what happened to the locks is kept in stores only, and this history is a Prometheus's".into(),
+                now,
+            );
+            return Vec::new();
+        };
+        let order = Order::Read { store, from: listed.episode.from, to: listed.episode.to };
         tuner.over = Over::Episode { story: None, scroll: 0 };
         vec![Effect::Tune(order)]
     }
@@ -239,9 +254,13 @@ impl App {
             self.say("there is no episode to label".into(), now);
             return Vec::new();
         };
+        let Some(store) = tuner.store.clone() else {
+            self.say("labels are kept in stores only, and this history is a Prometheus's".into(), now);
+            return Vec::new();
+        };
         let verdict = Some(verdict).filter(|verdict| listed.verdict != Some(*verdict));
         let label = Label { at: now, ..trial.labelled(&listed.episode, verdict) };
-        vec![Effect::Tune(Order::Label { store: tuner.store.clone(), label })]
+        vec![Effect::Tune(Order::Label { store, label })]
     }
 
     fn take_suggestion(&mut self, now: Time) {

@@ -14,6 +14,8 @@ use crate::base::fault::Fault;
 use crate::base::text::visible;
 use crate::base::time::Time;
 use crate::model::Notable;
+use crate::prometheus::Prometheus;
+use crate::settings::cli::OwnTune;
 use crate::store::{History, Label};
 use crate::tune::{Asked, Trial, load};
 
@@ -24,16 +26,20 @@ const MOST: usize = 500;
 
 /// Carries out an order.
 pub fn carry_out(order: Order, news: Sender<Event>) {
+    if let Order::LoadOwn { asked, now } = order {
+        tokio::spawn(async move {
+            let loaded = own(&asked, now, &news).await.map(Box::new);
+            // Nobody listens any more when the console has ended.
+            let _ = news.send(Event::Tuned(Box::new(Reply::Loaded(asked.rule, loaded)))).await;
+        });
+        return;
+    }
     spawn_blocking(move || {
         // Nobody listens any more when the console has ended.
         let tell = |reply: Reply| drop(news.blocking_send(Event::Tuned(Box::new(reply))));
         let reply = match order {
             Order::Load { store, rule } => {
-                let progress = |done, of| {
-                    // An old number is worth nothing: if the loop is busy, this one is dropped.
-                    let _ = news.try_send(Event::Tuned(Box::new(Reply::Progress(rule.name.clone(), done, of))));
-                };
-                let loaded = loaded(&store, &rule, progress);
+                let loaded = loaded(&store, &rule, |done, of| progress(&news, &rule.name, done, of));
                 Reply::Loaded(rule.name.clone(), loaded.map(Box::new).map_err(|why| why.to_string()))
             }
             Order::Label { store, label } => {
@@ -49,6 +55,7 @@ pub fn carry_out(order: Order, news: Sender<Event>) {
                     })
                     .map_err(|why| format!("{}: {why}", shown(&file.path))),
             ),
+            Order::LoadOwn { .. } => return,
             Order::Write(proposal) => {
                 let written = write(&proposal).map_err(|why| format!("{}: {why}", proposal.name()));
                 Reply::Written(written.map(|()| proposal))
@@ -56,6 +63,25 @@ pub fn carry_out(order: Order, news: Sender<Event>) {
         };
         tell(reply);
     });
+}
+
+/// A rule of the user's own Prometheus over its history.
+async fn own(asked: &OwnTune, now: Time, news: &Sender<Event>) -> Result<Trial, String> {
+    let (global, options) = asked.options()?;
+    let url = options.prometheus.clone().unwrap_or_default();
+    let load = async {
+        let prometheus = Prometheus::of(&global, &options, &url)?;
+        let rules = prometheus.some_rules().await?;
+        let rule = prometheus.named(&rules, &asked.rule)?;
+        let told = |done: u32, of: u32| progress(news, &asked.rule, done as usize, of as usize);
+        prometheus.trial(rule, &options, now, told).await
+    };
+    load.await.map_err(|why: Fault| why.to_string())
+}
+
+fn progress(news: &Sender<Event>, rule: &str, done: usize, of: usize) {
+    // An old number is worth nothing: if the loop is busy, this one is dropped.
+    let _ = news.try_send(Event::Tuned(Box::new(Reply::Progress(rule.to_string(), done, of))));
 }
 
 fn loaded(store: &Path, rule: &Rule, progress: impl FnMut(usize, usize)) -> Result<Trial, Fault> {

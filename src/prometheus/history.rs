@@ -68,7 +68,7 @@ pub async fn load(
     for (labels, numbers) in columns {
         tracks.push(Track::new(carried(&labels), Shape::Level, grid, numbers));
     }
-    let tracks = Tracks { grid, tracks };
+    let tracks = Tracks::new(grid, tracks);
     let recorded = recorded(&fired, &grid, &rule.labels);
     let outcome = tracks.replay(*condition);
     // What was firing or pending when the history begins can't be known.

@@ -6,6 +6,7 @@
 
 mod alerting;
 mod rules;
+mod typed;
 mod values;
 mod writing;
 
@@ -24,6 +25,7 @@ use crate::base::time::duration;
 use crate::model::{Column, GroupBy};
 pub use alerting::{Bundle, Check, Labelling, Record, Serve, Tune, Watching, When};
 pub use rules::{Export, Fire, Format, Import, RulesCommand};
+pub use typed::OwnTune;
 pub use values::{DemoTopology, Environment, LockKind, OnLost, PaceArg};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 

@@ -31,6 +31,17 @@ pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
     pub fn number(&mut self) -> Option<u64> {
+        // Nearly all are small.
+        if let Some((byte, rest)) = self.0.split_first()
+            && *byte < 0x80
+        {
+            self.0 = rest;
+            return Some(u64::from(*byte));
+        }
+        self.long_number()
+    }
+
+    fn long_number(&mut self) -> Option<u64> {
         let mut number = 0;
         for (at, byte) in self.0.iter().take(10).enumerate() {
             // The tenth byte has room for one bit.
@@ -44,6 +55,17 @@ impl<'a> Bytes<'a> {
             }
         }
         None
+    }
+
+    /// Passes over so many numbers.
+    pub fn skip(&mut self, count: usize) -> Option<()> {
+        if let Some((numbers, rest)) = self.0.split_at_checked(count)
+            && numbers.iter().fold(0, |all, byte| all | byte) < 0x80
+        {
+            self.0 = rest;
+            return Some(());
+        }
+        (0..count).try_for_each(|_| self.number().map(drop))
     }
 
     pub fn signed(&mut self) -> Option<i64> {
@@ -90,5 +112,14 @@ mod tests {
         assert_eq!(Bytes(&[0xff; 11]).number(), None);
         assert_eq!(Bytes(&[0xff, 0xff, 0x03, 0, 0]).count(), None, "65,535 things in two bytes");
         assert_eq!(Bytes(&[1, 2]).take(3), None);
+        assert_eq!(Bytes(&[1, 0x80]).skip(2), None);
+    }
+
+    #[test]
+    fn numbers_are_passed_over_whether_they_are_short_or_long() {
+        for (bytes, left) in [(&[1, 2, 3][..], 1), (&[1, 0x80, 1, 3], 1), (&[0x80, 1, 0x80, 1], 0)] {
+            let mut bytes = Bytes(bytes);
+            assert_eq!((bytes.skip(2), bytes.0.len()), (Some(()), left));
+        }
     }
 }

@@ -24,7 +24,7 @@ pub fn steps(value: f64, places: usize) -> Option<i64> {
 
 /// The value of that many steps.
 pub fn value(steps: i64, places: usize) -> f64 {
-    steps as f64 / PLACES[places]
+    if places == 0 { steps as f64 } else { steps as f64 / PLACES[places] }
 }
 
 /// Adds that the series has that value from that index on, which is none before the last one that was added.
@@ -75,9 +75,7 @@ pub fn decode(bytes: &mut Bytes, shift: u32, mut take: impl FnMut(u32, f64)) -> 
         return None;
     }
     let mut indices = *bytes;
-    for _ in 0..count {
-        bytes.number()?;
-    }
+    bytes.skip(count)?;
     let (mut next, mut steps, mut bits) = (shift, 0_i64, 0_u64);
     for _ in 0..count {
         let gap = indices.number()?;

@@ -73,11 +73,15 @@ fn add(changes: &mut Changes, start: u32, range: &Range<u32>, mut bytes: Bytes) 
         if index <= range.start {
             before = value;
         } else if index < range.end {
-            if !begun {
+            let index = start + (index - range.start);
+            if begun {
+                // Only changes are kept in a block: no two in a row are equal.
+                changes.push((index, value));
+            } else {
                 push(changes, start, before);
+                push(changes, index, value);
                 begun = true;
             }
-            push(changes, start + (index - range.start), value);
         }
     };
     // A column without changes has no bytes at all: its peaks were known, its last values never.

@@ -34,7 +34,7 @@ pub fn trial() -> Trial {
         Track::new(BTreeMap::from(labels), Shape::Level, grid, numbers)
     };
     let stock = |second: u32| if (3_000..3_010).contains(&second) { 12.0 } else { 3.0 };
-    let tracks = Tracks { grid, tracks: vec![track("order:*", orders), track("stock:*", stock)] };
+    let tracks = Tracks::new(grid, vec![track("order:*", orders), track("stock:*", stock)]);
     let rules = Rules::default_rules();
     let at = |second: i64| Time(START + second * 1_000);
     Trial::new(Subject {

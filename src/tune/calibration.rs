@@ -109,7 +109,7 @@ mod tests {
         let grid = Grid::new(Time(0), Duration::from_millis(10), 20);
         let over = |index: usize| (3..6).contains(&index) || (10..12).contains(&index) || index >= 18;
         let numbers = (0..20).map(|index| Some(f64::from(u8::from(over(index)))));
-        let tracks = Tracks { grid, tracks: vec![Track::new(firing(0, None).labels, Shape::Level, grid, numbers)] };
+        let tracks = Tracks::new(grid, vec![Track::new(firing(0, None).labels, Shape::Level, grid, numbers)]);
         let outcome =
             tracks.replay(Condition { compare: Compare::Above(0.5), recover: None, hold_for: 0, keep_firing_for: 0 });
         let all = [firing(30, Some(60)), firing(100, Some(120)), firing(180, None)];

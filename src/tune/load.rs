@@ -27,8 +27,9 @@ const MOST_PIECES: usize = 8 << 20;
 /// Patterns that are read at once; fewer if every single point counts.
 const AT_ONCE: usize = 64;
 const FEW_AT_ONCE: usize = 8;
-/// How often a rule is evaluated, if it can't be as often as by the daemon.
-const COARSER: [Duration; 3] = [Duration::from_secs(15), Duration::from_secs(60), Duration::from_secs(300)];
+/// How many evaluations become one where there are too many changes: from every 5 seconds to every 15, 60, 300, 1,200.
+const COARSER: [u32; 3] = [3, 4, 5];
+const STILL_COARSER: u32 = 4;
 /// The last moment before a time.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -44,15 +45,7 @@ pub fn load(
     let (asked_from, asked_to) = (asked.from.unwrap_or(from), asked.to.unwrap_or(to));
     let gaps = history.gaps(from, to)?;
     let outside = asked_to.since(asked_from).saturating_sub(to.since(from));
-    let mut every = EVERY;
-    let mut coarser = COARSER.into_iter();
-    let source = Source { history, rule, from, to };
-    let tracks = loop {
-        match source.tracks(Grid::over(from, to, every), &mut progress)? {
-            Some(tracks) => break tracks,
-            None => every = coarser.next().unwrap_or(every * 4),
-        }
-    };
+    let tracks = Source { history, rule, from, to }.tracks(&mut progress)?;
     let known = f64::from(tracks.known()) / f64::from(tracks.grid.count.max(1));
     let watched = Watched::new(rule.clone(), LOOKBACK, Default::default());
     let steps = summary.steps.iter().rev().filter(|step| step.to >= from && step.from <= to);
@@ -63,7 +56,7 @@ pub fn load(
         holes: gaps.iter().map(|gap| hole(gap, from, to)).collect(),
         steps: steps.map(|step| (step.from.max(from), step.step)).collect(),
         measured: watched.needs().map(|needs| (known, needs)),
-        coarser: every != EVERY,
+        coarser: tracks.grid.interval() != EVERY,
     };
     let metric = rule.metric.metric().name;
     let selector = rule.selector.as_str();
@@ -118,13 +111,14 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The values on that grid; `None` if they are too many.
-    fn tracks(&self, grid: Grid, progress: &mut impl FnMut(usize, usize)) -> Result<Option<Tracks>, Fault> {
+    /// The values on the grid of the daemon, or on a coarser one if they are too many.
+    fn tracks(&self, progress: &mut impl FnMut(usize, usize)) -> Result<Tracks, Fault> {
         let watched = || Watched::new(self.rule.clone(), LOOKBACK, Default::default());
         let reader = watched();
         let metrics: BTreeSet<MetricId> = reader.metrics().collect();
         let batches = self.batches(&reader, &metrics)?;
-        let (mut tracks, mut pieces) = (Vec::new(), 0);
+        let mut all = Tracks::new(Grid::over(self.from, self.to, EVERY), Vec::new());
+        let mut coarser = COARSER.into_iter();
         for (done, batch) in batches.iter().enumerate() {
             progress(done, batches.len());
             let mut watched = watched();
@@ -138,15 +132,13 @@ impl Source<'_> {
                     watched.add(&column.series, &points(column, &columns.times, &breaks, slack));
                 }
             }
-            let found = watched.tracks(grid);
-            pieces += found.iter().map(Track::len).sum::<usize>();
-            if pieces > MOST_PIECES && grid.count > 1 {
-                return Ok(None);
+            all.tracks.extend(watched.tracks(all.grid));
+            while all.tracks.iter().map(Track::len).sum::<usize>() > MOST_PIECES && all.grid.count > 1 {
+                all = all.every(coarser.next().unwrap_or(STILL_COARSER));
             }
-            tracks.extend(found);
         }
         progress(batches.len(), batches.len());
-        Ok(Some(Tracks { grid, tracks }))
+        Ok(all)
     }
 
     /// The series that are read together: all of an alert's at least.
@@ -155,14 +147,17 @@ impl Source<'_> {
         if !apart {
             return Ok(vec![Batch(None)]);
         }
-        let mut patterns = BTreeSet::new();
+        // In the order of the store, where those that came one after the other lie together.
+        let (mut patterns, mut known) = (Vec::new(), BTreeSet::new());
         for metric in metrics {
-            let all = self.history.series_of(*metric)?;
-            let read = all.iter().filter(|series| reader.reads(series));
-            patterns.extend(read.filter_map(|series| series.label("pattern").map(str::to_string)));
+            for series in self.history.series_of(*metric)?.iter().filter(|series| reader.reads(series)) {
+                let pattern = series.label("pattern").unwrap_or_default();
+                if known.insert(pattern.to_string()) {
+                    patterns.push(pattern.to_string());
+                }
+            }
         }
         let every_point = metrics.iter().any(|metric| reader.slack(*metric).is_zero());
-        let patterns: Vec<String> = patterns.into_iter().collect();
         let batches = patterns.chunks(if every_point { FEW_AT_ONCE } else { AT_ONCE });
         Ok(batches.map(|batch| Batch(Some(batch.iter().cloned().collect()))).collect())
     }
@@ -196,34 +191,52 @@ fn breaks(columns: &Columns) -> Vec<(usize, Time)> {
 fn points(column: &Column, times: &[Time], breaks: &[(usize, Time)], slack: Duration) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     let mut breaks = breaks.iter().peekable();
-    for (range, value) in column.stretches(times) {
-        for index in range.clone() {
-            while let Some((_, at)) = breaks.next_if(|(before, _)| *before <= index) {
-                if points.last().is_some_and(|last| !last.is_stale() && last.at < *at) {
-                    points.push(Point::stale(*at));
-                }
+    let mut stretches = column.stretches(times).peekable();
+    while let Some((range, value)) = stretches.next() {
+        let goes_on = stretches.peek().is_some_and(|(_, next)| next.is_some());
+        let mut from = range.start;
+        while from < range.end {
+            while let Some((_, at)) = breaks.next_if(|(before, _)| *before <= from) {
+                end(&mut points, *at);
             }
-            let Some(value) = value else {
-                if points.last().is_some_and(|last| !last.is_stale()) {
-                    points.push(Point::stale(times[index]));
+            let to = breaks.peek().map_or(range.end, |(before, _)| range.end.min(*before));
+            let broken = breaks.peek().is_some_and(|(before, _)| *before == to);
+            match value {
+                Some(value) => {
+                    let next = times.get(to).filter(|_| !broken && (to < range.end || goes_on));
+                    thinned(&times[from..to], next, slack, |at| points.push(Point::new(at, value)));
                 }
-                continue;
-            };
-            let broken = breaks.peek().is_some_and(|(before, _)| *before == index + 1);
-            let kept = points.last().filter(|last| index > range.start && !last.is_stale());
-            let spare =
-                kept.is_some_and(|last| index + 1 < range.end && !broken && times[index + 1].since(last.at) <= slack);
-            if !spare {
-                points.push(Point::new(times[index], value));
+                None => end(&mut points, times[from]),
             }
+            from = to;
         }
     }
-    for (_, at) in breaks {
-        if points.last().is_some_and(|last| !last.is_stale() && last.at < *at) {
-            points.push(Point::stale(*at));
-        }
-    }
+    breaks.for_each(|(_, at)| end(&mut points, *at));
     points
+}
+
+/// Marks that the series ended, if it has not already.
+fn end(points: &mut Vec<Point>, at: Time) {
+    if points.last().is_some_and(|last| !last.is_stale() && last.at < at) {
+        points.push(Point::stale(at));
+    }
+}
+
+/// Keeps the first of some times, and so many of the others that each is at most `slack` after the one before. `next` is the
+/// time of the next value, if it follows at once; else the last is kept too.
+fn thinned(times: &[Time], next: Option<&Time>, slack: Duration, mut keep: impl FnMut(Time)) {
+    let Some((first, mut rest)) = times.split_first() else { return };
+    let mut kept = *first;
+    keep(kept);
+    let is_near = |kept: Time, next: Option<&Time>| next.is_some_and(|next| next.since(kept) <= slack);
+    // Mostly the next value is near, and nothing else is needed.
+    while !is_near(kept, next) && !rest.is_empty() {
+        let spare = (1..=rest.len()).take_while(|at| is_near(kept, rest.get(*at).or(next))).count();
+        let Some(at) = rest.get(spare) else { return };
+        kept = *at;
+        keep(kept);
+        rest = &rest[spare + 1..];
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The highest value outside incidents that lasted for as long as the rule waits.
 
-use std::borrow::Cow;
-
 use super::Labelled;
 use crate::alerts::replay::{Track, Tracks};
 use crate::alerts::{Compare, Condition};
@@ -25,14 +23,17 @@ pub fn worst(tracks: &Tracks, condition: Condition, labels: &Labelled) -> Option
     let mut found: Option<Worst> = None;
     for (place, track) in tracks.tracks.iter().enumerate() {
         let incidents = labels.incidents(place);
-        let track = match incidents.is_empty() {
-            true => Cow::Borrowed(track),
-            false => Cow::Owned(track.without(&tracks.grid, &incidents)),
+        let rest = (!incidents.is_empty()).then(|| track.without(&tracks.grid, &incidents));
+        let fires = |level: f64| {
+            let condition = Condition { compare: condition.compare.with(level), ..condition };
+            match &rest {
+                Some(rest) => rest.first(&tracks.grid, condition),
+                None => tracks.first(place, condition),
+            }
         };
-        let fires =
-            |level: f64| track.first(&tracks.grid, Condition { compare: condition.compare.with(level), ..condition });
+        let track = rest.as_ref().unwrap_or(track);
         // Most alerts are no worse than the worst so far, and that takes one look.
-        let Some((mut calm, mut breach)) = range(&track, condition.compare) else { continue };
+        let Some((mut calm, mut breach)) = range(track, condition.compare) else { continue };
         if let Some(worst) = &found {
             if fires(worst.value).is_none() {
                 continue;

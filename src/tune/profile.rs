@@ -19,24 +19,27 @@ impl Profile {
     pub fn of(tracks: &Tracks) -> Profile {
         let grid = tracks.grid;
         let count = PARTS.min(grid.count as usize).max(1);
-        let part = |index: u32| (u64::from(index) * count as u64 / u64::from(grid.count.max(1))) as usize;
-        let mut parts: Vec<Option<(f64, f64)>> = vec![None; count];
+        let firsts: Vec<u32> = (0..=count).map(|part| first_of(part, count, grid.count)).collect();
+        let mut parts: Vec<(f64, f64)> = vec![(f64::INFINITY, f64::NEG_INFINITY); count];
         for track in &tracks.tracks {
-            for (range, number) in track.pieces(&grid, 0) {
+            let mut at = 0;
+            for (range, number) in track.pieces(&grid) {
+                while firsts.get(at + 1).is_some_and(|next| *next <= range.start) {
+                    at += 1;
+                }
                 let Some(number) = number else { continue };
-                let (first, last) = (part(range.start), part(range.end - 1));
-                for (at, known) in parts.iter_mut().enumerate().take(last + 1).skip(first) {
+                let reached = firsts[at..count].iter().take_while(|first| **first < range.end).count();
+                for (part, (least, most)) in parts.iter_mut().enumerate().skip(at).take(reached) {
                     // The evaluations of this part that the piece has.
-                    let start = first_of(at, count, grid.count).max(range.start);
-                    let end = first_of(at + 1, count, grid.count).min(range.end).max(start + 1);
-                    for index in [start, end - 1] {
+                    for index in [firsts[part].max(range.start), firsts[part + 1].min(range.end) - 1] {
                         let value = track.shape().at(number, grid.at(index));
-                        let (least, most) = known.unwrap_or((value, value));
-                        *known = Some((least.min(value), most.max(value)));
+                        (*least, *most) = (least.min(value), most.max(value));
                     }
                 }
             }
         }
+        let known = |(least, most): (f64, f64)| (least <= most).then_some((least, most));
+        let parts = parts.into_iter().map(known).collect();
         Profile { parts, from: grid.first, to: grid.at(grid.count.saturating_sub(1)) }
     }
 
@@ -53,8 +56,8 @@ impl Profile {
 
     /// The part of so many that a time falls into.
     pub fn part(&self, at: Time, count: usize) -> usize {
-        let (all, since) = (self.to.since(self.from).as_millis().max(1), at.since(self.from).as_millis());
-        ((since * count as u128 / all) as usize).min(count.saturating_sub(1))
+        let (all, since) = (self.to.ms_since(self.from).max(1), at.ms_since(self.from));
+        (since.saturating_mul(count as u64) / all).min(count.saturating_sub(1) as u64) as usize
     }
 
     pub fn span(&self) -> (Time, Time) {
@@ -82,7 +85,7 @@ mod tests {
 
     fn tracks(shape: Shape, numbers: &[Option<f64>]) -> Tracks {
         let grid = Grid::new(Time(10_000), Duration::from_secs(5), numbers.len() as u32);
-        Tracks { grid, tracks: vec![Track::new(BTreeMap::new(), shape, grid, numbers.iter().copied())] }
+        Tracks::new(grid, vec![Track::new(BTreeMap::new(), shape, grid, numbers.iter().copied())])
     }
 
     #[test]

@@ -45,8 +45,9 @@ impl Suggestion {
         };
         let tried = |level: f64| {
             let condition = Condition { compare: condition.compare.with(level), recover: None, ..condition };
-            let fired = subject.tracks.firings(condition);
-            (level, fired.len() as u64, subject.labels.marks(&Spans::of(fired.iter())))
+            let mut fired = Vec::new();
+            subject.tracks.firings(condition, |track, from, to| fired.push((track, from, to)));
+            (level, fired.len() as u64, subject.labels.marks(&Spans::new(fired.iter().copied())))
         };
         let (with, without) = (tried(beyond(worst.value, condition.compare)), tried(worst.value));
         // A margin that costs a real episode is no help.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::spans::Spans;
-use super::{Calibration, Coverage, Labelled, Marks, Profile, Suggestion};
+use super::{Calibration, Coverage, Labelled, Marks, Profile, Scraped, Suggestion};
 use crate::alerts::Condition;
 use crate::alerts::replay::{Episode, Kind, Outcome, Tracks};
 use crate::store::{Label, Verdict};
@@ -39,20 +39,13 @@ pub struct Subject {
     pub warning: Option<String>,
 }
 
-/// What rarer readings would have seen.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Scraped {
-    pub every: Duration,
-    pub firings: u64,
-    /// The firings that it would have missed.
-    pub missed: Vec<Episode>,
-}
-
 /// One condition, tried.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tried {
     pub condition: Condition,
     pub outcome: Outcome,
+    /// What fires, by alert.
+    fired: Spans,
     pub marks: Marks,
     pub scraped: Vec<Scraped>,
     /// Firings an hour of what was recorded.
@@ -77,12 +70,14 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub fn new(subject: Subject) -> Trial {
+    pub fn new(mut subject: Subject) -> Trial {
         let every = |every: &Duration| {
             let step = every.as_millis() / subject.tracks.grid.interval().as_millis();
             (subject.unscraped.is_none() && step > 1).then(|| subject.tracks.every(step as u32))
         };
-        let scraped: Vec<Tracks> = SCRAPES.iter().filter_map(every).collect();
+        let mut scraped: Vec<Tracks> = SCRAPES.iter().filter_map(every).collect();
+        let condition = subject.condition;
+        prepare(&mut subject, &mut scraped, condition);
         let current = tried(&subject, &scraped, subject.condition);
         let suggestion = Suggestion::of(&subject, subject.condition);
         let profile = Profile::of(&subject.tracks);
@@ -96,7 +91,10 @@ impl Trial {
         }
         self.candidate = match condition == self.current.condition {
             true => self.current.clone(),
-            false => tried(&self.subject, &self.scraped, condition),
+            false => {
+                prepare(&mut self.subject, &mut self.scraped, condition);
+                tried(&self.subject, &self.scraped, condition)
+            }
         };
     }
 
@@ -115,7 +113,7 @@ impl Trial {
     pub fn relabel(&mut self, labels: Vec<Label>) {
         self.subject.labels = Labelled::new(labels, &self.subject.tracks.tracks);
         for tried in [&mut self.current, &mut self.candidate] {
-            tried.marks = self.subject.labels.marks(&Spans::of(tried.outcome.fired()));
+            tried.marks = self.subject.labels.marks(&tried.fired);
         }
         self.suggest();
     }
@@ -140,18 +138,26 @@ impl Trial {
 
     /// Episodes of the candidate, and those firings of the rule as it is that the candidate has not; oldest first.
     pub fn episodes(&self) -> Vec<Listed> {
-        let (current, candidate) = (&self.current.outcome, &self.candidate.outcome);
-        let (now, then) = (Spans::of(current.fired()), Spans::of(candidate.fired()));
+        let (current, candidate) = (&self.current, &self.candidate);
         let listed = |episode: &Episode| Listed {
             episode: *episode,
-            fires_now: now.has(episode),
-            fires_then: then.has(episode),
+            fires_now: current.fired.has(episode),
+            fires_then: episode.kind == Kind::Fired && candidate.fired.has(episode),
             verdict: self.subject.labels.of(episode).and_then(|label| label.verdict),
         };
-        let near = Spans::of(candidate.episodes.iter().filter(|episode| episode.kind != Kind::Fired));
-        let lost = current.fired().filter(|episode| !then.has(episode) && !near.has(episode));
-        let mut all: Vec<Listed> = candidate.episodes.iter().chain(lost).map(listed).collect();
-        all.sort_by_key(|listed| (listed.episode.from, listed.episode.track));
+        let near = Spans::of(candidate.outcome.episodes.iter().filter(|episode| episode.kind != Kind::Fired));
+        let is_lost = |episode: &&Episode| !candidate.fired.has(episode) && !near.has(episode);
+        let mut lost = current.outcome.fired().filter(is_lost).peekable();
+        let mut all = Vec::with_capacity(candidate.outcome.episodes.len());
+        // Both are in the order of time.
+        let order = |episode: &Episode| (episode.from, episode.track);
+        for episode in &candidate.outcome.episodes {
+            while let Some(lost) = lost.next_if(|lost| order(lost) < order(episode)) {
+                all.push(listed(lost));
+            }
+            all.push(listed(episode));
+        }
+        all.extend(lost.map(listed));
         all
     }
 }
@@ -167,17 +173,18 @@ pub struct Listed {
     pub verdict: Option<Verdict>,
 }
 
+/// Makes the next trials with that `for` fast.
+fn prepare(subject: &mut Subject, scraped: &mut [Tracks], condition: Condition) {
+    subject.tracks.prepare(condition);
+    scraped.iter_mut().for_each(|rarer| rarer.prepare(condition));
+}
+
 fn tried(subject: &Subject, scraped: &[Tracks], condition: Condition) -> Tried {
     let outcome = subject.tracks.replay(condition);
     let hours = subject.coverage.recorded.as_secs_f64() / 3_600.0;
     let an_hour = if hours > 0.0 { outcome.firings as f64 / hours } else { 0.0 };
-    let scraped = scraped.iter().map(|tracks| {
-        let rarer = tracks.firings(condition);
-        let seen = Spans::of(rarer.iter());
-        let missed = outcome.fired().filter(|episode| !seen.has(episode)).copied().collect();
-        Scraped { every: tracks.grid.interval(), firings: rarer.len() as u64, missed }
-    });
-    let scraped = scraped.collect();
-    let marks = subject.labels.marks(&Spans::of(outcome.fired()));
-    Tried { condition, marks, scraped, an_hour, outcome }
+    let fired = Spans::of(outcome.fired());
+    let scraped = scraped.iter().map(|rarer| Scraped::of(rarer, condition, &outcome, &fired)).collect();
+    let marks = subject.labels.marks(&fired);
+    Tried { condition, marks, scraped, an_hour, outcome, fired }
 }

@@ -26,7 +26,7 @@ use crate::base::diff;
 use crate::base::glob::Glob;
 use crate::model::Notable;
 use crate::output::tune::{
-    about, became, condition, coverage, figure, lasted, length, limits, not_simulated, rows, suggestion,
+    about, became, calibration, condition, coverage, figure, lasted, length, limits, not_simulated, rows, suggestion,
 };
 use crate::settings::keys::Command;
 use crate::tune::{Listed, Trial};
@@ -68,13 +68,19 @@ fn draw_ready(frame: &mut Frame<'_>, app: &App, tuner: &Tuner, trial: &Trial, ar
         Some(_) => theme.warning(),
         None => theme.dim(),
     };
-    let used = lines(frame, app, Rect { height: area.height.min(1), ..area }, &[(head, theme.title())])
-        + lines(
-            frame,
-            app,
-            Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area },
-            &[(known_of(trial, usize::from(area.width)), known)],
-        );
+    let mut heads = vec![(head, theme.title())];
+    // Whether it can be believed comes before what it says.
+    if let Some(of) = &subject.calibration {
+        let style = if of.is_exact() { theme.good() } else { theme.warning() };
+        let told: Vec<String> = calibration(of).iter().map(|line| line.trim().to_string()).collect();
+        heads.push((told.join("; "), style));
+    }
+    heads.push((known_of(trial, usize::from(area.width)), known));
+    let mut used = 0;
+    for head in heads {
+        let row = Rect { y: area.y + used, height: area.height.saturating_sub(used).min(1), ..area };
+        used += lines(frame, app, row, &[head]);
+    }
     let rest = Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area };
     match &tuner.over {
         Over::Nothing => draw_trial(frame, app, tuner, trial, rest),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -34,6 +34,23 @@ impl Prometheus {
     /// `config` may name `rules.yml`, which has `rules`.
     #[track_caller]
     pub fn start(config: &str, rules: &str) -> Option<Prometheus> {
+        Prometheus::start_on(config, rules, |_, _| ())
+    }
+
+    /// The same with a history that it has already, as OpenMetrics with times.
+    #[allow(dead_code, reason = "only the benchmark needs a long history")]
+    #[track_caller]
+    pub fn with_history(config: &str, rules: &str, history: &str) -> Option<Prometheus> {
+        Prometheus::start_on(config, rules, |promtool, folder| {
+            std::fs::write(folder.join("history"), history).expect("a file of our own");
+            let made =
+                promtool::run(promtool, folder, &["tsdb", "create-blocks-from", "openmetrics", "history", "data"]);
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        })
+    }
+
+    #[track_caller]
+    fn start_on(config: &str, rules: &str, prepare: impl Fn(&Path, &Path)) -> Option<Prometheus> {
         let promtool = promtool::promtool()?;
         let program = promtool.with_file_name("prometheus");
         if !program.is_file() {
@@ -45,6 +62,7 @@ impl Prometheus {
             let directory = process::temporary_directory();
             std::fs::write(directory.path().join("prometheus.yml"), config).expect("a file of our own");
             std::fs::write(directory.path().join("rules.yml"), rules).expect("a file of our own");
+            prepare(&promtool, directory.path());
             let port = free_port();
             let child = launch(&program, &directory, port);
             let mut prometheus = Prometheus { child, port, version, directory };

@@ -39,8 +39,18 @@ impl Grid {
     /// The first evaluation at or after that time; `count` if there is none.
     pub fn at_or_after(&self, at: Time) -> u32 {
         let millis = at.0.saturating_sub(self.first.0).max(0);
-        let index = millis.div_euclid(self.interval) + i64::from(millis.rem_euclid(self.interval) != 0);
-        index.min(i64::from(self.count)) as u32
+        self.steps(millis).min(self.count)
+    }
+
+    /// How many intervals it takes until so many milliseconds have passed.
+    pub fn steps(&self, millis: i64) -> u32 {
+        let steps = (millis.max(0) as u64).div_ceil(self.interval as u64);
+        u32::try_from(steps).unwrap_or(u32::MAX)
+    }
+
+    /// How many intervals fit into that time.
+    pub fn steps_within(&self, time: Duration) -> u32 {
+        u32::try_from(time.as_millis() / self.interval as u128).unwrap_or(u32::MAX)
     }
 
     /// How long so many evaluations take.

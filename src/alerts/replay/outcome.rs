@@ -1,12 +1,14 @@
 //! What a condition would have done over the tracks of a rule, in numbers and episode by episode.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Grid;
-use super::near::near_misses;
+use super::lasting::Lasted;
+use super::near::Runs;
 use super::track::{Track, Tracks, above_zero};
-use super::walk::{Run, walk, walk_until};
+use super::walk::{Run, walk};
 use crate::alerts::machine::Condition;
 use crate::base::time::Time;
 
@@ -74,70 +76,80 @@ impl Tracks {
     pub fn replay(&self, condition: Condition) -> Outcome {
         let mut outcome = Outcome::default();
         let mut changes = vec![0_i32; self.grid.count as usize + 1];
-        let (mut delays, mut patterns, mut fired) = (Vec::new(), BTreeSet::new(), Vec::new());
+        let flap = self.grid.steps_within(FLAP);
+        let (mut delays, mut patterns) = (BTreeMap::new(), BTreeSet::new());
+        let (mut runs, mut newest) = (Runs::default(), Newest::default());
         for (place, track) in self.tracks.iter().enumerate() {
-            fired.clear();
-            walk(track, &self.grid, condition, |run| {
-                if run.fired.is_some() {
-                    fired.push(run);
-                }
-            });
-            for run in &fired {
+            runs.of(self, place, condition);
+            let mut ended = None;
+            for run in &runs.fired {
                 let began = run.fired.unwrap_or(run.from);
                 changes[began as usize] += 1;
                 changes[run.to as usize] -= 1;
-                delays.push(began - run.from);
-                outcome.keep(self.episode(place, run, Kind::Fired));
+                *delays.entry(began - run.from).or_insert(0) += 1;
+                outcome.flaps += u64::from(ended.replace(run.to).is_some_and(|ended| began - ended <= flap));
+                newest.keep(place, run, Kind::Fired);
             }
-            if !fired.is_empty() {
-                let pattern = track.labels.get("pattern");
-                patterns.insert(pattern.map_or_else(|| format!("{:?}", track.labels), Clone::clone));
+            if !runs.fired.is_empty() {
+                let pattern = track.labels.get("pattern").map(|pattern| Cow::Borrowed(pattern.as_str()));
+                patterns.insert(pattern.unwrap_or_else(|| format!("{:?}", track.labels).into()));
             }
-            outcome.firings += fired.len() as u64;
-            let flap = |pair: &&[Run]| self.grid.lasts(pair[1].fired.unwrap_or(0) - pair[0].to) <= FLAP;
-            outcome.flaps += fired.windows(2).filter(flap).count() as u64;
-            for (run, kind) in near_misses(track, &self.grid, condition, &fired) {
-                outcome.near_misses += 1;
-                outcome.keep(self.episode(place, &run, kind));
-            }
+            outcome.firings += runs.fired.len() as u64;
+            outcome.near_misses += runs.near.len() as u64;
+            runs.near.iter().for_each(|(run, kind)| newest.keep(place, run, *kind));
         }
         outcome.patterns = patterns.len();
         outcome.firing_time = self.grid.lasts(above_zero(&changes));
-        outcome.delay = self.delay(delays);
-        outcome.cut(MOST_EPISODES);
-        outcome.episodes.sort_by_key(|episode| (episode.from, episode.track));
+        outcome.delay = self.delay(&delays);
+        newest.cut();
+        newest.kept.sort_unstable_by_key(|kept| (kept.run.from, kept.track));
+        outcome.left_out = newest.left_out;
+        outcome.episodes = newest.kept.iter().map(|kept| self.episode(kept, condition)).collect();
         outcome
     }
 
-    /// Only what fires, alert by alert.
-    pub fn firings(&self, condition: Condition) -> Vec<Episode> {
-        let mut fired = Vec::new();
+    /// Only what fires, alert by alert, each from its breach to its end.
+    pub fn firings(&self, condition: Condition, mut told: impl FnMut(usize, Time, Time)) {
         for (place, track) in self.tracks.iter().enumerate() {
-            walk(track, &self.grid, condition, |run| {
+            walk(track, self.lasted(place, condition), &self.grid, condition, |run| {
                 if run.fired.is_some() {
-                    fired.push(self.episode(place, &run, Kind::Fired));
+                    told(place, self.grid.at(run.from), self.grid.at(run.to.min(self.grid.count.saturating_sub(1))));
                 }
+                false
             });
         }
-        fired
     }
 
-    fn episode(&self, track: usize, run: &Run, kind: Kind) -> Episode {
+    /// When an alert is first in a breach that fires; `None` if it never fires.
+    pub fn first(&self, place: usize, condition: Condition) -> Option<Time> {
+        first(&self.tracks[place], self.lasted(place, condition), &self.grid, condition)
+    }
+
+    fn episode(&self, kept: &Kept, condition: Condition) -> Episode {
+        let Kept { track, run, kind } = kept;
         Episode {
-            track,
-            kind,
+            track: *track as usize,
+            kind: *kind,
             from: self.grid.at(run.from),
             fired: self.grid.at(run.fired.unwrap_or(run.from)),
             to: self.grid.at(run.to.min(self.grid.count.saturating_sub(1))),
             lasts: run.to == self.grid.count,
-            peak: run.peak,
+            peak: self.tracks[*track as usize].worst(&self.grid, run.from..run.to, condition.compare),
         }
     }
 
-    fn delay(&self, mut delays: Vec<u32>) -> Option<Delay> {
-        let longest = *delays.iter().max()?;
-        let middle = delays.len() / 2;
-        let median = *delays.select_nth_unstable(middle).1;
+    /// From how many firings came after so many evaluations.
+    fn delay(&self, delays: &BTreeMap<u32, u64>) -> Option<Delay> {
+        let longest = *delays.last_key_value()?.0;
+        let mut before = delays.values().sum::<u64>() / 2;
+        let median = delays.iter().find(|(_, count)| match before.checked_sub(**count) {
+            Some(left) => {
+                before = left;
+                false
+            }
+            None => true,
+        });
+        let median = median.map_or(longest, |(steps, _)| *steps);
         Some(Delay { median: self.grid.lasts(median), longest: self.grid.lasts(longest) })
     }
 }
@@ -145,35 +157,59 @@ impl Tracks {
 impl Track {
     /// When it first is in a breach that fires; `None` if it never fires.
     pub fn first(&self, grid: &Grid, condition: Condition) -> Option<Time> {
-        let mut first = None;
-        walk_until(self, grid, condition, |run| {
-            if run.fired.is_some() {
-                first.get_or_insert(grid.at(run.from));
-            }
-            first.is_some()
-        });
-        first
+        first(self, None, grid, condition)
+    }
+}
+
+fn first(track: &Track, lasted: Option<Lasted<'_>>, grid: &Grid, condition: Condition) -> Option<Time> {
+    let mut first = None;
+    walk(track, lasted, grid, condition, |run| {
+        first = run.fired.map(|_| grid.at(run.from));
+        first.is_some()
+    });
+    first
+}
+
+/// The newest episodes, before they are told.
+#[derive(Debug, Default)]
+struct Newest {
+    kept: Vec<Kept>,
+    /// There are enough that began at this evaluation or later.
+    since: u32,
+    left_out: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    track: u32,
+    run: Run,
+    kind: Kind,
+}
+
+impl Newest {
+    fn keep(&mut self, track: usize, run: &Run, kind: Kind) {
+        if run.from < self.since {
+            self.left_out += 1;
+            return;
+        }
+        if self.kept.len() >= 2 * MOST_EPISODES {
+            self.cut();
+        }
+        self.kept.push(Kept { track: track as u32, run: *run, kind });
+    }
+
+    /// Forgets the oldest.
+    fn cut(&mut self) {
+        let Some(more) = self.kept.len().checked_sub(MOST_EPISODES).filter(|more| *more > 0) else { return };
+        self.since = self.kept.select_nth_unstable_by_key(more, |kept| kept.run.from).1.run.from;
+        self.kept.drain(..more);
+        self.left_out += more as u64;
     }
 }
 
 impl Outcome {
-    fn keep(&mut self, episode: Episode) {
-        if self.episodes.len() >= 2 * MOST_EPISODES {
-            self.cut(MOST_EPISODES);
-        }
-        self.episodes.push(episode);
-    }
-
-    /// Forgets the oldest.
-    fn cut(&mut self, most: usize) {
-        let Some(more) = self.episodes.len().checked_sub(most).filter(|more| *more > 0) else { return };
-        self.episodes.select_nth_unstable_by_key(more - 1, |episode| episode.from);
-        self.episodes.drain(..more);
-        self.left_out += more as u64;
-    }
-
     /// The episodes that fired, oldest first.
-    pub fn fired(&self) -> impl Iterator<Item = &Episode> {
+    pub fn fired(&self) -> impl Iterator<Item = &Episode> + Clone {
         self.episodes.iter().filter(|episode| episode.kind == Kind::Fired)
     }
 }

@@ -25,7 +25,7 @@ fn condition(compare: Compare, hold_for: i64, keep_firing_for: i64) -> Condition
 fn tracks(values: &[f64]) -> Tracks {
     let grid = Grid::new(Time(0), EVERY, values.len() as u32);
     let numbers = values.iter().map(|value| Some(*value).filter(|value| *value >= 0.0));
-    Tracks { grid, tracks: vec![Track::new(BTreeMap::new(), Shape::Level, grid, numbers)] }
+    Tracks::new(grid, vec![Track::new(BTreeMap::new(), Shape::Level, grid, numbers)])
 }
 
 #[test]
@@ -184,8 +184,10 @@ fn by_tracks(rule: &Rule, loaded: &Rule, moments: &[Result<Moment, Time>], grid:
             Err(at) => watched.end_others(*at),
         }
     }
-    let tracks = Tracks { grid, tracks: watched.tracks(grid) };
+    let mut tracks = Tracks::new(grid, watched.tracks(grid));
     let outcome = tracks.replay(Condition::from(rule));
+    tracks.prepare(Condition::from(rule));
+    assert_eq!(tracks.replay(Condition::from(rule)), outcome, "prepared or not, it is the same");
     let told = |episode: &Episode| {
         let end = (!episode.lasts).then_some(episode.to);
         (tracks.tracks[episode.track].labels.clone(), episode.fired, end)

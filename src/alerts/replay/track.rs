@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Grid;
+use super::lasting::Lasting;
 use crate::alerts::Compare;
 use crate::base::time::Time;
 
@@ -34,6 +35,8 @@ impl Shape {
 pub struct Tracks {
     pub grid: Grid,
     pub tracks: Vec<Track>,
+    /// Where an alert can begin, for one `for`. Replay is right without it, and slower.
+    pub(super) lasting: Option<Lasting>,
 }
 
 /// The values that one alert's machine is stepped with.
@@ -41,8 +44,10 @@ pub struct Tracks {
 pub struct Track {
     pub labels: BTreeMap<String, String>,
     shape: Shape,
-    /// From which evaluation on it has which number; not a number: there is none.
-    pieces: Vec<(u32, f64)>,
+    /// From which evaluation on it has the number at the same place of `numbers`.
+    starts: Vec<u32>,
+    /// Not a number: there is none.
+    numbers: Vec<f64>,
     blocks: Vec<Block>,
 }
 
@@ -56,29 +61,13 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Whether the condition holds nowhere in it.
-    pub(super) fn is_calm(&self, compare: Compare) -> bool {
-        !match compare {
-            Compare::Above(_) => compare.holds(self.most),
-            Compare::Below(_) => compare.holds(self.least),
-        }
-    }
-
-    /// Whether the condition holds at each of its evaluations.
-    pub(super) fn is_breach(&self, compare: Compare) -> bool {
-        !self.gaps
-            && match compare {
-                Compare::Above(_) => compare.holds(self.least),
-                Compare::Below(_) => compare.holds(self.most),
-            }
-    }
-
-    /// The value farthest beyond a threshold.
-    pub(super) fn worst(&self, compare: Compare) -> f64 {
-        match compare {
-            Compare::Above(_) => self.most,
-            Compare::Below(_) => self.least,
-        }
+    /// Whether the comparison comes out that way somewhere in it.
+    pub(super) fn has(&self, compare: Compare, holds: bool) -> bool {
+        let (worst, calmest) = match compare {
+            Compare::Above(_) => (self.most, self.least),
+            Compare::Below(_) => (self.least, self.most),
+        };
+        if holds { compare.holds(worst) } else { self.gaps || !compare.holds(calmest) }
     }
 }
 
@@ -90,40 +79,35 @@ impl Track {
         grid: Grid,
         numbers: impl IntoIterator<Item = Option<f64>>,
     ) -> Track {
-        let mut pieces: Vec<(u32, f64)> = Vec::new();
         let mut end = 0;
-        let mut push = |index: u32, number: f64| {
-            let same = |last: f64| last.to_bits() == number.to_bits() || last.is_nan() && number.is_nan();
-            if !pieces.last().is_some_and(|(_, last)| same(*last)) {
-                pieces.push((index, number));
-            }
-        };
-        for number in numbers.into_iter().take(grid.count as usize) {
-            push(end, number.unwrap_or(f64::NAN));
+        let counted = numbers.into_iter().take(grid.count as usize).map(|number| {
             end += 1;
-        }
+            (end - 1, number)
+        });
+        let mut pieces = Pieces::default();
+        counted.for_each(|(index, number)| pieces.push(index, number.unwrap_or(f64::NAN)));
         if end < grid.count {
-            push(end, f64::NAN);
+            pieces.push(end, f64::NAN);
         }
-        pieces.shrink_to_fit();
-        let mut track = Track { labels, shape, pieces, blocks: Vec::new() };
-        track.blocks = (0..track.pieces.len().div_ceil(BLOCK)).map(|block| track.range(block, grid)).collect();
+        Track::of(labels, shape, grid, pieces)
+    }
+
+    pub(in crate::alerts) fn of(labels: BTreeMap<String, String>, shape: Shape, grid: Grid, pieces: Pieces) -> Track {
+        let Pieces { mut starts, mut numbers } = pieces;
+        starts.shrink_to_fit();
+        numbers.shrink_to_fit();
+        let mut track = Track { labels, shape, starts, numbers, blocks: Vec::new() };
+        track.blocks = (0..track.starts.len().div_ceil(BLOCK)).map(|block| track.range(block, grid)).collect();
         track
     }
 
     /// How many pieces it keeps in memory.
     pub fn len(&self) -> usize {
-        self.pieces.len()
+        self.starts.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.pieces.iter().all(|(_, number)| number.is_nan())
-    }
-
-    /// The value at an evaluation of the grid.
-    pub fn value(&self, grid: &Grid, index: u32) -> Option<f64> {
-        let at = self.pieces.partition_point(|(from, _)| *from <= index).checked_sub(1)?;
-        Some(self.pieces[at].1).filter(|number| !number.is_nan()).map(|number| self.shape.at(number, grid.at(index)))
+        self.numbers.iter().all(|number| number.is_nan())
     }
 
     /// The least and the most of its values; `None` without any.
@@ -137,7 +121,7 @@ impl Track {
     pub fn without(&self, grid: &Grid, times: &[(Time, Time)]) -> Track {
         let hidden = |index: u32| times.iter().any(|(from, to)| (*from..=*to).contains(&grid.at(index)));
         let numbers =
-            self.pieces(grid, 0).flat_map(|(range, number)| range.map(move |index| number.filter(|_| !hidden(index))));
+            self.pieces(grid).flat_map(|(range, number)| range.map(move |index| number.filter(|_| !hidden(index))));
         Track::new(self.labels.clone(), self.shape, *grid, numbers)
     }
 
@@ -145,23 +129,68 @@ impl Track {
         self.shape
     }
 
-    pub(super) fn blocks(&self) -> impl Iterator<Item = (Block, Range<usize>)> {
-        let range = |at: usize| at * BLOCK..(at * BLOCK + BLOCK).min(self.pieces.len());
-        self.blocks.iter().enumerate().map(move |(at, block)| (*block, range(at)))
+    /// The piece that has that evaluation.
+    pub(super) fn piece_at(&self, index: u32) -> usize {
+        self.starts.partition_point(|start| *start <= index).saturating_sub(1)
     }
 
     /// The evaluations of a piece, and its number.
     pub(super) fn piece(&self, at: usize, grid: &Grid) -> (Range<u32>, f64) {
-        let (from, number) = self.pieces[at];
-        let to = self.pieces.get(at + 1).map_or(grid.count, |(to, _)| *to);
-        (from..to, number)
+        (self.starts[at]..self.start_of(at + 1, grid), self.numbers[at])
     }
 
-    /// The pieces with their evaluations, from the one that has that evaluation on.
-    pub fn pieces(&self, grid: &Grid, from: u32) -> impl Iterator<Item = (Range<u32>, Option<f64>)> {
-        let first = self.pieces.partition_point(|(start, _)| *start <= from).saturating_sub(1);
+    /// Where a piece begins; the end of the grid after the last.
+    pub(super) fn start_of(&self, piece: usize, grid: &Grid) -> u32 {
+        self.starts.get(piece).copied().unwrap_or(grid.count)
+    }
+
+    pub(super) fn number(&self, piece: usize) -> f64 {
+        self.numbers[piece]
+    }
+
+    /// The first piece from that one on with a number that compares that way; passes over blocks that have none.
+    pub(super) fn find(&self, from: usize, compare: Compare, holds: bool) -> Option<usize> {
+        let mut at = from;
+        while at < self.numbers.len() {
+            let block = at / BLOCK;
+            let end = (block * BLOCK + BLOCK).min(self.numbers.len());
+            if self.blocks[block].has(compare, holds)
+                && let Some(found) = position(&self.numbers[at..end], compare, holds)
+            {
+                return Some(at + found);
+            }
+            at = end;
+        }
+        None
+    }
+
+    /// The first piece from that one on in whose block the comparison comes out that way; of ages.
+    pub(super) fn find_block(&self, from: usize, compare: Compare, holds: bool) -> Option<usize> {
+        let first = from / BLOCK;
+        let found = self.blocks.get(first..)?.iter().position(|block| block.has(compare, holds))?;
+        Some(from.max((first + found) * BLOCK)).filter(|piece| *piece < self.starts.len())
+    }
+
+    /// The value farthest beyond a threshold, of some evaluations.
+    pub(super) fn worst(&self, grid: &Grid, range: Range<u32>, compare: Compare) -> f64 {
+        let worse = |one: f64, other: f64| match compare {
+            Compare::Above(_) => one.max(other),
+            Compare::Below(_) => one.min(other),
+        };
+        let first = self.piece_at(range.start);
+        let pieces = (first..self.starts.len()).take_while(|at| self.starts[*at] < range.end);
+        pieces.fold(f64::NAN, |worst, at| {
+            let (piece, number) = self.piece(at, grid);
+            // An age grows from the first of its evaluations to the last.
+            let ends = [piece.start.max(range.start), piece.end.min(range.end) - 1];
+            ends.into_iter().fold(worst, |worst, index| worse(worst, self.shape.at(number, grid.at(index))))
+        })
+    }
+
+    /// The pieces with their evaluations.
+    pub fn pieces(&self, grid: &Grid) -> impl Iterator<Item = (Range<u32>, Option<f64>)> {
         let grid = *grid;
-        (first..self.pieces.len()).map(move |at| {
+        (0..self.starts.len()).map(move |at| {
             let (range, number) = self.piece(at, &grid);
             (range, Some(number).filter(|number| !number.is_nan()))
         })
@@ -169,10 +198,9 @@ impl Track {
 
     fn range(&self, block: usize, grid: Grid) -> Block {
         let mut found = Block { least: f64::INFINITY, most: f64::NEG_INFINITY, gaps: false };
-        for at in block * BLOCK..(block * BLOCK + BLOCK).min(self.pieces.len()) {
+        for at in block * BLOCK..(block * BLOCK + BLOCK).min(self.starts.len()) {
             let (range, number) = self.piece(at, &grid);
             found.gaps |= number.is_nan();
-            // An age grows from the first of its evaluations to the last.
             for index in [range.start, range.end - 1] {
                 let value = self.shape.at(number, grid.at(index));
                 found.least = found.least.min(value);
@@ -181,31 +209,73 @@ impl Track {
         }
         found
     }
+
+    /// As if only every `step`th evaluation had been made.
+    fn every(&self, step: u32, grid: Grid) -> Track {
+        let mut pieces = Pieces::default();
+        for (start, number) in self.starts.iter().zip(&self.numbers) {
+            let index = start.div_ceil(step);
+            if index < grid.count {
+                pieces.set(index, *number);
+            }
+        }
+        Track::of(self.labels.clone(), self.shape, grid, pieces)
+    }
+}
+
+/// Where one of them compares that way.
+fn position(numbers: &[f64], compare: Compare, holds: bool) -> Option<usize> {
+    match (compare, holds) {
+        (Compare::Above(level), true) => numbers.iter().position(|number| *number > level),
+        (Compare::Below(level), true) => numbers.iter().position(|number| *number < level),
+        (compare, false) => numbers.iter().position(|number| !compare.holds(*number)),
+    }
+}
+
+/// A track in the making.
+#[derive(Debug, Default)]
+pub(in crate::alerts) struct Pieces {
+    starts: Vec<u32>,
+    numbers: Vec<f64>,
+}
+
+impl Pieces {
+    /// It has that number from that evaluation on, which is after all before.
+    pub(in crate::alerts) fn push(&mut self, index: u32, number: f64) {
+        let same = |last: f64| last.to_bits() == number.to_bits() || last.is_nan() && number.is_nan();
+        if !self.numbers.last().is_some_and(|last| same(*last)) {
+            self.starts.push(index);
+            self.numbers.push(number);
+        }
+    }
+
+    /// The same, or at the last of them: then the later counts.
+    fn set(&mut self, index: u32, number: f64) {
+        if self.starts.last() == Some(&index) {
+            self.starts.pop();
+            self.numbers.pop();
+        }
+        self.push(index, number);
+    }
 }
 
 impl Tracks {
+    pub fn new(grid: Grid, tracks: Vec<Track>) -> Tracks {
+        Tracks { grid, tracks, lasting: None }
+    }
+
     /// As if only every `step`th evaluation had been made, with the values of those times.
     pub fn every(&self, step: u32) -> Tracks {
+        let step = step.max(1);
         let grid = self.grid.every(step);
-        let thin = |track: &Track| {
-            let mut at = 0;
-            let numbers = (0..grid.count).map(|index| {
-                let index = index * step.max(1);
-                while track.pieces.get(at + 1).is_some_and(|(from, _)| *from <= index) {
-                    at += 1;
-                }
-                track.pieces.get(at).map(|(_, number)| *number)
-            });
-            Track::new(track.labels.clone(), track.shape, grid, numbers)
-        };
-        Tracks { grid, tracks: self.tracks.iter().map(thin).collect() }
+        Tracks::new(grid, self.tracks.iter().map(|track| track.every(step, grid)).collect())
     }
 
     /// How many evaluations have a value of any alert.
     pub fn known(&self) -> u32 {
         let mut changes = vec![0_i32; self.grid.count as usize + 1];
         for track in &self.tracks {
-            for (range, number) in track.pieces(&self.grid, 0) {
+            for (range, number) in track.pieces(&self.grid) {
                 if number.is_some() {
                     changes[range.start as usize] += 1;
                     changes[range.end as usize] -= 1;
@@ -219,11 +289,9 @@ impl Tracks {
 /// How many indices have a positive sum of the changes up to them.
 pub(super) fn above_zero(changes: &[i32]) -> u32 {
     let mut sum = 0;
-    changes
-        .iter()
-        .filter(|change| {
-            sum += **change;
-            sum > 0
-        })
-        .count() as u32
+    let positive = changes.iter().filter(|change| {
+        sum += **change;
+        sum > 0
+    });
+    positive.count() as u32
 }

@@ -1,11 +1,11 @@
 //! Steps the one state machine over a track. Evaluations that can't change its state are passed over: the machine itself
-//! says when it would change with the same value, and a block of values is compared with a threshold at once.
-
-use std::ops::Range;
+//! says with which level it compares and when it would change with the same value, and a block of values is compared with
+//! a level at once. What lasted leads from one firing to the next.
 
 use super::Grid;
+use super::lasting::Lasted;
 use super::track::{Shape, Track};
-use crate::alerts::machine::{Change, Condition, Machine};
+use crate::alerts::machine::{Condition, Machine};
 use crate::alerts::mutation::{self, Mutation};
 use crate::alerts::{AlertState, Compare};
 
@@ -16,132 +16,144 @@ pub(super) struct Run {
     pub(super) fired: Option<u32>,
     /// The evaluation that ended it; the end of the grid if none did.
     pub(super) to: u32,
-    /// The value farthest beyond the threshold.
-    pub(super) peak: f64,
 }
 
-/// All runs of a track, in the order of time.
-pub(super) fn walk(track: &Track, grid: &Grid, condition: Condition, mut told: impl FnMut(Run)) {
-    walk_until(track, grid, condition, |run| {
-        told(run);
-        false
-    });
-}
-
-/// The same until `told` has heard enough.
-pub(super) fn walk_until(track: &Track, grid: &Grid, condition: Condition, told: impl FnMut(Run) -> bool) {
-    let mut walker = Walker { grid, condition, machine: Machine::new(condition), run: None, told, enough: false };
-    // The level that keeps a firing alert alive.
-    let kept = condition.recover.map_or(condition.compare, |level| condition.compare.with(level));
-    for (block, pieces) in track.blocks() {
-        if walker.enough {
+/// The runs of a track, in the order of time, until `told` has heard enough. With `lasted` only those that lasted so long,
+/// without it all.
+pub(super) fn walk(
+    track: &Track,
+    lasted: Option<Lasted<'_>>,
+    grid: &Grid,
+    condition: Condition,
+    mut told: impl FnMut(Run) -> bool,
+) {
+    let ends_at_once = condition.recover.is_none() && condition.keep_firing_for == 0;
+    let (track, lasted, condition, late) = match lasted {
+        // An alert that ends with its condition is where the value lasted: that alone says all, so many evaluations later.
+        Some(Lasted { track, steps }) if ends_at_once => {
+            let hold_for = condition.hold_for.saturating_sub(grid.lasts(steps).as_millis() as i64).max(0);
+            (track, None, Condition { hold_for, ..condition }, steps)
+        }
+        lasted => (track, lasted, condition, 0),
+    };
+    let mut machine = Machine::new(condition);
+    let mut here = Scan { track, grid, piece: 0 };
+    let mut ahead = lasted.map(|lasted| (Scan { track: lasted.track, grid, piece: 0 }, lasted.steps));
+    let mut index = 0;
+    while index < grid.count {
+        let begins = match &mut ahead {
+            Some((ahead, steps)) => ahead.go(index, condition.compare, true).map(|lasted| (lasted - *steps).max(index)),
+            None => here.go(index, condition.compare, true),
+        };
+        let Some(begins) = begins else { return };
+        let run = run(&mut machine, &mut here, begins);
+        if told(Run { from: run.from - late, ..run }) {
             return;
         }
-        match walker.machine.state() {
-            AlertState::Inactive if block.is_calm(condition.compare) => continue,
-            AlertState::Firing if walker.machine.changes_at().is_none() && block.is_breach(kept) => {
-                walker.see(block.worst(condition.compare));
-                continue;
+        index = run.to;
+    }
+}
+
+/// Steps from an evaluation in which the condition holds until the alert is over.
+fn run(machine: &mut Machine, here: &mut Scan<'_>, from: u32) -> Run {
+    let grid = here.grid;
+    let mut run = Run { from, fired: None, to: grid.count };
+    let mut index = from;
+    while index < grid.count {
+        let value = here.value(index);
+        let change = machine.step(grid.at(index), value);
+        match machine.state() {
+            AlertState::Firing if change.is_some() => run.fired = Some(index),
+            AlertState::Inactive => {
+                run.to = index.max(from + 1);
+                return run;
             }
             _ => {}
         }
-        for at in pieces {
-            let (range, number) = track.piece(at, grid);
-            match track.shape() {
-                Shape::Level => walker.hold(range, number, Shape::Level),
-                Shape::Age => walker.grow(range, number),
+        // Up to there the comparison stays as it is, and the machine changes nothing by itself.
+        let level = machine.level();
+        let turn = here.turn(index + 1, level, !value.is_some_and(|value| level.holds(value)));
+        let next = machine
+            .changes_at()
+            .map_or(grid.count, |at| grid.at_or_after(at).max(index + 1) + u32::from(mutation::is(Mutation::Passing)));
+        index = match turn {
+            Some((turn, piece)) if turn <= next => {
+                here.piece = piece;
+                turn
             }
-        }
+            _ => next,
+        };
     }
-    walker.end();
+    run
 }
 
-struct Walker<'a, T> {
+/// A place in a track that only moves forward.
+struct Scan<'a> {
+    track: &'a Track,
     grid: &'a Grid,
-    condition: Condition,
-    machine: Machine,
-    run: Option<Run>,
-    told: T,
-    /// Nothing more is wanted.
-    enough: bool,
+    piece: usize,
 }
 
-impl<T: FnMut(Run) -> bool> Walker<'_, T> {
-    /// An age passes each threshold once: up to there and from there on, its comparison stays the same.
-    fn grow(&mut self, range: Range<u32>, number: f64) {
-        let Condition { compare, recover, .. } = self.condition;
-        let mut cuts = [range.end; 3];
-        for (cut, level) in cuts.iter_mut().zip([Some(compare), recover.map(|level| compare.with(level))]) {
-            if let Some(level) = level {
-                *cut = self.turn(&range, number, level);
+impl Scan<'_> {
+    /// Moves to the piece that has that evaluation.
+    fn seek(&mut self, index: u32) {
+        // Nearly always it is one of the next.
+        for _ in 0..8 {
+            if self.track.start_of(self.piece + 1, self.grid) > index {
+                return;
             }
+            self.piece += 1;
         }
-        cuts.sort_unstable();
-        let mut from = range.start;
-        for cut in cuts {
-            if from < cut {
-                self.hold(from..cut, number, Shape::Age);
-                from = cut;
+        self.piece = self.track.piece_at(index);
+    }
+
+    fn value(&mut self, index: u32) -> Option<f64> {
+        self.seek(index);
+        let value = self.track.shape().at(self.track.number(self.piece), self.grid.at(index));
+        (!value.is_nan()).then_some(value)
+    }
+
+    /// Moves to the first evaluation from that one on whose comparison comes out that way.
+    fn go(&mut self, index: u32, compare: Compare, holds: bool) -> Option<u32> {
+        let (turn, piece) = self.turn(index, compare, holds)?;
+        self.piece = piece;
+        Some(turn)
+    }
+
+    /// The same without moving there: the evaluation, and its piece.
+    fn turn(&mut self, index: u32, compare: Compare, holds: bool) -> Option<(u32, usize)> {
+        if index >= self.grid.count {
+            return None;
+        }
+        self.seek(index);
+        match self.track.shape() {
+            Shape::Level => {
+                let piece = self.track.find(self.piece, compare, holds)?;
+                Some((self.track.start_of(piece, self.grid).max(index), piece))
             }
+            Shape::Age => self.turn_of_age(index, compare, holds),
         }
     }
 
-    /// The first evaluation whose comparison is another than that of the first.
-    fn turn(&self, range: &Range<u32>, number: f64, compare: Compare) -> u32 {
-        let holds = |index: u32| compare.holds(Shape::Age.at(number, self.grid.at(index)));
-        let first = holds(range.start);
-        let (mut low, mut high) = (range.start, range.end);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if holds(middle) == first { low = middle + 1 } else { high = middle }
-        }
-        low
-    }
-
-    /// Evaluations of which each compares alike.
-    fn hold(&mut self, range: Range<u32>, number: f64, shape: Shape) {
-        let value = |grid: &Grid, index: u32| shape.at(number, grid.at(index));
-        let mut index = range.start;
-        while index < range.end {
-            let known = Some(value(self.grid, index)).filter(|value| !value.is_nan());
-            if let Some(change) = self.machine.step(self.grid.at(index), known) {
-                self.take(change, index);
+    /// An age passes a level once within a piece, upwards.
+    fn turn_of_age(&self, index: u32, compare: Compare, holds: bool) -> Option<(u32, usize)> {
+        let mut from = self.piece;
+        loop {
+            let piece = self.track.find_block(from, compare, holds)?;
+            let (range, number) = self.track.piece(piece, self.grid);
+            let comes_out = |at: u32| compare.holds(Shape::Age.at(number, self.grid.at(at))) == holds;
+            let (mut low, mut high) = (range.start.max(index), range.end);
+            if comes_out(low) {
+                return Some((low, piece));
             }
-            let Some(next) = self.machine.changes_at() else { break };
-            index = self.grid.at_or_after(next).max(index + 1) + u32::from(mutation::is(Mutation::Passing));
-        }
-        if self.run.is_some() {
-            self.see(value(self.grid, range.start));
-            self.see(value(self.grid, range.end - 1));
-        }
-    }
-
-    fn take(&mut self, change: Change, index: u32) {
-        let indexed = |at| self.grid.at_or_after(at);
-        if change.from == AlertState::Inactive {
-            self.run = Some(Run { from: indexed(change.active_at), fired: None, to: self.grid.count, peak: f64::NAN });
-        }
-        let Some(run) = &mut self.run else { return };
-        run.fired = change.fired_at.map(indexed);
-        if change.to == AlertState::Inactive {
-            run.to = index;
-            self.end();
-        }
-    }
-
-    /// A value of the alert that is not over. One that does not hold is never the worst: another held before it.
-    fn see(&mut self, value: f64) {
-        if let Some(run) = &mut self.run {
-            run.peak = match self.condition.compare {
-                Compare::Above(_) => run.peak.max(value),
-                Compare::Below(_) => run.peak.min(value),
-            };
-        }
-    }
-
-    fn end(&mut self) {
-        if let Some(run) = self.run.take() {
-            self.enough |= (self.told)(run);
+            if comes_out(high - 1) {
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if comes_out(middle) { high = middle } else { low = middle + 1 }
+                }
+                return Some((low, piece));
+            }
+            from = piece + 1;
         }
     }
 }

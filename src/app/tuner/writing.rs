@@ -51,6 +51,7 @@ impl App {
         let (file, rule) = (self.alerting.file.clone(), tuner.rule.clone());
         let wanted = Wanted { from: trial.current.condition, to: trial.candidate.condition };
         let why = match file {
+            _ if tuner.store.is_none() => "the rule belongs to the Prometheus: change it in the file that it is loaded from".to_string(),
             _ if !trial.is_changed() => "nothing is changed yet: up and down move the threshold".to_string(),
             Some(file) => return vec![Effect::Tune(Order::Propose { file, rule, trial: wanted })],
             None => "there is no file to write to: start lockscope with --rules FILE ('lockscope rules template' prints one)"

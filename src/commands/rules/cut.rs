@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::alerts::{AlertChange, AlertState, Episode, Point, Rule, Rules, Watched};
+use crate::alerts::{AlertChange, AlertState, Excerpt, Point, Rule, Rules, Watched};
 use crate::base::fault::Fault;
 use crate::base::text::visible;
 use crate::base::time::Time;
@@ -18,7 +18,7 @@ const PART: Duration = Duration::from_secs(6 * 3_600);
 const LONGEST: Duration = Duration::from_secs(2 * 3_600);
 
 /// The newest episode of every rule, and the rules that have none, with the reason.
-pub type Cut = (Vec<Episode>, Vec<(String, String)>);
+pub type Cut = (Vec<Excerpt>, Vec<(String, String)>);
 
 pub fn episodes(history: &History, rules: &Rules, interval: Duration) -> Result<Cut, Fault> {
     let summary = history.summary()?;
@@ -45,7 +45,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn newest(&self, oldest: Time, newest: Time) -> Result<Result<Episode, String>, Fault> {
+    fn newest(&self, oldest: Time, newest: Time) -> Result<Result<Excerpt, String>, Fault> {
         let mut to = newest;
         while to > oldest {
             let from = (to - PART).max(oldest);
@@ -100,7 +100,7 @@ impl Search<'_> {
     }
 
     /// The time around an alert: from its lead to two steps after its end.
-    fn cut(&self, fired: &AlertChange, newest: Time) -> Result<Result<Episode, String>, Fault> {
+    fn cut(&self, fired: &AlertChange, newest: Time) -> Result<Result<Excerpt, String>, Fault> {
         let alert = &fired.alert;
         let begin = self.on_grid(alert.active_at - self.lead);
         let most = (fired.at + LONGEST).min(newest);
@@ -119,7 +119,7 @@ impl Search<'_> {
         }
         let labels = alert.labels.values().map(|value| visible(value.as_bytes())).collect::<Vec<_>>().join(", ");
         let name = format!("{} at {} ({labels})", self.rule.name, fired.at.rfc3339());
-        let episode = Episode { rule: self.rule.clone(), name, series, length: end.since(begin) };
+        let episode = Excerpt { rule: self.rule.clone(), name, series, length: end.since(begin) };
         Ok(match episode.fires_at(self.interval) {
             true => Ok(episode),
             false => Err("what made it fire began long before".into()),

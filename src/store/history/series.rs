@@ -20,7 +20,7 @@ use crate::store::sealed::{Opener, place};
 use crate::store::writer::{BLOCKS, COLUMNS, SECOND_MS, TAIL};
 use crate::store::{Column, Columns, Span};
 
-/// With more patterns than this it is faster to read all of a metric in a block than each by itself.
+/// With more patterns than this it is faster to read all between the first and the last in a block than each by itself.
 const FEW_PATTERNS: usize = 8;
 
 /// Times that count, and where what they have is kept.
@@ -217,8 +217,10 @@ fn read_block(
         }
         return Ok(());
     }
-    let mut statement = db.prepare_cached("SELECT pattern, body FROM columns WHERE metric = ?1 AND block = ?2")?;
-    let mut rows = statement.query([wanted.metric, block])?;
+    let (Some(first), Some(last)) = (wanted.patterns.first(), wanted.patterns.last()) else { return Ok(()) };
+    let some = "SELECT pattern, body FROM columns WHERE metric = ?1 AND block = ?2 AND pattern BETWEEN ?3 AND ?4";
+    let mut statement = db.prepare_cached(some)?;
+    let mut rows = statement.query([wanted.metric, block, *first, *last])?;
     while let Some(row) = rows.next()? {
         let pattern = row.get(0)?;
         if wanted.patterns.contains(&pattern) {
