@@ -119,6 +119,26 @@ fn what_fires_while_it_is_recorded_is_in_the_history_and_check_says_the_same() {
 }
 
 #[test]
+fn a_recording_begins_without_a_gap_and_an_outage_is_one_from_the_last_answer_on() {
+    let scene = Scene::new();
+    let child = scene.record();
+    scene.is_written();
+    let history = History::open(&scene.path("history")).unwrap();
+    let gaps = || history.gaps(Time(0), Time(i64::MAX)).unwrap();
+    assert_eq!(gaps(), [], "the server answered from the first second on");
+    let clock = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
+    scene.server.pause();
+    let paused = clock();
+    wait_until("the gap is written", PATIENCE, || !gaps().is_empty());
+    let gap = gaps().remove(0);
+    assert_eq!((gap.reason, gap.to), (lockscope::store::Reason::NotConnected, None));
+    assert!(gap.from.0 <= paused + 500, "it began when the server stopped: {} {paused}", gap.from.0);
+    scene.server.resume();
+    wait_until("it is over", PATIENCE, || gaps().iter().all(|gap| gap.to.is_some()));
+    end(child);
+}
+
+#[test]
 fn a_history_that_nobody_writes_any_more_says_nothing_about_now() {
     let scene = Scene::new();
     let child = scene.record();

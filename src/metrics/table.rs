@@ -118,6 +118,12 @@ pub const METRICS: &[Metric] = &[
         TARGET,
         "1 when the whole keyspace was walked and nothing was dropped",
     ),
+    exposed(
+        "lockscope_blind_since_timestamp_seconds",
+        Gauge,
+        NODE,
+        "The last moment of which everything is known, while the node does not answer or locks were not confirmed; absent in sight",
+    ),
     exposed("lockscope_last_scan_timestamp_seconds", Gauge, NODE, "When the last walk of the keyspace ended"),
     exposed("lockscope_locks", Gauge, &["target", "pattern", "state"], "Locks by state; every state, also 0"),
     exposed(
