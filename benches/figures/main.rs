@@ -8,6 +8,7 @@
 mod common;
 mod console;
 mod contention;
+mod daemon;
 mod events;
 mod inventory;
 mod keyspace;
@@ -36,7 +37,7 @@ use report::Report;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo bench --bench figures -- \
-    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune]... \
+    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|daemon|tune]... \
     [--markdown] [--rounds N]";
 
 /// The arguments.
@@ -61,6 +62,7 @@ enum Part {
     Typing,
     Opening,
     Store,
+    Daemon,
     Tune,
 }
 
@@ -95,6 +97,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "typing" => wanted.parts.push(Part::Typing),
             "opening" => wanted.parts.push(Part::Opening),
             "store" => wanted.parts.push(Part::Store),
+            "daemon" => wanted.parts.push(Part::Daemon),
             "tune" => wanted.parts.push(Part::Tune),
             "--markdown" => wanted.markdown = true,
             "--rounds" => {
@@ -120,6 +123,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             Part::Console,
             Part::Opening,
             Part::Store,
+            Part::Daemon,
             Part::Tune,
         ];
     }
@@ -155,6 +159,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if asked(Part::Store) {
         store::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Daemon) {
+        daemon::measure(&mut report, wanted.rounds);
     }
     if asked(Part::Tune) {
         tune::measure(&mut report, wanted.rounds);
