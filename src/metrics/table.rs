@@ -142,7 +142,13 @@ pub const METRICS: &[Metric] = &[
         "lockscope_oldest_hold_timestamp_seconds",
         Gauge,
         PATTERN,
-        "When the oldest current hold began; absent when there is none",
+        "When the oldest current hold began, or was first seen; absent when there is none",
+    ),
+    exposed(
+        "lockscope_holds_of_unknown_age",
+        Gauge,
+        PATTERN,
+        "Locks that were held before anybody watched: their age is only a lower bound",
     ),
     exposed("lockscope_waiters", Gauge, PATTERN, "Waiters of all locks; absent unless counted lately"),
     exposed(
@@ -163,6 +169,12 @@ pub const METRICS: &[Metric] = &[
         Gauge,
         &["target", "pattern", "source"],
         "Attempts that failed, counted or sampled; absent when unknown",
+    ),
+    exposed(
+        "lockscope_failures_unknown",
+        Gauge,
+        &["target", "pattern", "source"],
+        "1 while attempts are seen whose outcome is not known, so that failures can't be told",
     ),
     exposed("lockscope_sampling_coverage_ratio", Gauge, NODE, "Share of the time that MONITOR was read"),
     exposed(

@@ -112,6 +112,7 @@ fn the_log_of_alerts_has_every_number_as_it_was() {
             threshold: 900.1,
             active_at: Time(START - 60_000),
             fired_at: Some(Time(START + at)),
+            unknown_since: None,
         },
     };
     let changes: Vec<AlertChange> = (0..).zip(values).map(change).collect();

@@ -44,6 +44,8 @@ pub struct Track {
     /// From which evaluation on it has which number; not a number: there is none.
     pieces: Vec<(u32, f64)>,
     blocks: Vec<Block>,
+    /// Evaluations at which what fires stays so, because its target is out of sight.
+    unseen: Vec<Range<u32>>,
 }
 
 /// The range of the values of some pieces.
@@ -106,9 +108,50 @@ impl Track {
             push(end, f64::NAN);
         }
         pieces.shrink_to_fit();
-        let mut track = Track { labels, shape, pieces, blocks: Vec::new() };
+        let mut track = Track { labels, shape, pieces, blocks: Vec::new(), unseen: Vec::new() };
         track.blocks = (0..track.pieces.len().div_ceil(BLOCK)).map(|block| track.range(block, grid)).collect();
         track
+    }
+
+    /// The same with the evaluations at which its target is out of sight, the first first.
+    pub fn unseen(mut self, unseen: impl IntoIterator<Item = bool>) -> Track {
+        self.unseen.clear();
+        for (index, unseen) in (0..).zip(unseen) {
+            match self.unseen.last_mut() {
+                _ if !unseen => {}
+                Some(last) if last.end == index => last.end = index + 1,
+                _ => self.unseen.push(index..index + 1),
+            }
+        }
+        self
+    }
+
+    /// These evaluations, cut where sight is lost or comes back; and whether it is lost.
+    pub(super) fn cut(&self, range: Range<u32>) -> impl Iterator<Item = (Range<u32>, bool)> {
+        let mut next = self.unseen.partition_point(|unseen| unseen.end <= range.start);
+        let mut from = range.start;
+        std::iter::from_fn(move || {
+            let begun = from;
+            if begun >= range.end {
+                return None;
+            }
+            let lost = match self.unseen.get(next) {
+                Some(unseen) if unseen.start <= begun => {
+                    (from, next) = (unseen.end, next + 1);
+                    true
+                }
+                Some(unseen) => {
+                    from = unseen.start;
+                    false
+                }
+                None => {
+                    from = range.end;
+                    false
+                }
+            };
+            from = from.min(range.end);
+            Some((begun..from, lost))
+        })
     }
 
     /// How many pieces it keeps in memory.
@@ -138,7 +181,7 @@ impl Track {
         let hidden = |index: u32| times.iter().any(|(from, to)| (*from..=*to).contains(&grid.at(index)));
         let numbers =
             self.pieces(grid, 0).flat_map(|(range, number)| range.map(move |index| number.filter(|_| !hidden(index))));
-        Track::new(self.labels.clone(), self.shape, *grid, numbers)
+        Track { unseen: self.unseen.clone(), ..Track::new(self.labels.clone(), self.shape, *grid, numbers) }
     }
 
     pub fn shape(&self) -> Shape {
@@ -196,7 +239,10 @@ impl Tracks {
                 }
                 track.pieces.get(at).map(|(_, number)| *number)
             });
-            Track::new(track.labels.clone(), track.shape, grid, numbers)
+            let step = step.max(1);
+            let thinner = |unseen: &Range<u32>| unseen.start.div_ceil(step)..unseen.end.div_ceil(step);
+            let unseen = track.unseen.iter().map(thinner).filter(|unseen| !unseen.is_empty()).collect();
+            Track { unseen, ..Track::new(track.labels.clone(), track.shape, grid, numbers) }
         };
         Tracks { grid, tracks: self.tracks.iter().map(thin).collect() }
     }

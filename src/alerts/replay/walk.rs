@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Grid;
 use super::track::{Shape, Track};
-use crate::alerts::machine::{Change, Condition, Machine};
+use crate::alerts::machine::{Change, Condition, Machine, Unseen};
 use crate::alerts::mutation::{self, Mutation};
 use crate::alerts::{AlertState, Compare};
 
@@ -30,7 +30,8 @@ pub(super) fn walk(track: &Track, grid: &Grid, condition: Condition, mut told: i
 
 /// The same until `told` has heard enough.
 pub(super) fn walk_until(track: &Track, grid: &Grid, condition: Condition, told: impl FnMut(Run) -> bool) {
-    let mut walker = Walker { grid, condition, machine: Machine::new(condition), run: None, told, enough: false };
+    let mut walker =
+        Walker { grid, condition, machine: Machine::new(condition), run: None, unseen: false, told, enough: false };
     // The level that keeps a firing alert alive.
     let kept = condition.recover.map_or(condition.compare, |level| condition.compare.with(level));
     for (block, pieces) in track.blocks() {
@@ -47,9 +48,12 @@ pub(super) fn walk_until(track: &Track, grid: &Grid, condition: Condition, told:
         }
         for at in pieces {
             let (range, number) = track.piece(at, grid);
-            match track.shape() {
-                Shape::Level => walker.hold(range, number, Shape::Level),
-                Shape::Age => walker.grow(range, number),
+            for (range, unseen) in track.cut(range) {
+                walker.unseen = unseen;
+                match track.shape() {
+                    Shape::Level => walker.hold(range, number, Shape::Level),
+                    Shape::Age => walker.grow(range, number),
+                }
             }
         }
     }
@@ -61,6 +65,8 @@ struct Walker<'a, T> {
     condition: Condition,
     machine: Machine,
     run: Option<Run>,
+    /// The target is out of sight at these evaluations.
+    unseen: bool,
     told: T,
     /// Nothing more is wanted.
     enough: bool,
@@ -104,7 +110,9 @@ impl<T: FnMut(Run) -> bool> Walker<'_, T> {
         let mut index = range.start;
         while index < range.end {
             let known = Some(value(self.grid, index)).filter(|value| !value.is_nan());
-            if let Some(change) = self.machine.step(self.grid.at(index), known) {
+            let at = self.grid.at(index);
+            let unseen = self.unseen.then_some(Unseen { since: at, stays: true });
+            if let Some(change) = self.machine.step(at, known, unseen) {
                 self.take(change, index);
             }
             let Some(next) = self.machine.changes_at() else { break };
