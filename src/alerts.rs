@@ -4,7 +4,9 @@
 //! watching, replay and export, so that they can't differ. The time is an argument.
 
 mod alert;
+mod blind;
 mod column;
+mod doubt;
 mod edit;
 mod evaluator;
 mod expression;
@@ -26,8 +28,8 @@ pub use column::{Cursor, Point, Prometheus, Reading};
 pub use edit::edited;
 pub use evaluator::Evaluator;
 pub use import::{Imported, import};
-pub use machine::{Change, Condition, Machine};
-pub use promql::{Exported, Op, Recovery, Split, exported, promql, split};
+pub use machine::{Change, Condition, Machine, Unseen};
+pub use promql::{Exported, Op, Recovery, Split, Stay, exported, promql, runbook_key, split};
 pub use read::written;
 pub use rule::{Compare, NoData, Rule};
 pub use rules::{DEFAULT_RULES, RULES, Rules, WITH_DEFAULTS};

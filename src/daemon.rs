@@ -25,7 +25,7 @@ use tokio::time::MissedTickBehavior;
 use crate::alerts::Rules;
 use crate::base::fault::Fault;
 use crate::base::signals::Signals;
-use crate::engine::{Engine, News};
+use crate::engine::{Engine, News, Stream};
 use crate::metrics::Moment;
 pub use alarm::Alarm;
 pub use alarm::{EVERY, LOOKBACK};
@@ -41,6 +41,8 @@ pub use replay::{replay, step_by_step};
 
 /// How often a moment is made.
 pub const SECOND: Duration = Duration::from_secs(1);
+/// How long the first moment waits for the event stream.
+const FIRST: Duration = Duration::from_secs(5);
 /// How long we wait before another engine is started, when the clock is wrong and the server does not answer.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -89,7 +91,8 @@ impl Daemon<'_> {
     pub async fn run(mut self, start: impl AsyncFn() -> Result<Engine, Fault>) -> Result<Ended, Fault> {
         let mut signals = Signals::listen()?;
         let notify = Notify::from_environment();
-        let engine = start().await?;
+        let mut engine = start().await?;
+        until_watched(&mut engine).await;
         let mut state = State {
             archive: self.archive(&engine)?,
             engine,
@@ -186,7 +189,8 @@ impl State {
         (daemon.say)(&apart);
         self.again = Instant::now() + AGAIN;
         match start().await {
-            Ok(engine) => {
+            Ok(mut engine) => {
+                until_watched(&mut engine).await;
                 if let Some(archive) = self.archive.take() {
                     archive.close()?;
                 }
@@ -198,6 +202,17 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// A server that was just reached is not silent: the first moment waits until its changes are learnt, or can't be.
+async fn until_watched(engine: &mut Engine) {
+    let watched = async {
+        while engine.nodes().any(|node| node.stream == Stream::Starting) {
+            engine.next().await;
+        }
+    };
+    // What takes longer is told as it is.
+    let _ = tokio::time::timeout(FIRST, watched).await;
 }
 
 async fn at(time: Option<tokio::time::Instant>) {

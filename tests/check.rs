@@ -113,6 +113,27 @@ fn what_was_not_measured_is_unknown_and_never_calm() {
 }
 
 #[test]
+fn an_age_whose_beginning_nobody_saw_is_no_calm() {
+    let server = with_trouble();
+    let rules = rule("TooLong", "metric = \"lockscope_oldest_hold_age_seconds\"\nabove = 900");
+    let ran = check(&server, &rules, &["--json"]);
+    assert_eq!((ran.code, &alerts(&ran)[0]["state"]), (0, &"unknown".into()), "{}", ran.err);
+    let why = alerts(&ran)[0]["why"].as_str().unwrap().to_string();
+    assert!(why.contains("their age is only a lower bound (lock:"), "{why}");
+    let calm = Server::notifying(&[]);
+    let ran = check(&calm, &rules, &["--json"]);
+    assert_eq!(alerts(&ran)[0]["state"], "inactive", "without locks there is no age: {}", ran.out);
+}
+
+#[test]
+fn a_name_is_escaped_once() {
+    let server = Server::notifying(&[]);
+    server.cli(&[&b"SET"[..], b"lock:a\\b\xff", b"holder"]);
+    let text = check(&server, &rule("NoTtl", NO_TTL), &[]).out;
+    assert!(text.contains(r"pattern=lock:a\\b\xff state"), "{text}");
+}
+
+#[test]
 fn a_rule_that_matches_nothing_says_that_its_silence_says_nothing() {
     let server = with_trouble();
     let ran =

@@ -93,6 +93,30 @@ fn every_alertmanager_hears_that_an_alert_fires_and_ends_with_its_note() {
 }
 
 #[test]
+fn an_outage_of_the_server_ends_no_page() {
+    let Some(manager) = Alertmanager::start() else { return };
+    let mut scene = Scene::with(&format!("alertmanager = [{:?}]\nresend = \"1s\"", manager.url()));
+    scene.trouble();
+    wait_until("the alert to arrive", PATIENCE, || !manager.alerts().is_empty());
+    let begun = manager.alerts()[0]["startsAt"].clone();
+    let evaluations = || scene.serving.value("lockscope_rule_evaluations_total", &["\"NoTtl\""]).unwrap();
+    scene.server.pause();
+    scene.serving.shows("lockscope_locks", &["state=\"no-ttl\""], None);
+    let blind = evaluations();
+    wait_until("two evaluations without sight", PATIENCE, || evaluations() >= blind + 2.0);
+    assert_eq!((manager.told("resolved").len(), manager.alerts().len()), (0, 1), "{}", scene.serving.story());
+    assert!(!scene.serving.story().contains("is over"), "{}", scene.serving.story());
+    scene.server.resume();
+    scene.serving.shows("lockscope_locks", &["state=\"no-ttl\""], Some(1.0));
+    let seen = evaluations();
+    wait_until("two evaluations in sight", PATIENCE, || evaluations() >= seen + 2.0);
+    assert_eq!(manager.alerts()[0]["startsAt"], begun, "it is the same alert");
+    scene.is_over();
+    scene.serving.says("is over");
+    wait_until("its end to be told", PATIENCE, || !manager.told("resolved").is_empty());
+}
+
+#[test]
 fn an_alertmanager_that_was_down_hears_what_is_true_when_it_is_back() {
     let Some(mut manager) = Alertmanager::start() else { return };
     let mut scene = Scene::with(&format!("alertmanager = [{:?}]\nresend = \"1s\"", manager.url()));

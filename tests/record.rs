@@ -119,6 +119,61 @@ fn what_fires_while_it_is_recorded_is_in_the_history_and_check_says_the_same() {
 }
 
 #[test]
+fn a_recording_begins_without_a_gap_and_an_outage_is_one_from_the_last_answer_on() {
+    let scene = Scene::new();
+    let child = scene.record();
+    scene.is_written();
+    let history = History::open(&scene.path("history")).unwrap();
+    let gaps = || history.gaps(Time(0), Time(i64::MAX)).unwrap();
+    assert_eq!(gaps(), [], "the server answered from the first second on");
+    let clock = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
+    scene.server.pause();
+    let paused = clock();
+    wait_until("the gap is written", PATIENCE, || !gaps().is_empty());
+    let gap = gaps().remove(0);
+    assert_eq!((gap.reason, gap.to), (lockscope::store::Reason::NotConnected, None));
+    assert!(gap.from.0 <= paused + 500, "it began when the server stopped: {} {paused}", gap.from.0);
+    scene.server.resume();
+    wait_until("it is over", PATIENCE, || gaps().iter().all(|gap| gap.to.is_some()));
+    end(child);
+}
+
+/// The largest file that the process may write.
+fn limit_files(child: &Child, bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: reads the one struct that it is given.
+    let set = unsafe { libc::prlimit(child.id() as i32, libc::RLIMIT_FSIZE, &limit, std::ptr::null_mut()) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn a_disk_without_room_is_told_once_and_nothing_that_was_written_is_lost() {
+    let scene = Scene::new();
+    let mut serving = Serving::start(&scene.server, &["--store", &scene.named("history")]);
+    let errors = || serving.value("lockscope_store_errors_total", &[]).unwrap();
+    wait_until("something is written", PATIENCE, || {
+        serving.value("lockscope_store_last_write_timestamp_seconds", &[]).is_some()
+    });
+    let newest = || History::open(&scene.path("history")).unwrap().summary().unwrap().newest.unwrap();
+    // No file may grow: what a full disk does, without one.
+    limit_files(serving.child(), 4_096);
+    wait_until("several writes fail", PATIENCE, || errors() >= 3.0);
+    let kept = newest();
+    let story = serving.story();
+    assert_eq!(story.matches("history can't grow: the disk is full or fails").count(), 1, "one sentence: {story}");
+    assert_eq!(serving.request("GET", "/healthz", &[]).status, 200, "it watches all the same");
+    limit_files(serving.child(), libc::RLIM_INFINITY);
+    serving.says("the store is written again");
+    wait_until("it goes on", PATIENCE, || newest() > kept);
+    assert!(serving.end(libc::SIGTERM).0.success());
+    let history = History::open(&scene.path("history")).unwrap();
+    let gaps = history.gaps(Time(0), Time(i64::MAX)).unwrap();
+    assert!(gaps.iter().any(|gap| gap.reason == lockscope::store::Reason::NotWritten), "{gaps:?}");
+    let summary = history.summary().unwrap();
+    assert!(summary.oldest.is_some_and(|oldest| oldest <= kept), "what was written before is there: {summary:?}");
+}
+
+#[test]
 fn a_history_that_nobody_writes_any_more_says_nothing_about_now() {
     let scene = Scene::new();
     let child = scene.record();

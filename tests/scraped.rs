@@ -145,12 +145,20 @@ fn incident(server: Server, mut serving: Serving, prometheus: &Prometheus, telle
     server.cli(&["DEL", "lock:order:4", "lock:forever"]);
     prometheus.waits_for(&firing("Many"), false);
     prometheus.waits_for(&firing("NoTtl"), false);
+    // What fires when the server stops answering is not over.
+    server.cli(&["SET", "lock:forever", "holder"]);
+    prometheus.waits_for(&firing("NoTtl"), true);
     server.pause();
+    prometheus.waits_for("lockscope_up == 0 unless on () lockscope_locks{state=\"no-ttl\"}", true);
     prometheus.waits_for(&firing("Blind"), true);
     // Trouble that ends as soon as one of two sees it need not be seen by the other.
     serving.says("fires: value 0, threshold 1");
+    prometheus.waits_for(&firing("NoTtl"), true);
     server.resume();
     prometheus.waits_for(&firing("Blind"), false);
+    prometheus.waits_for(&firing("NoTtl"), true);
+    server.cli(&["DEL", "lock:forever"]);
+    prometheus.waits_for(&firing("NoTtl"), false);
     serving.says("is over: value 0, threshold 1");
     let (check, screen) = tellers.end();
     let lines = serving.lines();

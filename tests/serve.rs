@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::{Answer, Certificates, Server, Serving, lockscope, process, wait_until};
 
@@ -238,6 +238,38 @@ fn a_server_that_pauses_or_dies_is_down_and_comes_back() {
     serving.shows("lockscope_up", &[], Some(1.0));
     alice(&server);
     serving.shows("lockscope_locks", &held, Some(1.0));
+}
+
+/// In seconds.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
+}
+
+#[test]
+fn a_server_that_stops_answering_is_noticed_before_its_connection_is_given_up() {
+    let server = Server::notifying(&[]);
+    alice(&server);
+    let mut serving = Serving::start(&server, &[]);
+    let held = ["pattern=\"lock:order:*\"", "state=\"held\""];
+    serving.shows("lockscope_locks", &held, Some(1.0));
+    serving.shows("lockscope_blind_since_timestamp_seconds", &[], None);
+    let before = now();
+    server.pause();
+    let paused = now();
+    serving.shows("lockscope_up", &[], Some(0.0));
+    let since = serving.value("lockscope_blind_since_timestamp_seconds", &[]).expect("it says since when");
+    assert!(
+        (before - 10.0..=paused + 0.5).contains(&since),
+        "the last answer, not when it was noticed: {since} {paused}"
+    );
+    serving.shows("lockscope_locks", &held, None);
+    serving.says("does not answer since ");
+    assert!(!serving.story().contains("reconnecting"), "the connection is kept: {}", serving.story());
+    server.resume();
+    serving.shows("lockscope_up", &[], Some(1.0));
+    serving.shows("lockscope_locks", &held, Some(1.0));
+    serving.shows("lockscope_blind_since_timestamp_seconds", &[], None);
+    assert_eq!(serving.value("lockscope_reconnects_total", &[]), Some(0.0), "{}", serving.story());
 }
 
 #[test]

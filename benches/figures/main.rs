@@ -8,6 +8,7 @@
 mod common;
 mod console;
 mod contention;
+mod daemon;
 mod events;
 mod inventory;
 mod keyspace;
@@ -38,7 +39,7 @@ use report::Report;
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "usage: cargo bench --bench figures -- \
-    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|tune|prometheus|topology]... \
+    [inventory|events|memory|verdicts|moment|politeness|polling|contention|console|typing|opening|store|daemon|tune|prometheus|topology]... \
     [--markdown] [--rounds N]";
 
 /// The arguments.
@@ -63,6 +64,7 @@ enum Part {
     Typing,
     Opening,
     Store,
+    Daemon,
     Tune,
     Topology,
     Prometheus,
@@ -99,6 +101,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             "typing" => wanted.parts.push(Part::Typing),
             "opening" => wanted.parts.push(Part::Opening),
             "store" => wanted.parts.push(Part::Store),
+            "daemon" => wanted.parts.push(Part::Daemon),
             "tune" => wanted.parts.push(Part::Tune),
             "topology" => wanted.parts.push(Part::Topology),
             "prometheus" => wanted.parts.push(Part::Prometheus),
@@ -126,6 +129,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String>
             Part::Console,
             Part::Opening,
             Part::Store,
+            Part::Daemon,
             Part::Tune,
             Part::Topology,
             Part::Prometheus,
@@ -163,6 +167,9 @@ fn measure(wanted: &Wanted) -> ExitCode {
     }
     if asked(Part::Store) {
         store::measure(&mut report, wanted.rounds);
+    }
+    if asked(Part::Daemon) {
+        daemon::measure(&mut report, wanted.rounds);
     }
     if asked(Part::Tune) {
         tune::measure(&mut report, wanted.rounds);

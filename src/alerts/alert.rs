@@ -58,6 +58,9 @@ pub struct Alert {
     /// The first evaluation of this alert in which the condition held.
     pub active_at: Time,
     pub fired_at: Option<Time>,
+    /// Since when it only stays, because its target is out of sight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_since: Option<Time>,
 }
 
 /// A change of an alert's state, as the store's log keeps it.

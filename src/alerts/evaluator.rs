@@ -47,7 +47,7 @@ impl Evaluator {
         let rules: Vec<Judged> = all.into_iter().map(judge).collect();
         let mut readers = vec![Vec::new(); METRICS.len()];
         for (index, rule) in rules.iter().enumerate() {
-            for metric in rule.watched.metrics() {
+            for metric in rule.watched.metrics().chain(rule.watched.doubted_by()) {
                 let readers: &mut Vec<usize> = &mut readers[usize::from(metric.0)];
                 if readers.last() != Some(&index) {
                     readers.push(index);

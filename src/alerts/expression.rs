@@ -142,7 +142,7 @@ impl Expression {
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         let newest = match rule.no_data {
             NoData::Keep(longest) => Reading::Last(millis(longest)),
-            NoData::Ok | NoData::Alert => Reading::Instant(lookback),
+            NoData::Ok | NoData::Stay(_) | NoData::Alert => Reading::Instant(lookback),
         };
         let increase = rule.window.map(|window| Reading::Increase(millis(window)));
         let metric = rule.metric.metric();
@@ -194,7 +194,7 @@ impl Expression {
     }
 
     pub(super) fn output(&self) -> Output {
-        let column = |term: &Term| Column { points: Vec::new(), cursor: Cursor::new(term.reading, self.version) };
+        let column = |term: &Term| Column::new(term.reading, self.version);
         Output { columns: self.terms.iter().map(column).collect() }
     }
 
@@ -205,31 +205,27 @@ impl Expression {
             if !term.is(series) {
                 continue;
             }
-            for point in points {
-                if column.points.last().is_none_or(|last| last.at < point.at) {
-                    column.points.push(*point);
-                }
-            }
+            column.add(points);
         }
     }
 
     /// Ends the series that had no point at this time.
     pub(super) fn end_others(&self, output: &mut Output, at: Time) {
         for (term, column) in self.terms.iter().zip(&mut output.columns) {
-            let ends = |last: &Point| last.at < at && !last.is_stale();
             // The other ways to read a series do not see that it ended.
-            if matches!(term.reading, Reading::Instant(_)) && column.points.last().is_some_and(ends) {
-                column.points.push(Point::stale(at));
+            if matches!(term.reading, Reading::Instant(_)) {
+                column.end(at);
             }
         }
     }
 
     /// Forgets what no evaluation at or after `oldest` reads. Whether anything is left.
     pub(super) fn prune(&self, output: &mut Output, oldest: Time) -> bool {
+        let mut left = false;
         for (term, column) in self.terms.iter().zip(&mut output.columns) {
-            column.prune(term.reading, oldest);
+            left |= column.prune(term.reading, oldest);
         }
-        output.columns.iter().any(|column| !column.points.is_empty())
+        left
     }
 
     /// What its [numbers](Expression::number) are.
@@ -285,18 +281,40 @@ impl Output {
     }
 }
 
+/// The points of one series, and how far they were read.
 #[derive(Clone, Debug)]
-struct Column {
+pub(super) struct Column {
     points: Vec<Point>,
     cursor: Cursor,
 }
 
 impl Column {
-    fn at(&mut self, at: Time) -> Option<f64> {
+    pub(super) fn new(reading: Reading, version: Prometheus) -> Column {
+        Column { points: Vec::new(), cursor: Cursor::new(reading, version) }
+    }
+
+    /// Adds points in the order of time. One that is not after the last is left out.
+    pub(super) fn add(&mut self, points: &[Point]) {
+        for point in points {
+            if self.points.last().is_none_or(|last| last.at < point.at) {
+                self.points.push(*point);
+            }
+        }
+    }
+
+    /// Ends the series if it had no point at this time.
+    pub(super) fn end(&mut self, at: Time) {
+        if self.points.last().is_some_and(|last| last.at < at && !last.is_stale()) {
+            self.points.push(Point::stale(at));
+        }
+    }
+
+    pub(super) fn at(&mut self, at: Time) -> Option<f64> {
         self.cursor.at(&self.points, at)
     }
 
-    fn prune(&mut self, reading: Reading, oldest: Time) {
+    /// Forgets what no evaluation at or after `oldest` reads. Whether anything is left.
+    pub(super) fn prune(&mut self, reading: Reading, oldest: Time) -> bool {
         let out_of_reach = Time(oldest.0.saturating_sub(reading.reach()));
         let until = |limit: Time| self.points.partition_point(|point| point.at < limit);
         let gone = match reading {
@@ -309,5 +327,6 @@ impl Column {
             self.points.drain(..gone);
             self.cursor.forget(gone);
         }
+        !self.points.is_empty()
     }
 }

@@ -42,6 +42,14 @@ impl Condition {
     }
 }
 
+/// A target that is out of sight.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Unseen {
+    pub since: Time,
+    /// Not for too long yet: what fires stays.
+    pub stays: bool,
+}
+
 /// A change of state at one evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
@@ -50,6 +58,8 @@ pub struct Change {
     /// The first evaluation of this alert in which the condition held.
     pub active_at: Time,
     pub fired_at: Option<Time>,
+    /// Since when nothing was known of it, if it ended or goes on so.
+    pub unknown_since: Option<Time>,
 }
 
 /// The alert of one set of labels.
@@ -58,6 +68,8 @@ pub struct Machine {
     condition: Condition,
     phase: Phase,
     value: Option<f64>,
+    /// Since when it only stays, because nothing is known.
+    unknown_since: Option<Time>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -76,20 +88,28 @@ enum Phase {
 
 impl Machine {
     pub fn new(condition: Condition) -> Machine {
-        Machine { condition, phase: Phase::Inactive, value: None }
+        Machine { condition, phase: Phase::Inactive, value: None, unknown_since: None }
     }
 
-    /// One evaluation. `None` stands for a series that is not there.
-    pub fn step(&mut self, at: Time, value: Option<f64>) -> Option<Change> {
+    /// One evaluation. `None` stands for a series that is not there. `unseen`: its target is out of sight, and what
+    /// fires may stay so.
+    pub fn step(&mut self, at: Time, value: Option<f64>, unseen: Option<Unseen>) -> Option<Change> {
         let before = self.phase;
+        let unseen = unseen.filter(|_| matches!(before, Phase::Firing { .. }) && !mutation::is(Mutation::Stay));
         match value.filter(|value| self.level().holds(*value)) {
             // Nearly all steps of a replay.
             None if before == Phase::Inactive => return None,
             Some(value) => {
-                self.value = Some(value);
+                (self.value, self.unknown_since) = (Some(value), None);
                 self.held(at);
             }
-            None => self.not_held(at),
+            None => {
+                self.unknown_since = unseen.map(|unseen| unseen.since);
+                match unseen.is_some_and(|unseen| unseen.stays) {
+                    true => self.held(at),
+                    false => self.not_held(at),
+                }
+            }
         }
         if let Phase::Pending { active_at } = self.phase
             && reaches(since(at, active_at), self.condition.hold_for)
@@ -98,7 +118,12 @@ impl Machine {
         }
         let (from, to) = (before.state(), self.phase.state());
         let told = if to == AlertState::Inactive { before } else { self.phase };
-        (from != to).then(|| Change { from, to, active_at: told.active_at().unwrap_or(at), fired_at: told.fired_at() })
+        let unknown_since = self.unknown_since;
+        if to == AlertState::Inactive {
+            self.unknown_since = None;
+        }
+        let active_at = told.active_at().unwrap_or(at);
+        (from != to).then(|| Change { from, to, active_at, fired_at: told.fired_at(), unknown_since })
     }
 
     /// When it may change while the value stays as it is: earlier evaluations change nothing. `None`: never.
@@ -158,6 +183,11 @@ impl Machine {
 
     pub fn fired_at(&self) -> Option<Time> {
         self.phase.fired_at()
+    }
+
+    /// Since when it only stays, because nothing is known.
+    pub fn unknown_since(&self) -> Option<Time> {
+        self.unknown_since
     }
 }
 

@@ -16,6 +16,8 @@ pub enum Mutation {
     Stale,
     /// An increase is not extrapolated.
     Extrapolation,
+    /// An alert does not stay while its target is out of sight.
+    Stay,
     /// A counter that fell is not seen.
     Reset,
     /// A replay passes over one evaluation too many. The evaluator itself does not do that.
@@ -24,8 +26,15 @@ pub enum Mutation {
 
 impl Mutation {
     /// Those of the evaluator.
-    pub const ALL: [Mutation; 6] =
-        [Mutation::For, Mutation::Keep, Mutation::Recovery, Mutation::Stale, Mutation::Extrapolation, Mutation::Reset];
+    pub const ALL: [Mutation; 7] = [
+        Mutation::For,
+        Mutation::Keep,
+        Mutation::Recovery,
+        Mutation::Stale,
+        Mutation::Extrapolation,
+        Mutation::Stay,
+        Mutation::Reset,
+    ];
 }
 
 #[cfg(debug_assertions)]

@@ -11,7 +11,7 @@ use crate::alerts::read::written;
 use crate::alerts::{NoData, Rule, Rules};
 use crate::metrics::{Kind, Metric};
 pub(super) use split::stripped;
-pub use split::{Op, Recovery, Split, split};
+pub use split::{Op, Recovery, Split, Stay, split};
 pub(super) use tokens::{Placed, Token, duration, tokens};
 
 /// One alerting rule of Prometheus.
@@ -71,7 +71,7 @@ impl Exported {
 
 /// One rule without its companion.
 pub(super) fn one(rule: &Rule) -> Exported {
-    let annotations = [("description", &rule.note), ("runbook_url", &rule.runbook)];
+    let annotations = [("description", &rule.note), (runbook_key(&rule.runbook), &rule.runbook)];
     Exported {
         alert: rule.name.clone(),
         expr: expression(rule),
@@ -86,6 +86,14 @@ pub(super) fn one(rule: &Rule) -> Exported {
     }
 }
 
+/// The annotation of a runbook: only a link is one of those that pagers make clickable.
+pub fn runbook_key(runbook: &str) -> &'static str {
+    match runbook.contains("://") {
+        true => "runbook_url",
+        false => "runbook",
+    }
+}
+
 fn expression(rule: &Rule) -> String {
     let metric = rule.metric.metric();
     let value = value(rule, metric);
@@ -97,14 +105,34 @@ fn expression(rule: &Rule) -> String {
     }
     let value = compared(rule, &value);
     let (sign, level) = (rule.compare.sign(), rule.compare.threshold());
-    match rule.recover {
+    let condition = match rule.recover {
         None => format!("{value} {sign} {level}"),
         Some(recover) => format!(
             "{value} {sign} {level} or ({value} {sign} {recover} and on ({}) ALERTS{{alertname={}, alertstate=\"firing\"}})",
             rule.labels().join(", "),
             quoted(&rule.name)
         ),
+    };
+    match rule.no_data {
+        NoData::Stay(longest) => {
+            format!(
+                "{condition} or ({})",
+                staying(&rule.name, rule.labels().contains(&"target"), longest.as_secs_f64())
+            )
+        }
+        NoData::Ok | NoData::Keep(_) | NoData::Alert => condition,
     }
+}
+
+/// The alerts of that name that fire, while their target is out of sight and was so for less than these seconds. They keep
+/// their labels, so that they are the same alerts.
+pub(super) fn staying(alert: &str, of_target: bool, seconds: f64) -> String {
+    let firing = format!("ALERTS{{alertname={}, alertstate=\"firing\"}}", quoted(alert));
+    let target = if of_target { "target" } else { "" };
+    format!(
+        "max without (alertname, alertstate, severity) ({firing}) and on ({target}) (time() - {} < {seconds})",
+        super::blind::SINCE.metric().name
+    )
 }
 
 /// The left side of the comparison.
@@ -145,7 +173,7 @@ fn value(rule: &Rule, metric: &Metric) -> String {
                 let _ = write!(out, "last_over_time({series}[{}])", written(longest));
                 rest = after;
             }
-            (None, NoData::Ok | NoData::Alert) => {
+            (None, NoData::Ok | NoData::Stay(_) | NoData::Alert) => {
                 out.push_str(&series);
                 rest = after;
             }

@@ -83,7 +83,10 @@ impl Draft {
             keep_firing_for: of_base("keep_firing_for", |rule| rule.keep_firing_for)?,
             recover: section.any_number("recover")?.or(base.and_then(|base| base.recover)),
             window: section.text_as("window", whole)?.or(base.and_then(|base| base.window)),
-            no_data: section.text_as("no_data", no_data)?.or(base.map(|base| base.no_data)).unwrap_or(NoData::Ok),
+            no_data: section
+                .text_as("no_data", no_data)?
+                .or(base.filter(|base| base.metric == metric).map(|base| base.no_data))
+                .unwrap_or(NoData::usual(metric)),
             severity: section
                 .text_as("severity", severity)?
                 .or(base.map(|base| base.severity))
@@ -133,6 +136,10 @@ fn check(section: &Section<'_>, rule: &Rule) -> Result<(), Fault> {
     if matches!(rule.no_data, NoData::Keep(_)) && rule.window.is_some() {
         let why = "a window looks back by itself and has nothing to keep; make the window longer instead";
         return Err(section.wrong("no_data", why));
+    }
+    if matches!(rule.no_data, NoData::Stay(_)) && !metric.labels.contains(&"target") {
+        let why = format!("{} is not about a server that could be out of sight; write \"ok\"", metric.name);
+        return Err(section.wrong("no_data", &why));
     }
     if rule.no_data != NoData::Ok && rule.metric.metric().name == "lockscope_absent" {
         return Err(section.wrong("no_data", "lockscope_absent is itself about missing data; remove no_data"));
@@ -200,7 +207,11 @@ fn no_data(text: &str) -> Result<NoData, String> {
             Duration::ZERO => Err("keep for 0s keeps nothing; write \"ok\"".into()),
             longest => Ok(NoData::Keep(longest)),
         },
-        _ => Err(format!("no_data is \"ok\", \"alert\" or \"keep 10m\", not {text:?}")),
+        Some(("stay", longest)) => match whole(longest.trim())? {
+            Duration::ZERO => Err("stay for 0s is no time; write \"ok\"".into()),
+            longest => Ok(NoData::Stay(longest)),
+        },
+        _ => Err(format!("no_data is \"ok\", \"stay 1h\", \"keep 10m\" or \"alert\", not {text:?}")),
     }
 }
 

@@ -8,6 +8,9 @@ use crate::alerts::Severity;
 use crate::filter::Selector;
 use crate::metrics::{Kind, MetricId};
 
+/// How long an alert stays without sight, where nothing is said.
+const STAY: Duration = Duration::from_secs(3_600);
+
 /// When the condition holds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Compare {
@@ -20,6 +23,8 @@ pub enum Compare {
 pub enum NoData {
     /// No data, no alert.
     Ok,
+    /// What fires stays so while its target is out of sight, at most this long.
+    Stay(Duration),
     /// The last value counts for this long.
     Keep(Duration),
     /// A second rule fires where there is no series at all; see [`Rule::companion`].
@@ -78,6 +83,16 @@ impl Compare {
         match self {
             Compare::Above(_) => ">",
             Compare::Below(_) => "<",
+        }
+    }
+}
+
+impl NoData {
+    /// What holds of rules on that metric where nothing is said: an outage does not end what fires about locks.
+    pub fn usual(metric: MetricId) -> NoData {
+        match metric.metric().labels.contains(&"pattern") {
+            true => NoData::Stay(STAY),
+            false => NoData::Ok,
         }
     }
 }

@@ -76,7 +76,13 @@ pub(super) fn why_unknown(watched: &Watched, sight: &Sight) -> Option<String> {
     {
         return Some(format!("no sight: none of {} answers", counted(nodes as u64, "node")));
     }
-    if rule.fires_without_data() || watched.has_value() {
+    if rule.fires_without_data() {
+        return None;
+    }
+    if let Some(why) = watched.doubt() {
+        return Some(why);
+    }
+    if watched.has_value() {
         return None;
     }
     if let Some(failed) = sight.failed {

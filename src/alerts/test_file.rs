@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::alerts::promql::{one, quoted, yaml};
+use crate::alerts::promql::{one, quoted, runbook_key, yaml};
 use crate::alerts::read::written;
 use crate::alerts::{AlertState, Point, Prometheus, Rule, Watched};
 use crate::base::time::Time;
@@ -98,7 +98,8 @@ fn write_episode(out: &mut String, episode: &Excerpt, interval: Duration) {
             let labels: Vec<String> = labels.map(|(name, value)| format!("{name}: {}", yaml(value))).collect();
             let _ = writeln!(out, "          - exp_labels: {{{}}}", labels.join(", "));
             // The templates of the rule come out as the text that was written.
-            let texts = [("description", &episode.rule.note), ("runbook_url", &episode.rule.runbook)];
+            let texts =
+                [("description", &episode.rule.note), (runbook_key(&episode.rule.runbook), &episode.rule.runbook)];
             let texts = texts.iter().filter(|(_, text)| !text.is_empty());
             let texts: Vec<String> = texts.map(|(name, text)| format!("{name}: {}", yaml(text))).collect();
             if !texts.is_empty() {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::alerts::blind::{Blind, SINCE};
 use crate::alerts::column::{Point, Prometheus};
+use crate::alerts::doubt::Doubt;
 use crate::alerts::expression::{Expression, Join, Labels, Output, join};
 use crate::alerts::machine::{Change, Condition, Machine};
 use crate::alerts::replay::{Grid, Pieces, Shape, Track};
@@ -22,6 +24,12 @@ pub struct Watched {
     groups: BTreeMap<Labels, Group>,
     /// Of a rule that fires without data.
     absence: Option<Absence>,
+    /// Of a rule whose alerts stay without sight.
+    blind: Option<Blind>,
+    /// Of a rule whose calm may be none.
+    doubt: Option<Doubt>,
+    /// The place of the label `target` among the names.
+    target: Option<usize>,
     /// Whether any set of labels had a value at the last evaluation.
     has_value: bool,
 }
@@ -46,7 +54,10 @@ impl Watched {
             .then(|| Absence { labels: rule.labels_of_absence(), machine: Machine::new(Condition::from(&rule)) });
         let names = rule.labels();
         let join = join(rule.metric.metric(), rule.compare);
-        Watched { names, expression, join, groups: BTreeMap::new(), absence, rule, has_value: false }
+        let (target, blind) = (names.iter().position(|name| *name == "target"), Blind::of(&rule, lookback, version));
+        let doubt = Doubt::of(rule.metric.metric(), lookback, version);
+        let groups = BTreeMap::new();
+        Watched { names, expression, join, groups, absence, blind, doubt, target, rule, has_value: false }
     }
 
     pub fn rule(&self) -> &Rule {
@@ -55,12 +66,22 @@ impl Watched {
 
     /// The metrics that it reads.
     pub fn metrics(&self) -> impl Iterator<Item = MetricId> {
-        self.expression.metrics()
+        self.expression.metrics().chain(self.blind.iter().map(|_| SINCE))
+    }
+
+    /// The metric that says whether its calm is none; no part of what it compares.
+    pub fn doubted_by(&self) -> Option<MetricId> {
+        self.doubt.as_ref().map(Doubt::metric)
+    }
+
+    /// Why its calm is none, at the last evaluation.
+    pub fn doubt(&self) -> Option<String> {
+        self.doubt.as_ref().and_then(Doubt::why)
     }
 
     /// Whether it reads that series.
     pub fn reads(&self, series: &Series) -> bool {
-        self.expression.takes(series).is_some()
+        self.expression.takes(series).is_some() || self.blind.as_ref().is_some_and(|blind| blind.takes(series))
     }
 
     /// How far an evaluation looks back.
@@ -71,12 +92,15 @@ impl Watched {
     /// Points of equal value that are no further apart than this are all alike to it, but for the first and the last. Zero
     /// if every point counts.
     pub fn slack(&self, metric: MetricId) -> Duration {
-        self.expression.slack(metric)
+        match &self.blind {
+            Some(blind) if metric == SINCE => blind.slack(),
+            _ => self.expression.slack(metric),
+        }
     }
 
     /// What must be measured for it, and is not always.
     pub fn needs(&self) -> Option<&'static str> {
-        status::needs(self.metrics())
+        status::needs(self.expression.metrics())
     }
 
     /// Whether it fires where there is nothing.
@@ -86,7 +110,12 @@ impl Watched {
 
     /// Adds points of a series in the order of time, if the rule reads it: whether it does.
     pub fn add(&mut self, series: &Series, points: &[Point]) -> bool {
-        let Some(labels) = self.expression.takes(series) else { return false };
+        if let Some(doubt) = &mut self.doubt {
+            doubt.add(series, &self.rule.selector, points);
+        }
+        let of_blindness =
+            self.blind.as_mut().filter(|blind| blind.takes(series)).map(|blind| blind.add(series, points));
+        let Some(labels) = self.expression.takes(series) else { return of_blindness.is_some() };
         let group = match self.rule.by {
             None => self.groups.entry(labels.clone()),
             Some(_) => {
@@ -106,6 +135,8 @@ impl Watched {
         for output in self.groups.values_mut().flat_map(|group| group.outputs.values_mut()) {
             self.expression.end_others(output, at);
         }
+        self.blind.iter_mut().for_each(|blind| blind.end_others(at));
+        self.doubt.iter_mut().for_each(|doubt| doubt.end_others(at));
     }
 
     /// Forgets what no evaluation at or after `oldest` reads.
@@ -114,28 +145,35 @@ impl Watched {
             group.outputs.retain(|_, output| self.expression.prune(output, oldest));
             !group.outputs.is_empty() || group.machine.state() != AlertState::Inactive
         });
+        self.blind.iter_mut().for_each(|blind| blind.prune(oldest));
+        self.doubt.iter_mut().for_each(|doubt| doubt.prune(oldest));
     }
 
     /// Forgets all points, and keeps the alerts.
     pub fn forget(&mut self) {
         self.groups.values_mut().for_each(|group| group.outputs.clear());
+        self.blind.iter_mut().for_each(Blind::forget);
+        self.doubt.iter_mut().for_each(Doubt::forget);
     }
 
     /// One evaluation; `told` gets each change of an alert.
     pub fn step(&mut self, at: Time, mut told: impl FnMut(AlertChange)) {
         self.has_value = false;
+        self.doubt.iter_mut().for_each(|doubt| doubt.step(at));
+        let sight = self.blind.as_mut().map(|blind| blind.at(at)).unwrap_or_default();
         for (labels, group) in &mut self.groups {
             let value = joined(group.outputs.values_mut(), &self.expression, self.join, at);
             self.has_value |= value.is_some();
             if self.absence.is_some() {
                 continue;
             }
-            if let Some(change) = group.machine.step(at, value) {
+            let unseen = sight.of(self.target.map(|at| &*labels[at]));
+            if let Some(change) = group.machine.step(at, value, unseen) {
                 told(changed(&self.rule, at, change, group.machine.value(), named(&self.names, labels)));
             }
         }
         if let Some(Absence { labels, machine }) = &mut self.absence
-            && let Some(change) = machine.step(at, (!self.has_value).then_some(1.0))
+            && let Some(change) = machine.step(at, (!self.has_value).then_some(1.0), None)
         {
             told(changed(&self.rule, at, change, machine.value(), labels.clone()));
         }
@@ -147,11 +185,14 @@ impl Watched {
             times.for_each(|at| self.step(at, &mut told));
             return;
         }
+        let course = self.blind.as_mut().map(|blind| blind.course(times.clone())).unwrap_or_default();
         for (labels, Group { outputs, machine }) in &mut self.groups {
+            let target = self.target.map(|at| &*labels[at]);
             let mut outputs: Vec<&mut Output> = outputs.values_mut().collect();
-            for at in times.clone() {
+            for (index, at) in times.clone().enumerate() {
+                let unseen = course.get(index).and_then(|sight| sight.of(target));
                 let value = joined(outputs.iter_mut().map(|output| &mut **output), &self.expression, self.join, at);
-                if let Some(change) = machine.step(at, value) {
+                if let Some(change) = machine.step(at, value, unseen) {
                     told(changed(&self.rule, at, change, machine.value(), named(&self.names, labels)));
                 }
             }
@@ -169,7 +210,11 @@ impl Watched {
             let numbers = grid.times().map(is_there).map(|there| (!there).then_some(1.0));
             return vec![Track::new(labels.clone(), Shape::Level, grid, numbers)];
         }
+        let course = self.blind.as_mut().map(|blind| blind.course(grid.times())).unwrap_or_default();
+        let target = self.target;
         let track = |(labels, group): (Labels, Group)| {
+            let unseen = course.iter().map(|sight| sight.of(target.map(|at| &*labels[at])));
+            let unseen = unseen.map(|unseen| unseen.is_some_and(|unseen| unseen.stays));
             let mut outputs: Vec<Output> = group.outputs.into_values().collect();
             let (mut pieces, mut index) = (Pieces::default(), 0);
             while index < grid.count {
@@ -179,7 +224,7 @@ impl Watched {
                 let until = outputs.iter().map(|output| output.until(at)).min();
                 index = grid.at_or_after(until.unwrap_or(at)).max(index + 1);
             }
-            Track::of(named(names, &labels), shape, grid, pieces)
+            Track::of(named(names, &labels), shape, grid, pieces).unseen(unseen)
         };
         std::mem::take(&mut self.groups).into_iter().map(track).collect()
     }
@@ -198,6 +243,7 @@ impl Watched {
                 threshold: self.rule.compare.threshold(),
                 active_at: machine.active_at()?,
                 fired_at: machine.fired_at(),
+                unknown_since: machine.unknown_since(),
             })
         })
     }
@@ -255,6 +301,7 @@ fn changed(rule: &Rule, at: Time, change: Change, value: Option<f64>, labels: BT
         threshold: rule.compare.threshold(),
         active_at: change.active_at,
         fired_at: change.fired_at,
+        unknown_since: change.unknown_since,
     };
     AlertChange { at, from: change.from, alert }
 }

@@ -33,10 +33,14 @@ pub fn toml(rule: &Rule) -> String {
     for (key, duration) in given.chain(rule.window.map(|window| ("window", window))) {
         line(key, text(&written(duration)));
     }
-    match rule.no_data {
-        NoData::Ok => {}
-        NoData::Alert => line("no_data", text("alert")),
-        NoData::Keep(longest) => line("no_data", text(&format!("keep {}", written(longest)))),
+    if rule.no_data != NoData::usual(rule.metric) {
+        let policy = match rule.no_data {
+            NoData::Ok => "ok".to_string(),
+            NoData::Stay(longest) => format!("stay {}", written(longest)),
+            NoData::Keep(longest) => format!("keep {}", written(longest)),
+            NoData::Alert => "alert".to_string(),
+        };
+        line("no_data", text(&policy));
     }
     line("severity", text(rule.severity.name()));
     for (key, value) in [("note", &rule.note), ("runbook", &rule.runbook)] {

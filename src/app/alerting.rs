@@ -35,6 +35,8 @@ pub struct AlertRow {
     pub severity: Severity,
     /// Since when it has been so; `None` before the first evaluation.
     pub since: Option<Time>,
+    /// Since when it only stays, because the server is out of sight.
+    pub unknown_since: Option<Time>,
     pub value: Option<f64>,
     pub compare: Compare,
     /// The metric that is compared.
@@ -148,6 +150,7 @@ fn rows(status: &RuleStatus<'_>) -> Vec<AlertRow> {
         state: status.state,
         severity: rule.severity,
         since: status.since,
+        unknown_since: None,
         value: None,
         compare: rule.compare,
         metric: rule.metric.metric().name,
@@ -164,6 +167,7 @@ fn rows(status: &RuleStatus<'_>) -> Vec<AlertRow> {
     let alert = |alert: &Alert| AlertRow {
         state: alert.state,
         since: Some(alert.fired_at.unwrap_or(alert.active_at)),
+        unknown_since: alert.unknown_since,
         value: alert.value,
         ..row(&alert.labels)
     };

@@ -11,6 +11,8 @@ pub struct Signals {
     terminate: unix::Signal,
     hangup: unix::Signal,
     quit: unix::Signal,
+    /// A file that may not grow is told as a write that failed; without this it would end us.
+    _file_size: unix::Signal,
 }
 
 impl Signals {
@@ -20,6 +22,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             quit: signal(SignalKind::quit())?,
+            _file_size: signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?,
         })
     }
 

@@ -102,6 +102,11 @@ pub fn is_plain(bytes: &[u8]) -> bool {
     !odd || std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !is_hidden(c)))
 }
 
+/// A measured number for people: six digits, without the last bits of a float.
+pub fn figure(value: f64) -> String {
+    format!("{value:.5e}").parse::<f64>().unwrap_or(value).to_string()
+}
+
 /// A sentence on one line, with every character escaped that a terminal would obey, hide or reorder text by. Backslashes
 /// stay. This is the safety net for whole sentences; names and values inside them went through [`visible`] before.
 pub fn harmless(sentence: &str) -> String {

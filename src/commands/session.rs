@@ -240,6 +240,7 @@ impl Session {
     pub fn still_there(&self, engine: &Engine) -> Result<u8, Fault> {
         let lost = |node: &NodeStatus| match &node.stream {
             Stream::Reconnecting { why, .. } => Some(why.clone()),
+            Stream::Silent { since, .. } => Some(format!("it does not answer since {}", since.rfc3339())),
             _ => None,
         };
         let all = engine.nodes().all(|node| lost(node).is_some());

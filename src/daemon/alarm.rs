@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::alerts::{Alert, AlertChange, AlertState, Evaluator, RuleStatus, Rules, Severity};
-use crate::base::text::visible;
+use crate::base::text::{figure, visible};
 use crate::base::time::Time;
 use crate::metrics::{MetricId, Moment};
 
@@ -88,10 +88,14 @@ impl Alarm {
 pub fn sentence(change: &AlertChange) -> Option<String> {
     let what = match (change.from, change.alert.state) {
         (_, AlertState::Firing) => "fires",
+        // Nobody knows whether it is.
+        (AlertState::Firing, AlertState::Inactive) if change.alert.unknown_since.is_some() => "is given up",
         (AlertState::Firing, AlertState::Inactive) => "is over",
         _ => return None,
     };
-    Some(format!("{} {what}: {}", subject(&change.alert), value(&change.alert)))
+    let unknown =
+        change.alert.unknown_since.map_or(String::new(), |since| format!(", not known since {}", since.rfc3339()));
+    Some(format!("{} {what}: {}{unknown}", subject(&change.alert), value(&change.alert)))
 }
 
 fn subject(alert: &Alert) -> String {
@@ -103,8 +107,8 @@ fn subject(alert: &Alert) -> String {
 }
 
 fn value(alert: &Alert) -> String {
-    let value = alert.value.map_or("not known".to_string(), |value| value.to_string());
-    format!("value {value}, threshold {}", alert.threshold)
+    let value = alert.value.map_or("not known".to_string(), figure);
+    format!("value {value}, threshold {}", figure(alert.threshold))
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ fn metrics(rules: &Rules) -> Vec<MetricId> {
     const UP: MetricId = MetricId::of("lockscope_up");
     let all = rules.iter().flat_map(|rule| {
         let watched = Watched::new(rule.clone(), LOOKBACK, Default::default());
-        watched.metrics().collect::<Vec<_>>()
+        watched.metrics().chain(watched.doubted_by()).collect::<Vec<_>>()
     });
     all.chain([UP]).collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -91,6 +91,7 @@ impl Driver {
                 clock,
                 out: task.out.clone(),
                 known: known_here,
+                answered: Arc::default(),
             };
             tasks.spawn(notify::follow(follower));
             tasks.spawn(facts::refresh(task.clone()));
@@ -253,20 +254,36 @@ impl Driver {
                 status.lost = status.lost.zip(lost).map(|(before, lost)| before + lost);
                 table.apply(Observation::Noted { node, at, what: What::Missed { events: lost } });
                 status.watched_since = status.watched_since.map(|_| at);
+                status.blind_since.get_or_insert(at);
                 table.apply(Observation::Gap { node, at });
                 self.scan();
             }
-            Standing::Down { why, at } => {
+            Standing::Silent { since } => {
+                if let Stream::Live(source) = status.stream {
+                    status.stream = Stream::Silent { source, since };
+                    status.blind_since.get_or_insert(since);
+                    table.apply(Observation::Silent { node, since: Some(since) });
+                }
+            }
+            Standing::Answers => {
+                if let Stream::Silent { source, .. } = status.stream {
+                    status.stream = Stream::Live(source);
+                    table.apply(Observation::Silent { node, since: None });
+                }
+            }
+            Standing::Down { why, since, at } => {
                 let since = match status.stream {
                     Stream::Reconnecting { since, .. } => since,
                     _ => {
                         table.apply(Observation::Noted { node, at, what: What::Away { why: why.clone() } });
                         status.reconnects += 1;
-                        at
+                        since
                     }
                 };
                 status.stream = Stream::Reconnecting { why, since };
                 status.watched_since = None;
+                status.blind_since.get_or_insert(since);
+                table.apply(Observation::Silent { node, since: None });
                 table.apply(Observation::Gap { node, at });
             }
         }
@@ -274,6 +291,11 @@ impl Driver {
 
     pub fn tick(&mut self, table: &mut Table) {
         self.status.spent = self.budget.spent();
+        let in_sight = matches!(self.status.stream, Stream::Live(_)) && !table.has_stale(self.status.id);
+        match in_sight {
+            true => self.status.blind_since = None,
+            false => drop(self.status.blind_since.get_or_insert(self.clock.now())),
+        }
         match self.status.stream {
             Stream::Live(Source::Notification) => {}
             Stream::Live(_) => {

@@ -146,7 +146,7 @@ impl Importers {
 impl Driver {
     /// Whether a read can be requested now. If not, its reply or the event stream wakes us.
     pub(super) fn can_look(&self) -> bool {
-        !self.looks.under_way && !matches!(self.status.stream, Stream::Reconnecting { .. })
+        !self.looks.under_way && !matches!(self.status.stream, Stream::Silent { .. } | Stream::Reconnecting { .. })
     }
 
     pub(super) fn ask_for_looks(&mut self, table: &mut Table, now: Time) {

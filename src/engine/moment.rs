@@ -13,6 +13,7 @@ use crate::metrics::{self, MetricId, Moment};
 const UP: MetricId = MetricId::of("lockscope_up");
 const STREAM: MetricId = MetricId::of("lockscope_stream");
 const STALE: MetricId = MetricId::of("lockscope_data_stale");
+const BLIND_SINCE: MetricId = MetricId::of("lockscope_blind_since_timestamp_seconds");
 const COMPLETE: MetricId = MetricId::of("lockscope_inventory_complete");
 const LAST_SCAN: MetricId = MetricId::of("lockscope_last_scan_timestamp_seconds");
 const COVERAGE: MetricId = MetricId::of("lockscope_sampling_coverage_ratio");
@@ -37,9 +38,14 @@ impl Engine {
         let name: Arc<str> = visible(node.name.as_bytes()).into();
         let labels = [target, &name];
         let live = matches!(node.stream, Stream::Live(_));
+        let at = moment.at;
         let mut push = |metric, value: f64| moment.push(metric, &labels, value);
         push(UP, f64::from(u8::from(live)));
-        push(STALE, f64::from(u8::from(self.table.has_stale(node.id))));
+        let stale = self.table.has_stale(node.id);
+        push(STALE, f64::from(u8::from(stale)));
+        if !live || stale {
+            push(BLIND_SINCE, metrics::seconds(node.blind_since.unwrap_or(at)));
+        }
         if let Some(scan) = node.scan.as_ref().filter(|scan| scan.failed.is_none()) {
             push(LAST_SCAN, metrics::seconds(scan.finished));
         }

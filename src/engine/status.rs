@@ -36,6 +36,8 @@ pub struct NodeStatus {
     /// Events that were dropped; `None`: some, and nobody counted them.
     pub lost: Option<u64>,
     pub reconnects: u64,
+    /// The last moment of which everything is known, while more is not: it does not answer, or its locks were not confirmed.
+    pub blind_since: Option<Time>,
     /// Since when every change was reported, without a gap; `None` if changes are missed.
     pub watched_since: Option<Time>,
     /// When it last said how far its replication stream has come.
@@ -75,6 +77,7 @@ impl NodeStatus {
             events: 0,
             lost: Some(0),
             reconnects: 0,
+            blind_since: None,
             watched_since: None,
             positioned: None,
             scan: None,
@@ -137,6 +140,12 @@ pub enum Stream {
     Off,
     Starting,
     Live(Source),
+    /// Connected, but an answer is overdue; the last one came then.
+    Silent {
+        source: Source,
+        since: Time,
+    },
+    /// Lost; the last answer came then.
     Reconnecting {
         why: String,
         since: Time,
@@ -149,6 +158,7 @@ impl Stream {
             Stream::Off => "off",
             Stream::Starting => "starting",
             Stream::Live(source) => source.stream(),
+            Stream::Silent { .. } => "silent",
             Stream::Reconnecting { .. } => "reconnecting",
         }
     }

@@ -24,6 +24,8 @@ const WAITERS_MAX: MetricId = MetricId::of("lockscope_waiters_max");
 const MISSED: MetricId = MetricId::of("lockscope_missed_renewals_max");
 const ATTEMPTS: MetricId = MetricId::of("lockscope_attempts_per_second");
 const FAILURES: MetricId = MetricId::of("lockscope_failures_per_second");
+const UNKNOWN_AGE: MetricId = MetricId::of("lockscope_holds_of_unknown_age");
+const UNKNOWN_FAILURES: MetricId = MetricId::of("lockscope_failures_unknown");
 const STARTED: MetricId = MetricId::of("lockscope_holds_started_total");
 const RENEWED: MetricId = MetricId::of("lockscope_renewals_total");
 const LATE: MetricId = MetricId::of("lockscope_renewals_late_total");
@@ -149,6 +151,7 @@ impl Of<'_> {
         if let Some(at) = tally.oldest {
             self.push(OLDEST, seconds(at));
         }
+        self.push(UNKNOWN_AGE, f64::from(tally.unknown_age));
         if let Some((sum, most)) = tally.waiters {
             self.push(WAITERS, sum as f64);
             self.push(WAITERS_MAX, f64::from(most));
@@ -170,6 +173,7 @@ impl Of<'_> {
 
     fn rates(&mut self, rates: Option<Rates>, source: &Arc<str>) {
         let Some(Rates { attempts, failures }) = rates else { return };
+        self.push_word(UNKNOWN_FAILURES, source, f64::from(u8::from(failures.is_none())));
         attempts.into_iter().for_each(|rate| self.push_word(ATTEMPTS, source, rate));
         failures.into_iter().for_each(|rate| self.push_word(FAILURES, source, rate));
     }

@@ -118,6 +118,12 @@ pub const METRICS: &[Metric] = &[
         TARGET,
         "1 when the whole keyspace was walked and nothing was dropped",
     ),
+    exposed(
+        "lockscope_blind_since_timestamp_seconds",
+        Gauge,
+        NODE,
+        "The last moment of which everything is known, while the node does not answer or locks were not confirmed; absent in sight",
+    ),
     exposed("lockscope_last_scan_timestamp_seconds", Gauge, NODE, "When the last walk of the keyspace ended"),
     exposed("lockscope_locks", Gauge, &["target", "pattern", "state"], "Locks by state; every state, also 0"),
     exposed(
@@ -136,7 +142,13 @@ pub const METRICS: &[Metric] = &[
         "lockscope_oldest_hold_timestamp_seconds",
         Gauge,
         PATTERN,
-        "When the oldest current hold began; absent when there is none",
+        "When the oldest current hold began, or was first seen; absent when there is none",
+    ),
+    exposed(
+        "lockscope_holds_of_unknown_age",
+        Gauge,
+        PATTERN,
+        "Locks that were held before anybody watched: their age is only a lower bound",
     ),
     exposed("lockscope_waiters", Gauge, PATTERN, "Waiters of all locks; absent unless counted lately"),
     exposed(
@@ -157,6 +169,12 @@ pub const METRICS: &[Metric] = &[
         Gauge,
         &["target", "pattern", "source"],
         "Attempts that failed, counted or sampled; absent when unknown",
+    ),
+    exposed(
+        "lockscope_failures_unknown",
+        Gauge,
+        &["target", "pattern", "source"],
+        "1 while attempts are seen whose outcome is not known, so that failures can't be told",
     ),
     exposed("lockscope_sampling_coverage_ratio", Gauge, NODE, "Share of the time that MONITOR was read"),
     exposed(

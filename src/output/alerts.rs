@@ -8,7 +8,7 @@ use serde_json::json;
 use super::TextStyle;
 use crate::alerts::{AlertState, RuleStatus, Severity};
 use crate::base::json::write_value;
-use crate::base::text::{ascii_only, short_duration, visible};
+use crate::base::text::{ascii_only, figure, harmless, short_duration, visible};
 use crate::base::time::Time;
 
 /// One alert, or a rule that has none.
@@ -22,6 +22,8 @@ pub struct Entry {
     pub threshold: f64,
     /// Since when the condition holds.
     pub since: Option<Time>,
+    /// Since when it only stays, because the server is out of sight.
+    pub unknown_since: Option<Time>,
     pub why: Option<String>,
     pub note: String,
     pub runbook: String,
@@ -38,6 +40,7 @@ pub fn entries(status: &RuleStatus, now: Time) -> Vec<Entry> {
         value: None,
         threshold: rule.compare.threshold(),
         since: None,
+        unknown_since: None,
         why: status.why.clone().or_else(|| status.warning.clone()),
         note: rule.note.clone(),
         runbook: rule.runbook.clone(),
@@ -51,14 +54,19 @@ pub fn entries(status: &RuleStatus, now: Time) -> Vec<Entry> {
             AlertState::Pending => format!(", and fires after {}", millis(rule.hold_for)),
             _ => String::new(),
         };
-        let value = alert.value.map_or("not known".to_string(), number);
-        let (metric, sign, level) = (rule.metric.metric().name, rule.compare.sign(), number(alert.threshold));
+        let unknown = match alert.unknown_since {
+            Some(since) => format!("; not known since {}: it stays while the server is out of sight", since.rfc3339()),
+            None => String::new(),
+        };
+        let value = alert.value.map_or("not known".to_string(), figure);
+        let (metric, sign, level) = (rule.metric.metric().name, rule.compare.sign(), figure(alert.threshold));
         Entry {
             state: alert.state,
             labels: alert.labels.clone(),
             value: alert.value,
             since: Some(alert.active_at),
-            why: Some(format!("{metric} is {value} ({sign} {level}) for {lasts}{wait}")),
+            why: Some(format!("{metric} is {value} ({sign} {level}) for {lasts}{wait}{unknown}")),
+            unknown_since: alert.unknown_since,
             ..entry.clone()
         }
     };
@@ -78,6 +86,7 @@ pub fn write_json(out: &mut impl Write, entries: &[Entry]) -> io::Result<()> {
                 "value": entry.value.filter(|value| value.is_finite()),
                 "threshold": entry.threshold,
                 "since": entry.since.map(Time::rfc3339),
+                "unknown_since": entry.unknown_since.map(Time::rfc3339),
                 "why": entry.why,
                 "note": entry.note,
                 "runbook": entry.runbook,
@@ -93,7 +102,7 @@ pub fn write(out: &mut impl Write, entries: &[Entry], style: &TextStyle) -> io::
     let shown = |text: String| if style.ascii { ascii_only(&text) } else { text };
     for entry in entries.iter().filter(|entry| entry.state != AlertState::Inactive) {
         let labels = entry.labels.iter().filter(|(name, _)| *name != "target");
-        let labels: String = labels.map(|(name, value)| format!(" {name}={}", visible(value.as_bytes()))).collect();
+        let labels: String = labels.map(|(name, value)| format!(" {name}={}", harmless(value))).collect();
         let why = entry.why.as_deref().unwrap_or("not known");
         let (state, severity) = (name(entry.state), entry.severity.name());
         writeln!(
@@ -119,9 +128,4 @@ fn name(state: AlertState) -> &'static str {
 
 fn millis(duration: std::time::Duration) -> String {
     short_duration(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// With at most three places.
-fn number(value: f64) -> String {
-    ((value * 1_000.0).round() / 1_000.0).to_string()
 }

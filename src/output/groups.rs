@@ -80,8 +80,9 @@ pub fn failures(group: &Group) -> String {
 fn sum(sum: &Sum, text: impl Fn(f64) -> String) -> String {
     match (sum.exact(), sum.at_least()) {
         (Some(exact), _) => text(exact),
-        (None, Some(least)) => format!("≥{}", text(least)),
-        (None, None) => "?".into(),
+        (None, Some(least)) if least > 0.0 => format!("≥{}", text(least)),
+        // At least none says nothing.
+        (None, _) => "?".into(),
     }
 }
 

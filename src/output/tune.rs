@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use super::TextStyle;
 use crate::alerts::replay::{Episode, Kind};
 use crate::alerts::{Condition, written};
-use crate::base::text::{ascii_only, counted, fit_marked, short_duration, visible, wrap};
+use crate::base::text::{ascii_only, counted, fit_marked, harmless, short_duration, visible, wrap};
 use crate::base::time::Time;
 use crate::store::Verdict;
 use crate::tune::{Calibration, Coverage, Listed, Marks, NOT_SIMULATED, Suggestion, Trial, Tried};
@@ -148,13 +148,14 @@ pub fn rows(trial: &Trial) -> Vec<(String, String, String)> {
     };
     row("fires after".into(), &|tried| delay(tried, |delay| delay.median));
     row("at the latest".into(), &|tried| delay(tried, |delay| delay.longest));
-    let share = |marks: &Marks, share: Option<f64>| match share {
-        Some(share) => format!("{:.0} % of n={}", share * 100.0, marks.count()),
+    // Precision is of the labelled that fire, recall of the real ones.
+    let share = |marks: &Marks, share: Option<f64>, of: usize| match share {
+        Some(share) => format!("{:.0} % of n={of}", share * 100.0),
         None if marks.count() < 3 => format!("n={}, needs 3", marks.count()),
         None => "-".into(),
     };
-    row("precision".into(), &|tried| share(&tried.marks, tried.marks.precision()));
-    row("recall".into(), &|tried| share(&tried.marks, tried.marks.recall()));
+    row("precision".into(), &|tried| share(&tried.marks, tried.marks.precision(), tried.marks.fired()));
+    row("recall".into(), &|tried| share(&tried.marks, tried.marks.recall(), tried.marks.real));
     for (at, scraped) in trial.current.scraped.iter().enumerate() {
         row(format!("scraped every {}", written(scraped.every)), &|tried| match tried.scraped.get(at) {
             Some(scraped) if scraped.missed.is_empty() => format!("{}, misses none", scraped.firings),
@@ -214,8 +215,8 @@ pub fn suggestion(trial: &Trial) -> Vec<String> {
 /// The labels that tell alerts apart.
 pub fn about(labels: &BTreeMap<String, String>) -> String {
     let named = labels.iter().filter(|(name, _)| !["target", "pattern"].contains(&name.as_str()));
-    let pattern = labels.get("pattern").map(|pattern| visible(pattern.as_bytes()));
-    let others = named.map(|(name, value)| format!("{} {}", visible(name.as_bytes()), visible(value.as_bytes())));
+    let pattern = labels.get("pattern").map(|pattern| harmless(pattern));
+    let others = named.map(|(name, value)| format!("{} {}", harmless(name), harmless(value)));
     let all: Vec<String> = pattern.into_iter().chain(others).collect();
     if all.is_empty() { "everything".into() } else { all.join(", ") }
 }

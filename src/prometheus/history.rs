@@ -21,6 +21,9 @@ const SERIES: usize = 20_000;
 /// Evaluations in all: a year at 15 seconds.
 const EVALUATIONS: u32 = 2_200_000;
 
+/// Since when lockscope does not see everything of a target.
+const BLIND: &str = "lockscope_blind_since_timestamp_seconds";
+
 type Labels = BTreeMap<String, String>;
 
 /// Loads the history of a rule from one time to another. `progress` gets how much of how much is done.
@@ -31,7 +34,7 @@ pub async fn load(
     mut progress: impl FnMut(u32, u32),
 ) -> Result<Subject, Fault> {
     let shown = prometheus.shown().to_string();
-    let Tunable { lhs, written, condition } = match &rule.tunable {
+    let Tunable { lhs, written, condition, stay } = match &rule.tunable {
         Ok(tunable) => tunable,
         Err(why) => return Err(Fault::usage(format!("{:?} can't be tuned: {why}", rule.name))),
     };
@@ -63,10 +66,21 @@ pub async fn load(
         // One that scrapes nothing itself: its series say when it had them.
         true => (0..grid.count as usize).map(|index| columns.values().any(|column| column[index].is_some())).collect(),
     };
+    let blind = match stay {
+        Some(stay) => values.columns(&format!("time() - {BLIND} < {}", stay.seconds), |_, _| ()).await?,
+        None => Columns::new(),
+    };
     let carried = |labels: &Labels| carried(labels, &rule.labels);
     let mut tracks = Vec::new();
     for (labels, numbers) in columns {
-        tracks.push(Track::new(carried(&labels), Shape::Level, grid, numbers));
+        let of = |blind: &Labels| {
+            stay.as_ref().is_some_and(|stay| !stay.of_target || blind.get("target") == labels.get("target"))
+        };
+        let unseen: Vec<&Vec<Option<f64>>> =
+            blind.iter().filter(|(blind, _)| of(blind)).map(|(_, column)| column).collect();
+        let unseen = (0..grid.count as usize).map(|index| unseen.iter().any(|column| column[index].is_some()));
+        let track = Track::new(carried(&labels), Shape::Level, grid, numbers);
+        tracks.push(if blind.is_empty() { track } else { track.unseen(unseen) });
     }
     let tracks = Tracks::new(grid, tracks);
     let recorded = recorded(&fired, &grid, &rule.labels);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Prometheus, answer};
-use crate::alerts::{Condition, Split, split};
+use crate::alerts::{Condition, Split, Stay, split};
 use crate::base::fault::Fault;
 use crate::base::time::Time;
 
@@ -33,6 +33,8 @@ pub struct Tunable {
     /// The comparison as it is written: `>= 5`.
     pub written: String,
     pub condition: Condition,
+    /// It stays while its target is out of sight.
+    pub stay: Option<Stay>,
 }
 
 #[derive(Deserialize)]
@@ -104,9 +106,12 @@ fn tunable(rule: &Rule, hold_for: Duration, keep: Duration, interval: Duration) 
     if interval.is_zero() {
         return Err("its group has no interval".into());
     }
-    let Split { lhs, op, threshold, recovery } = split(&rule.query)?;
+    let Split { lhs, op, threshold, recovery, stay } = split(&rule.query)?;
     if recovery.as_ref().is_some_and(|recovery| recovery.alert != rule.name) {
         return Err("it recovers by another alert than its own".into());
+    }
+    if stay.as_ref().is_some_and(|stay| stay.alert != rule.name) {
+        return Err("it stays with another alert than its own".into());
     }
     let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let condition = Condition {
@@ -118,5 +123,5 @@ fn tunable(rule: &Rule, hold_for: Duration, keep: Duration, interval: Duration) 
     if let Some(why) = condition.wrong_recovery() {
         return Err(why);
     }
-    Ok(Tunable { lhs, written: format!("{} {threshold}", op.sign()), condition })
+    Ok(Tunable { lhs, written: format!("{} {threshold}", op.sign()), condition, stay })
 }

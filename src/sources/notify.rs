@@ -11,6 +11,7 @@ mod prefixes;
 mod tracking;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use redis::RedisResult;
@@ -35,20 +36,15 @@ pub enum Standing {
     /// The server's facts, asked again.
     Facts(Box<ServerFacts>),
     /// From now on this source reports changes. `note`: what is missing, and how to get it.
-    Up {
-        source: Source,
-        note: Option<String>,
-        at: Time,
-    },
+    Up { source: Source, note: Option<String>, at: Time },
     /// Events were dropped: the queue was full. `None`: nobody counts them, as with tracking.
-    Overflow {
-        at: Time,
-        lost: Option<u64>,
-    },
-    Down {
-        why: String,
-        at: Time,
-    },
+    Overflow { at: Time, lost: Option<u64> },
+    /// An answer is overdue, and the last one came then. The connection is kept, and so are the events on it.
+    Silent { since: Time },
+    /// It answers again.
+    Answers,
+    /// The connection is lost; the last answer came at `since`.
+    Down { why: String, since: Time, at: Time },
 }
 
 /// A listener takes both in one stream, in order.
@@ -64,6 +60,23 @@ pub struct Follower<M> {
     pub out: mpsc::Sender<M>,
     /// Prefixes of locks known so far, for tracking: patterns that begin with a wildcard have none of their own.
     pub known: watch::Receiver<Prefixes>,
+    pub answered: Arc<LastAnswer>,
+}
+
+/// When the server last answered: a gap begins there, and not when we notice it.
+#[derive(Debug, Default)]
+pub struct LastAnswer(AtomicI64);
+
+impl LastAnswer {
+    /// An answer came.
+    fn came(&self, at: Time) {
+        self.0.fetch_max(at.0, Ordering::Relaxed);
+    }
+
+    /// The last one; `None` if there was none.
+    fn at(&self) -> Option<Time> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|at| *at > 0).map(Time)
+    }
 }
 
 /// How often a lesser source checks whether a better one is available. It goes on meanwhile: each start leaves a gap.
@@ -92,7 +105,9 @@ pub async fn follow<M: Hears>(mut follower: Follower<M>) {
                     backoff.reset();
                 }
                 follower.node.doubts_map();
-                let down = Standing::Down { why: text::said(&error), at: follower.clock.now() };
+                let at = follower.clock.now();
+                let since = follower.answered.at().unwrap_or(at);
+                let down = Standing::Down { why: text::said(&error), since, at };
                 if !follower.tell(down).await {
                     return;
                 }
@@ -114,6 +129,7 @@ impl<M: Hears> Follower<M> {
         if let Some(why) = not_now {
             return Err(std::io::Error::other(why).into());
         }
+        self.answered.came(self.clock.now());
         if !self.tell(Standing::Facts(Box::new(facts.clone()))).await {
             return Ok(Ended::Unheard);
         }
@@ -163,9 +179,15 @@ impl<M: Hears> Follower<M> {
             return Ok(Ended::Unheard);
         }
         tokio::select! {
-            ended = guard.watch(self.node.id, self.clock, self.out.clone(), watch::Sender::default()) => ended,
+            ended = guard.watch(self.post(watch::Sender::default())) => ended,
             _ = better_than(&self.node, self.recogniser.patterns(), Source::Scan) => Ok(Ended::Choose),
         }
+    }
+
+    /// What a guard beside the source tells, and to whom.
+    fn post(&self, asked: watch::Sender<Option<Time>>) -> guard::Post<M> {
+        let (node, clock, out, answered) = (self.node.id, self.clock, self.out.clone(), self.answered.clone());
+        guard::Post { node, clock, out, answered, asked }
     }
 
     /// Reports that the source is up. Returns whether anybody listens.

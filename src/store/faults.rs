@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::base::fault::Fault;
 
@@ -26,6 +26,8 @@ pub enum Trouble<'a> {
     Damaged,
     ReadOnly,
     Full,
+    /// A write failed, and the system did not say that the disk is full.
+    NotWritten,
     Busy,
     OfAnother {
         theirs: &'a str,
@@ -67,6 +69,9 @@ pub fn told(path: &Path, what: Trouble) -> Fault {
         Trouble::Full => {
             Fault::server(format!("no room left on the disk to write {file}: make room; what it has is safe"))
         }
+        Trouble::NotWritten => Fault::server(format!(
+            "{file} can't grow: the disk is full or fails, or files may not be so large; make room; what it has is safe"
+        )),
         Trouble::Busy => Fault::server(format!(
             "{file} is being written by another program for too long: close that one, or try again"
         )),
@@ -87,12 +92,18 @@ pub fn told(path: &Path, what: Trouble) -> Fault {
     }
 }
 
+/// Errors of SQLite when it writes: to the file or its log, and when it makes the part larger that readers share.
+const WRITES: [i32; 3] = [ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR_SHMSIZE, ffi::SQLITE_IOERR_TRUNCATE];
+
 /// The sentence on an error of SQLite.
 pub fn fault(path: &Path, why: rusqlite::Error) -> Fault {
     let Some(code) = why.sqlite_error_code() else {
         // A value of a type that was never written there.
         return told(path, Trouble::Damaged);
     };
+    if matches!(&why, rusqlite::Error::SqliteFailure(error, _) if WRITES.contains(&error.extended_code)) {
+        return told(path, Trouble::NotWritten);
+    }
     match code {
         ErrorCode::NotADatabase => told(path, Trouble::NotSqlite),
         ErrorCode::DatabaseCorrupt | ErrorCode::SchemaChanged | ErrorCode::TypeMismatch => told(path, Trouble::Damaged),

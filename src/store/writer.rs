@@ -62,6 +62,7 @@ pub enum Message {
 /// The run that is recorded.
 struct CurrentRun {
     id: i64,
+    began: Time,
     last: Time,
 }
 

@@ -168,7 +168,7 @@ struct Batch(Option<BTreeSet<String>>);
 
 impl Batch {
     fn has(&self, series: &Series) -> bool {
-        self.0.as_ref().is_none_or(|patterns| series.label("pattern").is_some_and(|pattern| patterns.contains(pattern)))
+        self.0.as_ref().is_none_or(|patterns| series.label("pattern").is_none_or(|pattern| patterns.contains(pattern)))
     }
 }
 

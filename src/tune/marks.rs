@@ -60,9 +60,14 @@ impl Marks {
         self.real + self.noise
     }
 
+    /// How many of them fire.
+    pub fn fired(&self) -> usize {
+        self.real_fired + self.noise_fired
+    }
+
     /// Of the labelled episodes that fire, the share that is real.
     pub fn precision(&self) -> Option<f64> {
-        let fired = self.real_fired + self.noise_fired;
+        let fired = self.fired();
         (self.count() >= LEAST && fired > 0).then(|| self.real_fired as f64 / fired as f64)
     }
 

@@ -7,6 +7,7 @@ use super::Marks;
 use super::outside::{Worst, worst};
 use super::spans::Spans;
 use super::trial::Subject;
+use crate::alerts::replay::Shape;
 use crate::alerts::{Compare, Condition};
 
 /// How far beyond the worst calm value.
@@ -43,6 +44,9 @@ impl Suggestion {
                 false => "outside the incidents nothing has a value for as long as the rule waits".into(),
             });
         };
+        if rises(subject, &worst) {
+            return Err("the highest age still rises at the end of the history, and so would the suggestion: wait until that hold is over, or label it".into());
+        }
         let tried = |level: f64| {
             let condition = Condition { compare: condition.compare.with(level), recover: None, ..condition };
             let mut fired = Vec::new();
@@ -60,6 +64,13 @@ impl Suggestion {
         let a_week = (recorded >= WEEK).then(|| firings as f64 * WEEK.as_secs_f64() / recorded.as_secs_f64());
         Ok(Suggestion { level, worst, margin, firings, marks, a_week })
     }
+}
+
+/// Whether the worst value is the age of a hold that is not over.
+fn rises(subject: &Subject, worst: &Worst) -> bool {
+    let (grid, track) = (&subject.tracks.grid, &subject.tracks.tracks[worst.track]);
+    let last = grid.count.checked_sub(1).and_then(|last| track.value(last, grid));
+    track.shape() == Shape::Age && last.is_some_and(|last| last >= worst.value)
 }
 
 /// The value with the margin, rounded to two digits, away from calm.

@@ -208,7 +208,10 @@ fn sentence(app: &App, row: &AlertRow) -> String {
     let level = level(row);
     match row.state {
         AlertState::Firing => {
-            format!("{} for {lasted}{at}: {what} is {}, the level is {level}", row.severity.name(), value(row))
+            let unknown = row.unknown_since.map_or(String::new(), |since| {
+                format!("; not known since {}, it stays while the server is out of sight", part::clock_seconds(since))
+            });
+            format!("{} for {lasted}{at}: {what} is {}, the level is {level}{unknown}", row.severity.name(), value(row))
         }
         AlertState::Pending => format!(
             "for {lasted} of {}{at}: {what} is {}, the level is {level}; then it fires as {}",

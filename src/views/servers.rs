@@ -216,7 +216,10 @@ fn stream(app: &App, node: &NodeScene) -> (String, Style) {
         Stream::Live(Source::Notification) => ("keyspace notifications".into(), theme.good()),
         Stream::Live(Source::Tracking) => ("client-side caching broadcasts".into(), theme.warning()),
         Stream::Live(_) => ("polling".into(), theme.warning()),
-        Stream::Reconnecting { why, .. } => (format!("nothing: lost the server, reconnecting ({why})"), theme.bad()),
+        Stream::Silent { since, .. } => (format!("nothing: it does not answer since {}", since.rfc3339()), theme.bad()),
+        Stream::Reconnecting { why, since } => {
+            (format!("nothing since {}: lost the server, reconnecting ({why})", since.rfc3339()), theme.bad())
+        }
         Stream::Starting => ("connecting".into(), theme.warning()),
         Stream::Off => ("nothing".into(), theme.dim()),
     }

@@ -83,6 +83,10 @@ impl Serving {
         &self.address
     }
 
+    pub fn child(&self) -> &Child {
+        &self.child
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

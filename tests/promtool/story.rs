@@ -98,6 +98,9 @@ impl Story {
         }
         tell("lockscope_up", &["prod", "a:6379"], &|at| Some(if (300..500).contains(&at) { 0.0 } else { 1.0 }));
         tell("lockscope_data_stale", &["prod", "a:6379"], &during(700, 900));
+        tell("lockscope_blind_since_timestamp_seconds", &["prod", "a:6379"], &|at| {
+            (300..500).contains(&at).then_some(298.5).or((700..900).contains(&at).then_some(698.0))
+        });
         tell("lockscope_build_info", &["0.1.0", "abc"], &|at| (at < 1_000).then_some(1.0));
         story
     }
@@ -168,6 +171,10 @@ impl Story {
             }
         };
         let above = metric == "lockscope_blind" || metric.contains("_age_") || dice.chance(0.7);
+        for node in &["n1", "n2"][..1 + dice.below(2)] {
+            let values = blindness(dice, &self.scrapes);
+            self.series.push(Told { series: series("lockscope_blind_since_timestamp_seconds", &[t, node]), values });
+        }
         self.rule(dice, index, &target, (metric, by, counted), (level, above));
     }
 
@@ -203,11 +210,12 @@ impl Story {
         }
         if counted {
             let _ = writeln!(out, "window = '{}'", ["90s", "2m", "5m"][dice.below(3)]);
-            if dice.chance(0.2) {
-                let _ = writeln!(out, "no_data = 'alert'");
+            if dice.chance(0.6) {
+                let _ = writeln!(out, "no_data = '{}'", ["alert", "ok", "stay 47s", "stay 4m"][dice.below(4)]);
             }
-        } else if dice.chance(0.35) {
-            let _ = writeln!(out, "no_data = '{}'", ["alert", "keep 40s", "keep 3m", "keep 10m"][dice.below(4)]);
+        } else if dice.chance(0.7) {
+            let policies = ["alert", "keep 40s", "keep 3m", "keep 10m", "ok", "stay 47s", "stay 100500ms", "stay 1h"];
+            let _ = writeln!(out, "no_data = '{}'", policies[dice.below(policies.len())]);
         }
     }
 }
@@ -246,6 +254,23 @@ fn values(dice: &mut Dice, nature: Nature, scrapes: &[Scrape]) -> Vec<Option<f64
         }
         value = next(dice, nature, value);
         all.push((present && !scrape.failed).then_some(value));
+    }
+    all
+}
+
+/// Since when something is out of sight, now and then.
+fn blindness(dice: &mut Dice, scrapes: &[Scrape]) -> Vec<Option<f64>> {
+    let mut since = None;
+    let mut all = Vec::new();
+    for scrape in scrapes {
+        if dice.chance(if since.is_some() { 0.15 } else { 0.06 }) {
+            since = match since {
+                // It is noticed a little later than it began.
+                None => Some(scrape.at as f64 - 1.0 - dice.below(30) as f64 / 10.0),
+                Some(_) => None,
+            };
+        }
+        all.push(since.filter(|_| !scrape.failed));
     }
     all
 }

@@ -52,6 +52,26 @@ fn a_node_that_is_lost_or_stale_is_a_gap_of_that_node() {
 }
 
 #[test]
+fn a_gap_begins_with_the_last_answer_and_not_before_its_run() {
+    let place = Place::new();
+    let mut recorder = place.recorder();
+    let up = || series("lockscope_up", &["cache", "a:1"]);
+    let since = || series("lockscope_blind_since_timestamp_seconds", &["cache", "a:1"]);
+    let told = |at: i64| (START + at * 1_000) as f64 / 1_000.0;
+    recorder.feed(moment(START, &[(up(), 0.0), (since(), told(-60))]));
+    for second in 1..=4 {
+        recorder.feed(moment(START + second * 1_000, &[(up(), 1.0)]));
+    }
+    recorder.feed(moment(START + 5_000, &[(up(), 0.0), (since(), told(2))]));
+    recorder.feed(moment(START + 6_000, &[(up(), 1.0)]));
+    recorder.close().unwrap();
+    let gaps = place.history().gaps(ALL.0, ALL.1).unwrap();
+    let times: Vec<(i64, Option<i64>)> =
+        gaps.iter().map(|gap| (gap.from.0 - START, gap.to.map(|to| to.0 - START))).collect();
+    assert_eq!(times, [(0, Some(1_000)), (2_000, Some(6_000))]);
+}
+
+#[test]
 fn what_was_notable_is_read_back_as_it_was_and_too_many_are_counted() {
     let place = Place::new();
     let mut recorder = place.recorder();
@@ -92,6 +112,7 @@ fn the_log_of_alerts_has_every_number_as_it_was() {
             threshold: 900.1,
             active_at: Time(START - 60_000),
             fired_at: Some(Time(START + at)),
+            unknown_since: None,
         },
     };
     let changes: Vec<AlertChange> = (0..).zip(values).map(change).collect();

@@ -53,6 +53,59 @@ fn an_alert_tells_its_labels_value_and_times() {
     assert_eq!((status.state, status.since, status.alerts.len()), (AlertState::Firing, Some(Time(15_000)), 1));
 }
 
+fn state(evaluator: &Evaluator) -> (AlertState, Option<String>) {
+    let status = evaluator.status().next().expect("a rule");
+    (status.state, status.why)
+}
+
+#[test]
+fn failures_that_are_known_of_one_pattern_only_are_no_calm() {
+    let rule = "[[rules]]\nname = 'F'\nmetric = 'lockscope_failure_ratio'\nabove = 0.1\n";
+    let rate = |metric: &str, pattern: &str, value| sample(metric, &["prod", pattern, "sampled"], value);
+    let known = |value| {
+        let attempts = rate("lockscope_attempts_per_second", "a", 10.0);
+        vec![
+            up(1.0),
+            attempts,
+            rate("lockscope_failures_per_second", "a", value),
+            rate("lockscope_failures_unknown", "a", 0.0),
+        ]
+    };
+    let mut evaluator = evaluator(rule);
+    evaluator.take(&at(1, known(0.0)));
+    evaluator.evaluate(Time(5_000));
+    assert_eq!(state(&evaluator), (AlertState::Inactive, None));
+    let unknown = [rate("lockscope_attempts_per_second", "b", 5.0), rate("lockscope_failures_unknown", "b", 1.0)];
+    evaluator.take(&at(6, [known(0.0), unknown.to_vec()].concat()));
+    evaluator.evaluate(Time(10_000));
+    let (unknown_now, why) = state(&evaluator);
+    assert_eq!(unknown_now, AlertState::Unknown);
+    assert!(why.as_ref().is_some_and(|why| why.contains("outcome is not known (b)")), "{why:?}");
+    evaluator.take(&at(11, [known(9.0), unknown.to_vec()].concat()));
+    evaluator.evaluate(Time(15_000));
+    assert_eq!(state(&evaluator).0, AlertState::Firing, "what fires, fires");
+}
+
+#[test]
+fn what_fires_when_sight_is_lost_stays_and_is_marked_until_its_time_is_over() {
+    let mut evaluator = evaluator(&format!("{SPLIT}no_data = 'stay 20s'"));
+    let blind = |since: f64| sample("lockscope_blind_since_timestamp_seconds", &["prod", "a:6379"], since);
+    evaluator.take(&at(1, vec![up(1.0), locks("a", "split", 1.0), locks("b", "split", 0.0)]));
+    assert_eq!(told(&evaluator.evaluate(Time(5_000))), ["Split: Inactive Firing"]);
+    evaluator.take(&at(8, vec![up(0.0), blind(6.0)]));
+    assert_eq!(evaluator.evaluate(Time(10_000)), []);
+    let alert = evaluator.status().next().unwrap().alerts[0].clone();
+    assert_eq!((alert.state, alert.unknown_since, alert.value), (AlertState::Firing, Some(Time(6_000)), Some(1.0)));
+    evaluator.take(&at(12, vec![up(1.0), locks("a", "split", 2.0)]));
+    assert_eq!(evaluator.evaluate(Time(15_000)), []);
+    assert_eq!(evaluator.status().next().unwrap().alerts[0].unknown_since, None, "it is known again");
+    evaluator.take(&at(17, vec![up(0.0), blind(16.0)]));
+    assert_eq!(evaluator.evaluate(Time(35_000)), []);
+    let given_up = evaluator.evaluate(Time(40_000));
+    assert_eq!(told(&given_up), ["Split: Firing Inactive"]);
+    assert_eq!(given_up[0].alert.unknown_since, Some(Time(16_000)), "nobody knows whether it is over");
+}
+
 #[test]
 fn a_pattern_that_vanishes_ends_its_alert_and_a_failed_reading_ends_all() {
     let mut evaluator = evaluator(SPLIT);

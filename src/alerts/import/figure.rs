@@ -30,7 +30,7 @@ pub fn drafts(foreign: &Foreign) -> Result<Vec<Rule>, String> {
     if all.first().is_some_and(|first| first.is_word("absent")) {
         return Ok(vec![base]);
     }
-    let Split { lhs, op, threshold, recovery } = split(&foreign.expr)?;
+    let Split { lhs, op, threshold, recovery, stay } = split(&foreign.expr)?;
     let compare = match op {
         Op::Above => Compare::Above(threshold),
         Op::Below => Compare::Below(threshold),
@@ -41,6 +41,9 @@ pub fn drafts(foreign: &Foreign) -> Result<Vec<Rule>, String> {
     };
     if recovery.as_ref().is_some_and(|recovery| recovery.alert != foreign.name) {
         return Err("it recovers by another alert than its own".into());
+    }
+    if stay.as_ref().is_some_and(|stay| stay.alert != foreign.name) {
+        return Err("it stays with another alert than its own".into());
     }
     let lhs: Vec<Token> = tokens(&lhs)?.into_iter().map(|placed| placed.token).collect();
     let found = Found::of(&lhs)?;
@@ -56,7 +59,10 @@ pub fn drafts(foreign: &Foreign) -> Result<Vec<Rule>, String> {
                 compare,
                 recover: recovery.as_ref().map(|recovery| recovery.level),
                 window: found.window,
-                no_data: found.keep.map_or(NoData::Ok, NoData::Keep),
+                no_data: match &stay {
+                    Some(stay) => NoData::Stay(Duration::try_from_secs_f64(stay.seconds).unwrap_or_default()),
+                    None => found.keep.map_or(NoData::Ok, NoData::Keep),
+                },
                 ..base.clone()
             });
         }

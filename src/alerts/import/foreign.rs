@@ -114,7 +114,7 @@ impl Foreign {
     }
 
     pub fn runbook(&self) -> String {
-        self.annotation("runbook_url").unwrap_or_default().replace("{{ \"{{\" }}", "{{")
+        self.annotation("runbook_url").or(self.annotation("runbook")).unwrap_or_default().replace("{{ \"{{\" }}", "{{")
     }
 
     pub fn severity(&self) -> Severity {
@@ -134,7 +134,7 @@ impl Foreign {
         };
         let labels = self.labels.iter().filter(|(name, _)| name != "severity");
         let labels = labels.map(|(name, value)| format!("its label {name}: {value:?} is left out"));
-        let kept = ["description", "runbook_url"];
+        let kept = ["description", "runbook_url", "runbook"];
         let has_description = self.annotation("description").is_some();
         let left = self
             .annotations

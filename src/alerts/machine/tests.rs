@@ -11,7 +11,7 @@ fn condition(compare: Compare) -> Condition {
 fn states(condition: Condition, values: &[Option<f64>]) -> Vec<AlertState> {
     let mut machine = Machine::new(condition);
     let step = |(index, value): (usize, &Option<f64>)| {
-        machine.step(Time(index as i64 * 15_000), *value);
+        machine.step(Time(index as i64 * 15_000), *value, None);
         machine.state()
     };
     values.iter().enumerate().map(step).collect()
@@ -54,7 +54,7 @@ fn a_kept_alert_fires_on_and_the_same_alert_returns() {
     assert_eq!(states(kept, &[HIGH, LOW, LOW, HIGH, LOW, None, LOW]), [[Firing; 6].as_slice(), &[Inactive]].concat());
     let mut machine = Machine::new(kept);
     for (second, value) in [(0, HIGH), (15, LOW), (30, Some(7.0)), (45, LOW)] {
-        machine.step(Time(second * 1_000), value);
+        machine.step(Time(second * 1_000), value, None);
     }
     assert_eq!(machine.active_at(), Some(Time(0)), "it never ended");
     assert_eq!(machine.value(), Some(7.0), "of the last evaluation that was true");
@@ -93,7 +93,7 @@ fn what_is_not_a_number_is_beyond_nothing_and_infinity_is_beyond_all() {
 #[test]
 fn a_change_tells_the_alert_that_ended_and_a_new_one_begins_anew() {
     let mut machine = Machine::new(condition(Compare::Above(5.0)));
-    let step = |machine: &mut Machine, second: i64, value| machine.step(Time(second * 1_000), value);
+    let step = |machine: &mut Machine, second: i64, value| machine.step(Time(second * 1_000), value, None);
     let fired = step(&mut machine, 15, HIGH).expect("a change");
     assert_eq!((fired.from, fired.to, fired.fired_at), (Inactive, Firing, Some(Time(15_000))));
     assert_eq!(step(&mut machine, 30, HIGH), None);

@@ -15,6 +15,17 @@ pub struct Split {
     pub op: Op,
     pub threshold: f64,
     pub recovery: Option<Recovery>,
+    pub stay: Option<Stay>,
+}
+
+/// The alert stays while its target is out of sight.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stay {
+    pub alert: String,
+    /// Only while its own target is; else any.
+    pub of_target: bool,
+    /// For less than this.
+    pub seconds: f64,
 }
 
 /// The level at which a firing alert ends, and the alert that it asks for.
@@ -78,11 +89,35 @@ pub fn split(text: &str) -> Result<Split, String> {
     }
     let part = stripped(&all);
     let ors = outside(part, |token| token.is_word("or"));
-    match ors.as_slice() {
-        [] => compared(text, part),
+    let stay = ors.last().and_then(|last| staying(&part[*last + 1..]));
+    let (part, ors) = match (&stay, ors.as_slice()) {
+        (Some(_), [before @ .., last]) => (&part[..*last], before),
+        (_, all) => (part, all),
+    };
+    let split = match ors {
+        [] => compared(text, stripped(part)),
         [one] => recovering(text, &part[..*one], &part[*one + 1..]),
         _ => Err("'or' joins several conditions; write a rule for each".into()),
-    }
+    };
+    split.map(|split| Split { stay, ..split })
+}
+
+/// What our export writes of an alert that stays while its target is out of sight.
+fn staying(part: &[Placed]) -> Option<Stay> {
+    let part = stripped(part);
+    let alert = part.iter().find_map(|placed| match &placed.token {
+        Token::Text(alert) => Some(alert.clone()),
+        _ => None,
+    })?;
+    let seconds = part.iter().rev().find_map(|placed| match placed.token {
+        Token::Number(seconds) => Some(seconds),
+        _ => None,
+    })?;
+    let bare = |part: &[Placed]| part.iter().map(|placed| placed.token.clone()).collect::<Vec<_>>();
+    [true, false].into_iter().find_map(|of_target| {
+        let ours = tokens(&super::staying(&alert, of_target, seconds)).ok()?;
+        (bare(&ours) == bare(part)).then(|| Stay { alert: alert.clone(), of_target, seconds })
+    })
 }
 
 /// Without brackets around the whole.
@@ -162,8 +197,10 @@ fn compared(text: &str, part: &[Placed]) -> Result<Split, String> {
         Ok(text[first.at.start..part[part.len() - 1].at.end].to_string())
     };
     match (number(left), number(right)) {
-        (None, Some(threshold)) => Ok(Split { lhs: whole(left)?, op, threshold, recovery: None }),
-        (Some(threshold), None) => Ok(Split { lhs: whole(right)?, op: op.flipped(), threshold, recovery: None }),
+        (None, Some(threshold)) => Ok(Split { lhs: whole(left)?, op, threshold, recovery: None, stay: None }),
+        (Some(threshold), None) => {
+            Ok(Split { lhs: whole(right)?, op: op.flipped(), threshold, recovery: None, stay: None })
+        }
         (Some(_), Some(_)) => Err("it compares two numbers".into()),
         (None, None) => Err("it compares two series, and no number decides".into()),
     }
@@ -259,7 +296,7 @@ mod tests {
             ("(a and b) > 3", "(a and b)", Op::Above, 3.0),
             ("job:x:rate5m > (0x10)", "job:x:rate5m", Op::Above, 16.0),
         ] {
-            let expected = Split { lhs: lhs.into(), op, threshold, recovery: None };
+            let expected = Split { lhs: lhs.into(), op, threshold, recovery: None, stay: None };
             assert_eq!(split(text), Ok(expected), "{text}");
         }
     }
@@ -271,6 +308,23 @@ mod tests {
         assert_eq!((split.lhs.as_str(), split.op, split.threshold), ("m", Op::Above, 10.0));
         let labels = vec!["target".to_string(), "pattern".to_string()];
         assert_eq!(split.recovery, Some(Recovery { level: 5.0, alert: "N".into(), labels }));
+    }
+
+    #[test]
+    fn an_alert_that_stays_without_sight_is_recognised_with_and_without_recovery() {
+        let stays = |of_target| super::super::staying("N", of_target, 3_600.0);
+        let recovers = "m > 10 or (m > 5 and on (target) ALERTS{alertname=\"N\", alertstate=\"firing\"})";
+        for (text, of_target, recovery) in [
+            (format!("m > 10 or ({})", stays(true)), true, None),
+            (format!("(m) > 10 or {}", stays(false)), false, None),
+            (format!("{recovers} or ({})", stays(true)), true, Some(5.0)),
+        ] {
+            let split = split(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            assert_eq!((split.threshold, split.recovery.map(|recovery| recovery.level)), (10.0, recovery), "{text}");
+            assert_eq!(split.stay, Some(Stay { alert: "N".into(), of_target, seconds: 3_600.0 }), "{text}");
+        }
+        let other = stays(true).replace("max without", "min without");
+        assert!(split(&format!("m > 10 or ({other})")).is_err());
     }
 
     #[test]

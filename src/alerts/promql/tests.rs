@@ -3,7 +3,8 @@
 use super::*;
 
 fn exprs(rule: &str) -> Vec<String> {
-    let rules = Rules::parse(&format!("default_rules = false\n[[rules]]\nname = 'N'\n{rule}"));
+    let native = if rule.contains("no_data") { "" } else { "\nno_data = 'ok'" };
+    let rules = Rules::parse(&format!("default_rules = false\n[[rules]]\nname = 'N'\n{rule}{native}"));
     let rules = rules.unwrap_or_else(|fault| panic!("{rule}: {fault}"));
     rules.iter().flat_map(promql).map(|rule| rule.expr).collect()
 }
@@ -33,6 +34,26 @@ fn every_kind_of_rule_has_its_promql() {
     ] {
         assert_eq!(exprs(rule), [expected], "{rule}");
     }
+}
+
+#[test]
+fn what_fires_about_locks_stays_while_its_target_is_out_of_sight() {
+    let rules = "default_rules = false\n[[rules]]\nname = 'N'\nmetric = 'lockscope_waiters'\nabove = 4\n\
+        [[rules]]\nname = 'M'\nmetric = 'lockscope_waiters'\nby = []\nabove = 4\nno_data = 'stay 90s'\n\
+        [[rules]]\nname = 'O'\nmetric = 'lockscope_up'\nbelow = 1\n";
+    let exprs: Vec<String> = Rules::parse(rules).unwrap().iter().flat_map(promql).map(|rule| rule.expr).collect();
+    assert_eq!(
+        exprs,
+        [
+            "lockscope_waiters > 4 or (max without (alertname, alertstate, severity) \
+             (ALERTS{alertname=\"N\", alertstate=\"firing\"}) and on (target) \
+             (time() - lockscope_blind_since_timestamp_seconds < 3600))",
+            "sum by () (lockscope_waiters) > 4 or (max without (alertname, alertstate, severity) \
+             (ALERTS{alertname=\"M\", alertstate=\"firing\"}) and on () \
+             (time() - lockscope_blind_since_timestamp_seconds < 90))",
+            "lockscope_up < 1",
+        ]
+    );
 }
 
 #[test]

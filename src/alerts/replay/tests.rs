@@ -93,7 +93,7 @@ const PATTERNS: [&str; 3] = ["a", "b", "c"];
 const RULES: [&str; 7] = [
     "metric = 'lockscope_waiters_max'\n",
     "metric = 'lockscope_waiters_max'\nno_data = 'keep 40s'\n",
-    "metric = 'lockscope_waiters'\nby = ['target']\n",
+    "metric = 'lockscope_waiters'\nby = ['target']\nno_data = 'stay 20s'\n",
     "metric = 'lockscope_oldest_hold_age_seconds'\n",
     "metric = 'lockscope_oldest_hold_age_seconds'\nby = ['target']\n",
     "metric = 'lockscope_holds_started_total'\nwindow = '30s'\n",
@@ -117,11 +117,20 @@ fn parsed(rule: usize, rest: &str) -> Rule {
 
 fn moments(rule: usize, steps: &[Step]) -> Vec<Result<Moment, Time>> {
     let metric = MetricId::named(metric_of(rule)).unwrap();
-    let mut counted = [0.0; PATTERNS.len()];
+    let blind = MetricId::of("lockscope_blind_since_timestamp_seconds");
+    let (mut counted, mut since) = ([0.0; PATTERNS.len()], None);
     let moment = |(second, step): (usize, &Step)| {
         let at = Time(second as i64 * 1_000 + 300);
         let Some(step) = step else { return Err(at) };
         let mut moment = Moment::new(at);
+        // What is not known of the first pattern is out of sight.
+        since = match step.iter().any(|(pattern, _)| *pattern == 0) {
+            true => None,
+            false => since.or(Some(second as f64 - 1.5)),
+        };
+        let node: Box<[Arc<str>]> = ["t", "n"].into_iter().map(Arc::from).collect();
+        let unseen = since.map(|value| (Series { metric: blind, part: Part::Value, labels: node }, value));
+        moment.samples.extend(unseen.map(|(series, value)| Sample { series, value }));
         for (pattern, value) in step {
             // Now and then a counter begins again.
             counted[*pattern] = if *value == 11.0 { 0.0 } else { counted[*pattern] + value };

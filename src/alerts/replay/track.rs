@@ -49,6 +49,8 @@ pub struct Track {
     /// Not a number: there is none.
     numbers: Vec<f64>,
     blocks: Vec<Block>,
+    /// Evaluations at which what fires stays so, because its target is out of sight.
+    unseen: Vec<Range<u32>>,
 }
 
 /// The range of the values of some pieces.
@@ -96,14 +98,47 @@ impl Track {
         let Pieces { mut starts, mut numbers } = pieces;
         starts.shrink_to_fit();
         numbers.shrink_to_fit();
-        let mut track = Track { labels, shape, starts, numbers, blocks: Vec::new() };
+        let mut track = Track { labels, shape, starts, numbers, blocks: Vec::new(), unseen: Vec::new() };
         track.blocks = (0..track.starts.len().div_ceil(BLOCK)).map(|block| track.range(block, grid)).collect();
         track
+    }
+
+    /// The same with the evaluations at which its target is out of sight, the first first.
+    pub fn unseen(mut self, unseen: impl IntoIterator<Item = bool>) -> Track {
+        self.unseen.clear();
+        for (index, unseen) in (0..).zip(unseen) {
+            match self.unseen.last_mut() {
+                _ if !unseen => {}
+                Some(last) if last.end == index => last.end = index + 1,
+                _ => self.unseen.push(index..index + 1),
+            }
+        }
+        self
+    }
+
+    pub(super) fn is_always_seen(&self) -> bool {
+        self.unseen.is_empty()
+    }
+
+    /// Whether its target is out of sight at that evaluation, and the first one after it at which that may change.
+    pub(super) fn sight(&self, index: u32, grid: &Grid) -> (bool, u32) {
+        let next = self.unseen.partition_point(|unseen| unseen.end <= index);
+        match self.unseen.get(next) {
+            Some(unseen) if unseen.start <= index => (true, unseen.end),
+            Some(unseen) => (false, unseen.start),
+            None => (false, grid.count),
+        }
     }
 
     /// How many pieces it keeps in memory.
     pub fn len(&self) -> usize {
         self.starts.len()
+    }
+
+    /// `None`: it has no value then.
+    pub fn value(&self, index: u32, grid: &Grid) -> Option<f64> {
+        let number = self.numbers.get(self.piece_at(index)).filter(|number| !number.is_nan())?;
+        Some(self.shape.at(*number, grid.at(index)))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -122,7 +157,7 @@ impl Track {
         let hidden = |index: u32| times.iter().any(|(from, to)| (*from..=*to).contains(&grid.at(index)));
         let numbers =
             self.pieces(grid).flat_map(|(range, number)| range.map(move |index| number.filter(|_| !hidden(index))));
-        Track::new(self.labels.clone(), self.shape, *grid, numbers)
+        Track { unseen: self.unseen.clone(), ..Track::new(self.labels.clone(), self.shape, *grid, numbers) }
     }
 
     pub fn shape(&self) -> Shape {
@@ -219,7 +254,9 @@ impl Track {
                 pieces.set(index, *number);
             }
         }
-        Track::of(self.labels.clone(), self.shape, grid, pieces)
+        let thinner = |unseen: &Range<u32>| unseen.start.div_ceil(step)..unseen.end.div_ceil(step);
+        let unseen = self.unseen.iter().map(thinner).filter(|unseen| !unseen.is_empty()).collect();
+        Track { unseen, ..Track::of(self.labels.clone(), self.shape, grid, pieces) }
     }
 }
 

@@ -5,7 +5,7 @@
 use super::Grid;
 use super::lasting::Lasted;
 use super::track::{Shape, Track};
-use crate::alerts::machine::{Condition, Machine};
+use crate::alerts::machine::{Condition, Machine, Unseen};
 use crate::alerts::mutation::{self, Mutation};
 use crate::alerts::{AlertState, Compare};
 
@@ -28,6 +28,8 @@ pub(super) fn walk(
     mut told: impl FnMut(Run) -> bool,
 ) {
     let ends_at_once = condition.recover.is_none() && condition.keep_firing_for == 0;
+    // One that fires stays so while its target is out of sight.
+    let ends_at_once = ends_at_once && track.is_always_seen();
     let (track, lasted, condition, late) = match lasted {
         // An alert that ends with its condition is where the value lasted: that alone says all, so many evaluations later.
         Some(Lasted { track, steps }) if ends_at_once => {
@@ -60,8 +62,9 @@ fn run(machine: &mut Machine, here: &mut Scan<'_>, from: u32) -> Run {
     let mut run = Run { from, fired: None, to: grid.count };
     let mut index = from;
     while index < grid.count {
-        let value = here.value(index);
-        let change = machine.step(grid.at(index), value);
+        let (value, at) = (here.value(index), grid.at(index));
+        let (unseen, cut) = here.track.sight(index, grid);
+        let change = machine.step(at, value, unseen.then_some(Unseen { since: at, stays: true }));
         match machine.state() {
             AlertState::Firing if change.is_some() => run.fired = Some(index),
             AlertState::Inactive => {
@@ -76,6 +79,7 @@ fn run(machine: &mut Machine, here: &mut Scan<'_>, from: u32) -> Run {
         let next = machine
             .changes_at()
             .map_or(grid.count, |at| grid.at_or_after(at).max(index + 1) + u32::from(mutation::is(Mutation::Passing)));
+        let next = next.min(cut);
         index = match turn {
             Some((turn, piece)) if turn <= next => {
                 here.piece = piece;

@@ -62,7 +62,12 @@ fn every_key_is_read() {
     assert_eq!((rule.note.as_str(), rule.runbook.as_str()), ("Look.", "https://wiki/locks"));
     assert!(rules.name_pattern("orders:eu:*") && !rules.name_pattern("cart:*"));
     let other = rules.named("Dropped").expect("the rule");
-    assert_eq!((other.compare, other.severity, other.no_data), (Compare::Below(-1.0), Severity::Ticket, NoData::Ok));
+    assert_eq!((other.compare, other.severity), (Compare::Below(-1.0), Severity::Ticket));
+    assert_eq!(
+        other.no_data,
+        NoData::Stay(Duration::from_secs(3_600)),
+        "an outage does not end what fires about locks"
+    );
 }
 
 #[test]
@@ -118,8 +123,9 @@ fn a_mistake_is_one_sentence_with_its_line_and_the_fix() {
         (format!("{locks}above = 0\nwindow = '5m'"), 5, "takes no window; remove it"),
         (format!("{ended}above = 0"), 3, "add window = \"5m\""),
         (format!("{ended}above = 0\nwindow = '5m'\nno_data = 'keep 1m'"), 6, "make the window longer"),
-        (format!("{locks}above = 0\nno_data = 'panic'"), 5, "\"ok\", \"alert\" or \"keep 10m\""),
+        (format!("{locks}above = 0\nno_data = 'panic'"), 5, "\"ok\", \"stay 1h\", \"keep 10m\" or \"alert\""),
         (format!("{locks}above = 0\nno_data = 'keep 0s'"), 5, "keeps nothing"),
+        (format!("{locks}above = 0\nno_data = 'stay 0s'"), 5, "no time"),
         (format!("{locks}above = 0\nfor = 5"), 5, "a text in quotes, not a number"),
         (format!("{locks}above = 0\nfor = '5'"), 5, "500ms, 30s, 5m or 2h"),
         (format!("{locks}above = 0\nfor = '5us'"), 5, "whole milliseconds"),

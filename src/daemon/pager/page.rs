@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::alerts::{Alert, AlertChange, AlertState, Rule, Rules};
+use crate::alerts::{Alert, AlertChange, AlertState, Rule, Rules, runbook_key};
+use crate::base::text::figure;
 use crate::base::time::Time;
 
 /// One alert that fires, or has ended.
@@ -48,6 +49,7 @@ impl Page {
             threshold: rule.compare.threshold(),
             active_at: now,
             fired_at: Some(now),
+            unknown_since: None,
         };
         let mut page = Page::new(rule, alert, now);
         page.note = format!("This is a test: nothing is wrong. {}", page.note).trim_end().to_string();
@@ -75,8 +77,8 @@ impl Page {
     }
 
     fn summary(&self) -> String {
-        let value = self.alert.value.map_or("not known".to_string(), |value| value.to_string());
-        format!("{} is {value} ({} {})", self.metric, self.sign, self.alert.threshold)
+        let value = self.alert.value.map_or("not known".to_string(), figure);
+        format!("{} is {value} ({} {})", self.metric, self.sign, figure(self.alert.threshold))
     }
 
     /// For the API of Alertmanager. Annotations are sent with the end as well, or the message about it has none.
@@ -86,8 +88,11 @@ impl Page {
         let mut labels: BTreeMap<&str, &str> = labels.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         labels.insert("alertname", &self.alert.rule);
         labels.insert("severity", self.alert.severity.name());
-        let texts =
-            [("summary", self.summary()), ("description", self.note.clone()), ("runbook_url", self.runbook.clone())];
+        let texts = [
+            ("summary", self.summary()),
+            ("description", self.note.clone()),
+            (runbook_key(&self.runbook), self.runbook.clone()),
+        ];
         let annotations: BTreeMap<&str, String> = texts.into_iter().filter(|(_, text)| !text.is_empty()).collect();
         // An end before its beginning is refused.
         let ends = self.ends.map_or(now + resend * 4, |ends| ends.max(self.starts + Duration::from_millis(1)));

@@ -9,7 +9,7 @@ use crate::base::time::Time;
 use crate::lock::NodeId;
 use crate::model::history::holds::GroupId;
 use crate::model::table::Table;
-use crate::model::{Lock, State, Tries, TriesFrom};
+use crate::model::{HeldIs, Lock, State, Tries, TriesFrom};
 
 /// The locks of one pattern, as the last whole round saw them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Tally {
     pub unconfirmed: u32,
     /// When the oldest hold began, as far as it is known.
     pub oldest: Option<Time>,
+    /// Locks that were held before anybody watched.
+    pub unknown_age: u32,
     /// Waiters in all, and of the most waited-for lock; `None`: not counted lately.
     pub waiters: Option<(u64, u32)>,
     /// The most renewals that one lock has missed; `None`: none of them has a rhythm.
@@ -107,13 +109,16 @@ impl Round {
             self.tally(table, lock).unconfirmed += 1;
             return;
         }
-        let begun =
-            table.held_for(lock, now).map(|_| lock.since).filter(|_| !matches!(state, State::Done | State::Free));
+        let has_age = !matches!(state, State::Done | State::Free);
+        let held = table.held_for(lock, now).filter(|_| has_age);
+        let begun = held.map(|_| lock.since);
+        let is_seen = matches!(held, Some((_, HeldIs::Exact | HeldIs::Estimated)));
         let waits = lock.waits(now).filter(|waits| !waits.is_at_most());
         let missed = table.missed_renewals(lock, now);
         let tries = table.tries(lock, now);
         let tally = self.tally(table, lock);
         tally.states[state as usize] += 1;
+        tally.unknown_age += u32::from(has_age && !is_seen);
         tally.oldest = [tally.oldest, begun].into_iter().flatten().min();
         tally.missed = tally.missed.max(missed);
         if let Some(waits) = waits {

@@ -287,6 +287,7 @@ fn observation() -> impl Strategy<Value = Observation> {
         | Observation::Testing { .. }
         | Observation::Flushed { .. }
         | Observation::Gap { .. }
+        | Observation::Silent { .. }
         | Observation::Heard { .. } => true,
     };
     let node = || any::<u16>().prop_map(NodeId);
@@ -339,6 +340,7 @@ fn observation() -> impl Strategy<Value = Observation> {
         (key(), token()).prop_map(|(key, token)| Observation::Testing { key, token }),
         (node(), time()).prop_map(|(node, at)| Observation::Flushed { node, at }),
         (node(), time()).prop_map(|(node, at)| Observation::Gap { node, at }),
+        (node(), option::of(time())).prop_map(|(node, since)| Observation::Silent { node, since }),
         (node(), time()).prop_map(|(node, until)| Observation::Heard { node, until }),
     ]
     .prop_filter("every variant", named)

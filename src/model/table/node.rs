@@ -17,6 +17,8 @@ pub(in crate::model) struct NodeState {
     pub gap: Option<Time>,
     /// Locks there were not confirmed since.
     pub stale: bool,
+    /// It owes an answer: what is known of it may be over.
+    pub silent: bool,
     /// When it last got slots of a cluster from another node.
     pub gained: Option<Time>,
     /// When it last took the place of another node.
@@ -54,12 +56,13 @@ pub(in crate::model) struct Followed {
 impl NodeState {
     pub fn new(space: KeyspaceId) -> NodeState {
         let (gap, swept, source, heard, hazards) = (None, None, None, None, Hazards::default());
-        let (stale, gained, takeover, restarted, emptied) = (false, None, None, None, None);
+        let (stale, silent, gained, takeover, restarted, emptied) = (false, false, None, None, None, None);
         let (children, quiet, blocked) = (None, None, Vec::new());
         NodeState {
             space,
             gap,
             stale,
+            silent,
             gained,
             takeover,
             restarted,
@@ -111,9 +114,9 @@ impl Table {
         self.known(lock.node).map(|node| &node.hazards)
     }
 
-    /// Not confirmed since events were missed on its node.
+    /// Not confirmed since events were missed on its node, or since the node does not answer.
     pub fn is_stale(&self, lock: &Lock) -> bool {
-        self.missed(lock)
+        self.missed(lock) || self.known(lock.node).is_some_and(|node| node.silent)
     }
 
     /// Locks of the node were not confirmed since events were missed there.

@@ -5,12 +5,14 @@
 //! without closing the connection. A refused question is not repeated.
 
 use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, RedisResult, cmd};
 use tokio::sync::{mpsc, watch};
 
-use super::{Ended, Hears};
+use super::{Ended, Hears, LastAnswer, Standing};
 use crate::base::clock::Clock;
 use crate::base::time::Time;
 use crate::lock::NodeId;
@@ -19,11 +21,25 @@ use crate::server::InfoText;
 use crate::topology::ServerConnection;
 
 const EVERY: Duration = Duration::from_secs(1);
+/// An answer that takes longer is overdue, and what was known before is not told as if it were known now.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// After a pause of our own the answer may be there already, and only has to be read.
+const READ: Duration = Duration::from_millis(250);
 const SETTING: &str = "notify-keyspace-events";
 
 pub(super) struct Guard {
     conn: ServerConnection,
     marks: Marks,
+}
+
+/// What a guard tells, and to whom.
+pub(super) struct Post<M> {
+    pub node: NodeId,
+    pub clock: Clock,
+    pub out: mpsc::Sender<M>,
+    pub answered: Arc<LastAnswer>,
+    /// Gets the time at which each question was sent that was answered.
+    pub asked: watch::Sender<Option<Time>>,
 }
 
 /// What is compared from second to second.
@@ -64,20 +80,34 @@ impl Guard {
         Ok(Guard { conn, marks: Marks { flushes, events } })
     }
 
-    /// Watches until the connection is lost, nobody listens, or the server sends other events than before. `answered` gets
-    /// the time at which each question was sent that was answered.
-    pub async fn watch<M: Hears>(
-        mut self,
-        node: NodeId,
-        clock: Clock,
-        out: mpsc::Sender<M>,
-        answered: watch::Sender<Option<Time>>,
-    ) -> RedisResult<Ended> {
+    /// Watches until the connection is lost, nobody listens, or the server sends other events than before.
+    pub async fn watch<M: Hears>(mut self, post: Post<M>) -> RedisResult<Ended> {
+        let Post { node, clock, out, answered, asked: of_answers } = post;
         loop {
             tokio::time::sleep(EVERY).await;
             let asked = clock.now();
-            let now = self.ask().await?;
-            answered.send_replace(Some(asked));
+            let now = {
+                let answer = self.ask();
+                tokio::pin!(answer);
+                match in_patience(answer.as_mut()).await {
+                    Some(now) => now?,
+                    // Only told: the connection and the events on it are worth more than another attempt.
+                    None => {
+                        let since = answered.at().unwrap_or(asked);
+                        if out.send(Standing::Silent { since }.into()).await.is_err() {
+                            return Ok(Ended::Unheard);
+                        }
+                        let now = answer.await?;
+                        answered.came(clock.now());
+                        if out.send(Standing::Answers.into()).await.is_err() {
+                            return Ok(Ended::Unheard);
+                        }
+                        now
+                    }
+                }
+            };
+            answered.came(clock.now());
+            of_answers.send_replace(Some(asked));
             let flushed = Observation::Flushed { node, at: clock.now() };
             if now.flushes.tell_of_one(self.marks.flushes) && out.send(flushed.into()).await.is_err() {
                 return Ok(Ended::Unheard);
@@ -109,6 +139,16 @@ impl Guard {
         };
         Ok(Marks { flushes, events })
     }
+}
+
+/// What it gives, unless it takes too long.
+async fn in_patience<F: Future>(mut doing: Pin<&mut F>) -> Option<F::Output> {
+    for limit in [PATIENCE, READ] {
+        if let Ok(done) = tokio::time::timeout(limit, doing.as_mut()).await {
+            return Some(done);
+        }
+    }
+    None
 }
 
 async fn calls(conn: &mut ServerConnection) -> RedisResult<Option<u64>> {

@@ -68,7 +68,7 @@ impl<M: Hears> Follower<M> {
         }
         tokio::select! {
             ended = self.forward(subscriber) => ended,
-            ended = guard.watch(self.node.id, self.clock, self.out.clone(), watch::Sender::default()) => ended,
+            ended = guard.watch(self.post(watch::Sender::default())) => ended,
         }
     }
 
@@ -102,6 +102,7 @@ impl<M: Hears> Follower<M> {
             let passed = match heard {
                 Heard::Events(messages) => self.pass_on(packer.pack(messages), &mut lost),
                 Heard::Until(until) => {
+                    self.answered.came(self.clock.now());
                     let mut heard = true;
                     // What came before the answer is there by now.
                     while let Some(Some(messages)) = chunks.next().now_or_never() {

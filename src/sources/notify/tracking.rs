@@ -122,8 +122,8 @@ impl<M: Hears> Follower<M> {
             return Ok(Ended::Unheard);
         }
         // Pushes and answers come in order on one connection.
-        let (answered, mut heard) = watch::channel(None);
-        let watching = guard.watch(self.node.id, self.clock, self.out.clone(), answered);
+        let (asked, mut heard) = watch::channel(None);
+        let watching = guard.watch(self.post(asked));
         tokio::pin!(watching);
         let (node, recogniser) = (self.node.clone(), self.recogniser.clone());
         let better = better_than(&node, recogniser.patterns(), Source::Tracking);

@@ -34,16 +34,20 @@ impl Writer {
         ])
     }
 
-    /// Begins and ends gaps as `lockscope_up` and `lockscope_data_stale` say.
+    /// Begins and ends gaps as `lockscope_up` and `lockscope_data_stale` say, from the last moment that was known.
     pub fn follow_gaps(&mut self, moment: &Moment) -> rusqlite::Result<()> {
         let signs = [("lockscope_up", 0.0, Reason::NotConnected), ("lockscope_data_stale", 1.0, Reason::Stale)];
         let signs = signs.map(|(name, bad, reason)| (MetricId::named(name), bad, reason));
-        let mut now = Vec::new();
+        let blind = MetricId::named("lockscope_blind_since_timestamp_seconds");
+        let (mut now, mut since) = (Vec::new(), BTreeMap::new());
         for sample in &moment.samples {
             let sign =
                 signs.iter().find(|(metric, bad, _)| *metric == Some(sample.series.metric) && *bad == sample.value);
             if let Some((_, _, reason)) = sign {
                 now.push((*reason, sample.series.label("node").unwrap_or_default().to_string()));
+            } else if Some(sample.series.metric) == blind {
+                let at = Time((sample.value * 1_000.0).round() as i64);
+                since.insert(sample.series.label("node").unwrap_or_default().to_string(), at);
             }
         }
         let over: Vec<_> = self.gaps.0.keys().filter(|open| !now.contains(open)).cloned().collect();
@@ -54,7 +58,10 @@ impl Writer {
         }
         for (reason, node) in now {
             if !self.gaps.0.contains_key(&(reason, node.clone())) {
-                let gap = Gap { from: moment.at, to: None, reason, node: Some(node.clone()) };
+                // It is noticed later than it began, and what was told in between was not known.
+                let began = self.run.as_ref().map_or(moment.at, |run| run.began);
+                let from = since.get(&node).map_or(moment.at, |since| (*since).clamp(began, moment.at.max(began)));
+                let gap = Gap { from, to: None, reason, node: Some(node.clone()) };
                 let id = self.insert_gap(&gap)?;
                 self.gaps.0.insert((reason, node), id);
             }

@@ -141,7 +141,7 @@ impl Writer {
             .db
             .prepare_cached("INSERT INTO runs(began, after, version, target, server) VALUES (?1, ?2, ?3, ?4, ?5)")?
             .insert(params![at.0, reason.name(), version, self.target.name, self.target.server])?;
-        self.run = Some(CurrentRun { id, last: at });
+        self.run = Some(CurrentRun { id, began: at, last: at });
         self.tail.is_new_run = true;
         self.names.begin();
         Ok(())

@@ -16,11 +16,12 @@ pub(super) fn truth(app: &App) -> Vec<Part> {
     let dot = theme.sign("·", "-");
     let count = |wanted: fn(&NodeScene) -> bool| nodes.iter().filter(|node| wanted(node)).count();
     let lost = count(|node| matches!(node.stream, Stream::Reconnecting { .. }));
+    let silent = count(|node| matches!(node.stream, Stream::Silent { .. }));
     let live = count(|node| matches!(node.stream, Stream::Live(_)));
     let notified = count(|node| matches!(node.stream, Stream::Live(Source::Notification)));
     let tracked = count(|node| matches!(node.stream, Stream::Live(Source::Tracking)));
     let mut parts = Vec::new();
-    match (lost, live, nodes.len()) {
+    match (lost + silent, live, nodes.len()) {
         (0, _, all) if notified == all => parts.push(part(format!(" {all} nodes live"), theme.good())),
         (0, _, all) if tracked == all => parts.push(part(format!(" {all} nodes tracking"), theme.warning())),
         (0, live, all) if live == all => {
@@ -31,8 +32,9 @@ pub(super) fn truth(app: &App) -> Vec<Part> {
             parts.push(part(format!(" {all} nodes: {}", by.join(", ")), theme.warning()));
         }
         (0, live, all) => parts.push(part(format!(" {live} of {all} nodes are watched"), theme.warning())),
-        (lost, _, all) => {
-            parts.push(part(format!(" {lost} of {all} nodes RECONNECTING"), theme.bad()));
+        (away, _, all) => {
+            let word = if lost == 0 { "WITHOUT ANSWER" } else { "RECONNECTING" };
+            parts.push(part(format!(" {away} of {all} nodes {word}"), theme.bad()));
             parts.push(part(", their rows are stale", theme.bad()).gives_way(1));
         }
     }
