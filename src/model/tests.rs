@@ -2,6 +2,7 @@
 
 pub(in crate::model) mod deeds;
 mod own_writes;
+mod renewals;
 mod scenarios;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::*;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Recogniser;
 use crate::lock::{Key, KeyspaceId, RawValue, Token};
-use crate::testkit::pretend::{NODE, assert_replays, recogniser, settle, table, tell};
+use crate::testkit::pretend::{Keyspace, NODE, START, assert_replays, recogniser, settle, table, tell};
 
 fn following(limits: Limits) -> Table {
     table(recogniser("lock:*"), limits)

@@ -181,7 +181,10 @@ impl Pulse {
         // Where a single renewal was seen, none can be missed yet.
         let missed = renewals.and_then(|renewals| renewals.missed).unwrap_or(0);
         match renewals.and_then(|renewals| renewals.last_ms) {
-            Some(last_ms) if missed == 0 && life != Some(Life::Suspected) => Pulse::Renews { last_ms },
+            // It renewed, and is not late. An operator who put it back did not renew it.
+            Some(last_ms) if missed == 0 && !matches!(life, Some(Life::Suspected | Life::Unknown)) => {
+                Pulse::Renews { last_ms }
+            }
             _ if lock.presence.iter().any(|presence| presence.is_connected() == Some(true)) => Pulse::Connected,
             _ if life == Some(Life::Lives) => Pulse::JustTaken,
             Some(_) => Pulse::Suspected,
