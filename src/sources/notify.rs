@@ -212,6 +212,12 @@ async fn is_better_there(node: &Node, patterns: &Globs, than: Source) -> RedisRe
 fn missing(coverage: &Coverage, wanted: &str) -> String {
     let fix = format!("turn it on with: CONFIG SET notify-keyspace-events '{wanted}'");
     match coverage {
+        // Beside A, the server does not show it.
+        Coverage::Partial(gaps) if gaps.iter().all(|gap| !gap.sure) => {
+            format!(
+                "the server does not say whether new-key events (n) are on; if not, an acquire may look like a renewal; {fix}"
+            )
+        }
         Coverage::Partial(gaps) if gaps.iter().all(|gap| gap.letter == 'n') => {
             format!("new-key events (n) are off, so an acquire may look like a renewal; {fix}")
         }

@@ -90,9 +90,9 @@ impl Table {
         self.known(lock.node).map(|node| &node.hazards)
     }
 
-    /// Not confirmed since events were missed on its node.
+    /// Held, and not confirmed since events were missed on its node. Nobody looks again at what is gone.
     pub fn is_stale(&self, lock: &Lock) -> bool {
-        self.missed(lock)
+        lock.is_held() && self.missed(lock)
     }
 
     /// Locks of the node were not confirmed since events were missed there.
