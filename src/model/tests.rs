@@ -163,6 +163,9 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     settle(&mut table, Time(2800), |_| Seen::Absent);
     assert!(table.is_complete());
     assert_eq!(table.held(), 0, "no ghost is left");
+    table.apply(Observation::Flushed { node: NODE, at: Time(3000) });
+    let free = table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(60_000)).unwrap();
+    assert_eq!((free.verdict.state, free.stale), (State::Free, false), "nobody looks again at what is gone");
 }
 
 #[test]
