@@ -371,7 +371,7 @@ impl Lock {
         })
     }
 
-    /// How many renewals it has missed by then.
+    /// How many renewals it had missed at that time.
     pub(super) fn missed_at(&self, at: Time) -> u64 {
         self.beats().and_then(|beats| self.rhythm_by(beats, at)).map_or(0, |rhythm| rhythm.missed)
     }
