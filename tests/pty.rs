@@ -444,7 +444,7 @@ fn the_usual_questions_take_at_most_three_keys_at_80x24() {
     for part in [": no-ttl (", "held by worker-2", "waiters: ", "free it? ", "done from here: nothing"] {
         assert!(screen.contains(part), "{part}:\n{screen}");
     }
-    assert!(screen.contains("look: lockscope show lock:forever -u redis://127.0.0.1:"), "{screen}");
+    assert!(screen.contains("look: lockscope show lock:forever --observe 15s -u redis://127.0.0.1:"), "{screen}");
     let raw = terminal.raw();
     let raw = String::from_utf8_lossy(&raw);
     let copied =

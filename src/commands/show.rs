@@ -29,9 +29,9 @@ pub async fn run(session: &Session, options: &Show) -> Result<u8, Fault> {
         if options.json {
             output::json::write_lock(out, &lock, &found, &place, &server, &notes, why.as_ref())
         } else if let Some(why) = &why {
-            output::page::write_why(out, &lock, &found, why, &session.style())
+            output::page::write_why(out, &lock, &found, why, (&session.style(), &session.settings.again))
         } else {
-            output::page::write(out, &lock, &found, &place, &notes, &session.style())
+            output::page::write(out, &lock, &found, &place, &notes, (&session.style(), &session.settings.again))
         }
     })
 }

@@ -204,7 +204,7 @@ impl Driver {
         }
         if around {
             let (holding, since) = (std::mem::take(&mut rounds.holding), std::mem::replace(&mut rounds.since, now));
-            table.keep_connections(node, &holding, since);
+            table.keep_connections(node, holding, since);
         }
     }
 }

@@ -14,6 +14,8 @@ pub enum KeyEvent {
     /// A string, or a member with its deadline, was written (`set`, `zadd`): an acquire, or a renewal of a library that
     /// sets again.
     Set,
+    /// A key was written from a dump, with its TTL (`restore`): an undo, or a copy. No library takes a lock so.
+    Restored,
     /// A TTL was given (`expire`): part of an acquire, or a renewal.
     Expire,
     /// The TTL was taken away.
@@ -44,7 +46,8 @@ impl KeyEvent {
     pub fn from_name(name: &[u8]) -> KeyEvent {
         match name {
             b"new" => KeyEvent::New,
-            b"set" | b"copy_to" | b"restore" | b"zadd" => KeyEvent::Set,
+            b"set" | b"copy_to" | b"zadd" => KeyEvent::Set,
+            b"restore" => KeyEvent::Restored,
             b"expire" => KeyEvent::Expire,
             b"persist" => KeyEvent::Persist,
             b"hset" | b"hincrby" | b"zincr" | b"incrby" | b"setrange" | b"append" => KeyEvent::Written,
@@ -65,7 +68,7 @@ impl KeyEvent {
     /// Something was written that a lock can be made of.
     pub fn writes(self) -> bool {
         use KeyEvent::*;
-        matches!(self, Set | Expire | Written | Joined | RenamedTo | PutBack | Forced | Other)
+        matches!(self, Set | Restored | Expire | Written | Joined | RenamedTo | PutBack | Forced | Other)
     }
 
     /// The key is gone once this event has fired.

@@ -76,6 +76,15 @@ impl HeldBy {
         self.one().into_iter().chain(self.shares().iter().map(|share| share.instance))
     }
 
+    /// The renewals of each of several holders.
+    pub fn beats_mut(&mut self) -> impl Iterator<Item = &mut Beats> {
+        let shares = match self {
+            HeldBy::Several(shares) => &mut shares.0[..],
+            HeldBy::Nobody | HeldBy::One(_) => &mut [],
+        };
+        shares.iter_mut().filter_map(|share| share.beats.as_deref_mut())
+    }
+
     /// The share of one holder of several.
     pub fn share(&self, holder: HolderId) -> Option<&Share> {
         self.shares().iter().find(|share| share.holder == holder)
@@ -107,6 +116,26 @@ impl Lock {
             _ => {}
         }
         self.held_by = now;
+    }
+
+    /// We took this holder out, and others hold it on: its renewals are kept, in case it is put back.
+    pub(super) fn part(&mut self, holder: HolderId, at: Time) {
+        let HeldBy::Several(shares) = &mut self.held_by else { return };
+        if let Some(mut beats) = shares.share(holder).and_then(|share| share.beats.take()) {
+            let missed = beats.rhythm(at).map_or(0, |rhythm| rhythm.missed);
+            beats.pause(at, missed);
+            self.ours.get_or_insert_default().part(holder, beats);
+        }
+    }
+
+    /// We put this holder back beside others.
+    pub(super) fn rejoin(&mut self, holder: HolderId, at: Time) {
+        let Some(mut beats) = self.ours.as_mut().and_then(|ours| ours.rejoin(holder)) else { return };
+        let HeldBy::Several(shares) = &mut self.held_by else { return };
+        if let Some(share) = shares.share(holder) {
+            beats.resume(at);
+            share.beats = Some(beats);
+        }
     }
 
     /// One of several holders renewed it, or the one who is left of them, while the others left.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::serial;
 use crate::base::time::Time;
 use crate::lock::Token;
+use crate::model::history::cadence::{Resumed, Rhythm};
 use crate::model::{Ending, OwnWrite};
 
 /// The renewals of the current hold: how many in all, and the times of the last few.
@@ -23,8 +24,8 @@ pub struct Beats {
     last: Option<Time>,
     /// Their holder joined others, so that it is not known when it took the lock.
     joined: bool,
-    /// When the lock was put back, so that no renewal could come before.
-    pub(super) resumed: Option<Time>,
+    /// The lock was freed and put back, so that no renewal could come in between.
+    pub(super) resumed: Option<Resumed>,
     /// The time between renewals, cached because every verdict needs it; `None` until there is a rhythm.
     pub(super) period_ms: Option<u64>,
 }
@@ -37,18 +38,33 @@ impl Beats {
         Beats { count, joined: true, ..Beats::default() }
     }
 
-    /// Notes a renewal. Late and repeated reports of a beat already noted are left out.
-    pub fn push(&mut self, at: Time) -> bool {
+    /// Notes a renewal. Several may be told at the same moment: each counts, and their distance says nothing.
+    pub fn push(&mut self, at: Time) {
+        self.count += 1;
         if self.last.is_some_and(|last| at <= last) {
-            return false;
+            return;
         }
         if self.recent.len() == Self::KEPT {
             self.recent.pop_front();
         }
         self.recent.push_back(at);
         self.last = Some(at);
-        self.count += 1;
-        true
+    }
+
+    /// The lock was freed at that time, when so many renewals were missed.
+    pub(super) fn pause(&mut self, at: Time, missed: u64) {
+        self.resumed = Some(Resumed { at, missed });
+    }
+
+    /// The lock was put back at that time.
+    pub(super) fn resume(&mut self, at: Time) {
+        self.resumed = Some(Resumed { at, missed: self.resumed.map_or(0, |paused| paused.missed) });
+    }
+
+    /// The rhythm at that time; `None` until there is one.
+    pub(super) fn rhythm(&self, now: Time) -> Option<Rhythm> {
+        let rhythm = Rhythm::at(self.period_ms?, self.last?, now);
+        Some(self.resumed.map_or(rhythm, |resumed| rhythm.resumed(resumed, now)))
     }
 
     pub fn recent(&self) -> impl Iterator<Item = Time> + '_ {
@@ -62,7 +78,7 @@ impl Beats {
     /// When the lease was given, as far back as is known: when the lock was taken, if none of its renewals is left out
     /// in between, and the renewals.
     pub fn given(&self, taken: Option<Time>) -> impl Iterator<Item = Time> + '_ {
-        let from_the_start = taken.filter(|_| !self.joined && self.count == self.recent.len() as u64);
+        let from_the_start = taken.filter(|_| !self.joined && self.count <= Self::KEPT as u64);
         from_the_start.into_iter().chain(self.recent())
     }
 }
@@ -89,6 +105,12 @@ impl Past {
     pub(super) fn resume(&mut self) -> Option<Hold> {
         let is_ours = self.0.back().is_some_and(|hold| hold.ending == Ending::Forced);
         if is_ours { self.0.pop_back() } else { None }
+    }
+
+    /// Takes out the last hold if this was its holder, who has it again.
+    pub(super) fn go_on(&mut self, holder: Option<&Token>) -> Option<Hold> {
+        let is_it = holder.is_some() && self.0.back().is_some_and(|hold| hold.holder.as_ref() == holder);
+        if is_it { self.0.pop_back() } else { None }
     }
 }
 

@@ -160,6 +160,8 @@ pub struct Lock {
     /// How many answers in a row were dropped because events overtook them.
     pub(super) overtaken: u8,
     pub(super) flushed: bool,
+    /// It was taken, and the event of its EXPIRE has not come yet.
+    pub(super) bare: bool,
     /// It is a number that was seen to go up or down: a counter, which nobody holds.
     pub(super) counts: bool,
     /// The group whose statistics it shares.
@@ -200,6 +202,7 @@ impl Lock {
             scheduled: MaybeTime::NONE,
             overtaken: 0,
             flushed: false,
+            bare: false,
             counts: false,
             group: GroupId::default(),
             left: 0,
@@ -260,6 +263,12 @@ impl Lock {
     /// When its time is up; `None`: it has no end.
     pub fn expires(&self) -> Option<Time> {
         self.expires.get()
+    }
+
+    /// When the time is up that its holder gave it: what an operator added does not count. `None`: not known, or never.
+    pub(in crate::model) fn given_until(&self) -> Option<Time> {
+        let instead = self.ours.as_ref().and_then(|ours| ours.given_instead(self.key_expires()));
+        instead.unwrap_or(self.expires())
     }
 
     /// When the time of its key is up; `None`: that has no TTL.
@@ -362,6 +371,11 @@ impl Lock {
         })
     }
 
+    /// How many renewals it had missed at that time.
+    pub(super) fn missed_at(&self, at: Time) -> u64 {
+        self.beats().and_then(|beats| self.rhythm_by(beats, at)).map_or(0, |rhythm| rhythm.missed)
+    }
+
     /// When its next renewal must come at the latest, where the library may leave one out.
     fn latest_ms(&self) -> Option<u64> {
         let may_skip = self.reading.is_some_and(|reading| dialects::dialect(reading.dialect).may_skip_a_beat());
@@ -378,6 +392,12 @@ impl Lock {
 
     fn period_ms(&self) -> Option<u64> {
         cadence::period_ms(self.beats()?.given(self.taken()), self.expected_ms())
+    }
+
+    /// Who held it when we freed it, as long as it is free.
+    pub(super) fn freed_holders(&self) -> Option<&HeldBy> {
+        let freed = self.ours.as_ref().filter(|_| self.phase == Phase::Gone)?.freed.as_ref()?;
+        Some(&freed.held_by)
     }
 
     /// Our last write to the current hold.

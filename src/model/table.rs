@@ -41,6 +41,7 @@ use crate::model::table::absent::{Departed, Ignored};
 use crate::model::table::agenda::Agenda;
 use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
+use crate::model::table::ours::LeaseEvent;
 use crate::model::table::owners::Owners;
 use crate::model::table::patrol::Patrol;
 use crate::model::table::slots::{LockRef, Slots};
@@ -254,7 +255,7 @@ impl Table {
                 return self.departed.note(hash, at);
             }
             None if event != KeyEvent::New && self.ignored.has(hash, node, key, at) => return,
-            None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, at),
+            None if !self.recogniser.may_be_lock(key) => return self.take_lease_event(space, key, event, (at, behind)),
             None => match self.insert(hash, (space, home), Key::from(key), at) {
                 Some(place) => place,
                 None => return,
@@ -263,7 +264,7 @@ impl Table {
         let (seq, beside) = (self.seq, home != node);
         if let Some(lock) = self.at(place) {
             (lock.event_seq, lock.node) = (seq, home);
-            let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at));
+            let event = lock.ours.as_mut().map_or(event, |ours| ours.claim(event, at, behind));
             // It may explain the read that was put off; the next unexplained read then waits for its own event.
             lock.surprised = MaybeTime::NONE;
             lock.pending.get_or_insert_default().push(event, at, Told { seq, beside }, behind);
@@ -272,12 +273,18 @@ impl Table {
     }
 
     /// The own lease of one of several holders was given or renewed, in a key beside the lock.
-    fn take_lease_event(&mut self, space: KeyspaceId, key: &[u8], event: KeyEvent, at: Time) {
+    fn take_lease_event(&mut self, space: KeyspaceId, key: &[u8], event: KeyEvent, (at, behind): (Time, Duration)) {
         let lease = if event == KeyEvent::Expire { self.recogniser.lease_of(key) } else { None };
         let Some((name, token)) = lease else { return };
-        let holder = self.clients.holder_id(&token);
-        if let Some(lock) = self.place_named(space, &name).and_then(|place| self.at(place)) {
-            lock.beat(holder, None, at);
+        let id = self.clients.holder_id(&token);
+        let Some(lock) = self.place_named(space, &name).and_then(|place| self.at(place)) else { return };
+        let event = LeaseEvent { lease: Key::from(key), holder: token, at };
+        let event = match &mut lock.ours {
+            Some(ours) => ours.took_lease(event, behind),
+            None => Some(event),
+        };
+        if event.is_some() {
+            lock.beat(id, None, at);
         }
     }
 

@@ -3,6 +3,7 @@
 pub(in crate::model) mod deeds;
 mod losses;
 mod own_writes;
+mod renewals;
 mod scenarios;
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::*;
 use crate::base::time::{Time, Ttl};
 use crate::dialects::Recogniser;
 use crate::lock::{Key, KeyspaceId, RawValue, Token};
-use crate::testkit::pretend::{NODE, assert_replays, recogniser, settle, table, tell};
+use crate::testkit::pretend::{Keyspace, NODE, START, assert_replays, recogniser, settle, table, tell};
 
 fn following(limits: Limits) -> Table {
     table(recogniser("lock:*"), limits)
@@ -163,6 +164,9 @@ fn after_a_gap_locks_are_stale_until_a_newer_sweep() {
     settle(&mut table, Time(2800), |_| Seen::Absent);
     assert!(table.is_complete());
     assert_eq!(table.held(), 0, "no ghost is left");
+    table.apply(Observation::Flushed { node: NODE, at: Time(3000) });
+    let free = table.view(table.lock_named(KeyspaceId::FIRST, b"lock:a").unwrap(), Time(60_000)).unwrap();
+    assert_eq!((free.verdict.state, free.stale), (State::Free, false), "nobody looks again at what is gone");
 }
 
 #[test]

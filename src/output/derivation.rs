@@ -69,6 +69,6 @@ impl Evidence {
 
 impl Missing {
     fn of(missing: &why::Missing) -> Missing {
-        Missing { sentence: missing.sentence(), settle: missing.settle(&why::Monitor::Command) }
+        Missing { sentence: missing.sentence(), settle: missing.settle(&why::Monitor::Command(String::new())) }
     }
 }

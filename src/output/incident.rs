@@ -66,9 +66,9 @@ impl Account<'_> {
         lines
     }
 
-    /// The command that shows it.
+    /// The command that shows it: one look knows neither ages nor renewals.
     pub fn look(&self) -> String {
-        format!("look: lockscope show {}{}", quoted(&self.lock.key.to_string()), self.again)
+        format!("look: lockscope show {} --observe 15s{}", quoted(&self.lock.key.to_string()), self.again)
     }
 
     /// The same without its story: what it is, why, who holds it, who waits, and whether it is safe to free.

@@ -35,7 +35,7 @@ pub fn write(
     found: &Inspection,
     place: &Place,
     notes: &Notes,
-    style: &TextStyle,
+    (style, again): (&TextStyle, &str),
 ) -> io::Result<()> {
     let state = lock.verdict.state;
     let safe = Safe::of(lock).with_waiting(found.waiters.beside(lock).in_short());
@@ -51,13 +51,13 @@ pub fn write(
     lines.extend(lock.verdict.evidence.iter().map(|sentence| ("evidence", harmless(sentence))));
     if let Some(liveness) = &lock.liveness {
         lines.push(("liveness", liveness.sentence()));
-        lines.extend(settle_line("liveness", &liveness.settle));
+        lines.extend(settle_line("liveness", &liveness.settle, again));
     }
     lines.push((FREE_IT, safe.sentence()));
     for finding in &lock.findings {
         let (sentence, certainty) = (harmless(&finding.sentence), Certainty::of(finding.confidence).word());
         lines.push(("findings", format!("{}: {sentence} ({certainty})", finding.name)));
-        lines.extend(settle_line("findings", &finding.settle));
+        lines.extend(settle_line("findings", &finding.settle, again));
     }
     lines.push(("library", library_line(lock)));
     let what = format!("{}, {} {}", lock.type_name, lock.mode.name(), lock.kind.name());
@@ -94,8 +94,9 @@ pub fn write(
 }
 
 /// What would settle a doubt, as a line below it.
-fn settle_line(label: &'static str, settle: &Option<String>) -> Option<(&'static str, String)> {
-    settle.as_ref().map(|settle| (label, format!("  to settle it: {}", Monitor::Command.told(settle))))
+fn settle_line(label: &'static str, settle: &Option<String>, again: &str) -> Option<(&'static str, String)> {
+    let by = || Monitor::Command(again.to_string());
+    settle.as_ref().map(|settle| (label, format!("  to settle it: {}", by().told(settle))))
 }
 
 /// Writes the derivation of a lock's verdict, and what follows for freeing it.
@@ -104,12 +105,12 @@ pub fn write_why(
     lock: &LockView,
     found: &Inspection,
     why: &Why,
-    style: &TextStyle,
+    (style, again): (&TextStyle, &str),
 ) -> io::Result<()> {
     let (state, certainty) = (why.state, why.certainty.word());
     let key = style.plain(lock.key.to_string());
     writeln!(out, "{key}  {} ({certainty})", style.painted(paint(state), state.label()))?;
-    tree::lines(why, style.width, style.ascii, &Monitor::Command, |text| text)
+    tree::lines(why, style.width, style.ascii, &Monitor::Command(again.to_string()), |text| text)
         .iter()
         .try_for_each(|line| writeln!(out, "{line}"))?;
     let safe = Safe::of(lock).with_waiting(found.waiters.beside(lock).in_short());
@@ -227,7 +228,7 @@ mod tests {
 
     fn page(lock: &LockView, notes: &Notes, style: TextStyle) -> String {
         let mut out = Vec::new();
-        write(&mut out, lock, &sample::inspection(), &Place::default(), notes, &style).unwrap();
+        write(&mut out, lock, &sample::inspection(), &Place::default(), notes, (&style, "")).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -234,6 +234,12 @@ async fn is_better_there(node: &Node, patterns: &Globs, than: Source) -> RedisRe
 fn missing(coverage: &Coverage, wanted: &str) -> String {
     let fix = format!("turn it on with: CONFIG SET notify-keyspace-events '{wanted}'");
     match coverage {
+        // Beside A, the server does not show it.
+        Coverage::Partial(gaps) if gaps.iter().all(|gap| !gap.sure) => {
+            format!(
+                "the server does not say whether new-key events (n) are on; if not, an acquire may look like a renewal; {fix}"
+            )
+        }
         Coverage::Partial(gaps) if gaps.iter().all(|gap| gap.letter == 'n') => {
             format!("new-key events (n) are off, so an acquire may look like a renewal; {fix}")
         }
@@ -242,5 +248,28 @@ fn missing(coverage: &Coverage, wanted: &str) -> String {
             format!("notify-keyspace-events does not report: {}; {fix}", lost.join("; "))
         }
         _ => format!("notify-keyspace-events is off; {fix}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{EventFlags, Flavor, Product, Version};
+
+    #[test]
+    fn what_the_server_does_not_say_is_not_called_off() {
+        let version = Version::parse("7.4.2").unwrap();
+        let product = Product { flavor: Flavor::Redis, version, compatible: version };
+        let note = |set: &str| {
+            let flags = EventFlags::parse(set);
+            missing(&flags.covers_locks(Some(&product)), &flags.wanted(Some(&product)))
+        };
+        assert!(
+            note("AKE").starts_with("the server does not say whether new-key events (n) are on"),
+            "{}",
+            note("AKE")
+        );
+        assert!(note("g$lshzxeK").starts_with("new-key events (n) are off"), "{}", note("g$lshzxeK"));
+        assert!(note("g$lshzxK").starts_with("notify-keyspace-events does not report: "), "{}", note("g$lshzxK"));
     }
 }

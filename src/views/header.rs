@@ -252,7 +252,10 @@ fn count_parts(app: &App) -> Vec<Part> {
     let (theme, scene) = (app.theme, &app.scene);
     // Before the first scan is done, no locks found means unknown, not zero.
     let unknown = scene.total == 0 && scene.nodes.iter().any(|node| node.scanned_ago.is_none());
-    let total = if unknown { "? locks".into() } else { text::counted(scene.total as u64, "lock") };
+    // A marker is no lock: it is counted as done.
+    let markers = scene.counts.iter().find(|(state, _)| *state == State::Done).map_or(0, |(_, count)| *count);
+    let locks = scene.total.saturating_sub(markers) as u64;
+    let total = if unknown { "? locks".into() } else { text::counted(locks, "lock") };
     // Where only walks find new locks, the count can but fall between them.
     let polled = |node: &NodeScene| node.stream == Stream::Live(Source::Scan) && node.scanned_ago.is_some();
     let least = if !unknown && scene.nodes.iter().any(polled) { theme.sign("≥", ">=") } else { "" };

@@ -47,7 +47,7 @@ fn the_incident_is_copied_with_one_key_and_shown() {
         "free it? yes",
         "HELD → ORPHAN: ",
         "done from here: nothing",
-        "look: lockscope show lock:order -u redis://10.0.3.7:6379",
+        "look: lockscope show lock:order --observe 15s -u redis://10.0.3.7:6379",
     ];
     for part in parts {
         assert!(text.contains(part), "{part}:\n{text}");

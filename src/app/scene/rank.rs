@@ -12,6 +12,8 @@ use crate::model::{Column, Lock, LockRef, LockView, Severity, Table};
 pub(super) struct Rank<P> {
     pub place: P,
     severity: Severity,
+    /// It is better by now, and keeps its place for a moment: below those that are as bad as it was.
+    stays: bool,
     /// Longest first, the unknown last.
     held: SortKey,
     by: SortKey,
@@ -37,12 +39,12 @@ impl Rank<LockRef> {
             Column::Wait => SortKey::waiting(lock.waits(now), lock.demand(now), lock.wanted(now)),
             Column::Renewals => SortKey::Most(lock.beats().map(|beats| beats.count)),
         };
-        Rank { place, severity, held: SortKey::Most(held), by }
+        Rank { place, severity, stays: false, held: SortKey::Most(held), by }
     }
 
     /// For a lock that keeps its place for a moment, although it is not as bad any more.
     pub fn at_least(self, severity: Severity) -> Self {
-        Rank { severity: severity.min(self.severity), ..self }
+        Rank { stays: severity < self.severity, severity: severity.min(self.severity), ..self }
     }
 }
 
@@ -53,11 +55,15 @@ impl Rank<usize> {
             Column::Key => SortKey::Same,
             column => column.sort_key(lock),
         };
-        Rank { place, severity: lock.severity(), held: SortKey::Most(lock.held_ms), by }
+        Rank { place, severity: lock.severity(), stays: false, held: SortKey::Most(lock.held_ms), by }
     }
 }
 
 impl<P> Rank<P> {
+    fn badness(&self) -> (Severity, bool) {
+        (self.severity, self.stays)
+    }
+
     /// Which of two is shown first. `name`: the key of the lock at a place; `None` if the lock is gone.
     pub fn compare<'a>(
         &self,
@@ -72,13 +78,13 @@ impl<P> Rank<P> {
             // As equal locks are, below.
             Column::State if !order.reversed => Ordering::Equal,
             Column::State => {
-                let severity = turned(self.severity.cmp(&other.severity));
+                let severity = turned(self.badness().cmp(&other.badness()));
                 severity.then_with(|| self.held.compare(&other.held, order.reversed))
             }
             _ => self.by.compare(&other.by, order.reversed),
         };
         // Equal locks are worst first, whichever way the column is turned.
-        let worst = || self.severity.cmp(&other.severity).then_with(|| self.held.compare(&other.held, false));
+        let worst = || self.badness().cmp(&other.badness()).then_with(|| self.held.compare(&other.held, false));
         by.then_with(worst).then_with(|| name(&self.place).cmp(&name(&other.place)))
     }
 }

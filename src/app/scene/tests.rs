@@ -187,6 +187,34 @@ fn a_lock_that_got_better_leaves_the_top_within_seconds_dimmed_and_with_what_it_
 }
 
 #[test]
+fn what_got_better_stays_below_what_is_as_bad_as_it_was() {
+    let mut stage = Stage::new();
+    let locks = ["lock:older", "lock:stuck"];
+    for (thread, key) in (57..).zip(locks) {
+        stage.acquire_redisson(key, &format!("3f2a8c00-1111-4222-8333-444455556666:{thread}"), 30_000);
+        stage.pass(100);
+    }
+    for _ in 0..3 {
+        stage.pass(10_000);
+        locks.iter().for_each(|key| stage.renew(key, 30_000));
+        stage.compose();
+    }
+    for _ in 0..17 {
+        stage.pass(1_000);
+        stage.compose();
+    }
+    assert_eq!(stage.rows(), locks, "both are stalled, and the first is held for longer");
+    stage.renew("lock:older", 30_000);
+    for _ in 0..2 {
+        stage.pass(1_000);
+        stage.compose();
+    }
+    let (row, _) = row_of(&mut stage, "lock:older");
+    assert!(row.starts_with("▽HELD") && row.contains("was STALLED"), "{row}");
+    assert_eq!(stage.rows(), ["lock:stuck", "lock:older"]);
+}
+
+#[test]
 fn what_got_better_does_not_move_under_a_finger() {
     let mut stage = stalled();
     stage.press("g");

@@ -49,6 +49,15 @@ pub struct Rhythm {
     pub last: Time,
 }
 
+/// An operator freed the lock and put it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resumed {
+    /// When it was put back; until then, when it was freed.
+    pub at: Time,
+    /// The renewals that had been missed when it was freed.
+    pub missed: u64,
+}
+
 /// Judges the times at which a lease was given, oldest first: when the lock was taken, where that is known, and each
 /// renewal. `expected_ms` is the period that the library is known for, `expires` when the lease ends as it is.
 ///
@@ -79,13 +88,16 @@ impl Cadence {
         Cadence { missed, ..self }
     }
 
-    /// Of a lock that was put back then: while it was gone, no renewal could come.
-    pub fn resumed(self, at: Time, now: Time) -> Cadence {
-        let (period, due) = (Duration::from_millis(self.period_ms), at + Duration::from_millis(self.period_ms));
-        if at + period <= self.due {
+    /// Of a lock that was put back: while it was gone, no renewal could come.
+    pub fn resumed(self, resumed: Resumed, now: Time) -> Cadence {
+        let period = Duration::from_millis(self.period_ms);
+        let rhythm = Rhythm { period_ms: self.period_ms, missed: self.missed, last: self.due - period };
+        if resumed.at <= rhythm.last {
             return self;
         }
-        Cadence { due, missed: Rhythm::at(self.period_ms, at, now).missed, ..self }
+        // One that was missed before is due since then.
+        let due = if resumed.missed > 0 { self.due } else { resumed.at + period };
+        Cadence { due, missed: rhythm.resumed(resumed, now).missed, ..self }
     }
 }
 
@@ -110,9 +122,12 @@ impl Rhythm {
         Rhythm { period_ms, missed, last }
     }
 
-    /// Of a lock that was put back then: while it was gone, no renewal could come.
-    pub fn resumed(self, at: Time, now: Time) -> Rhythm {
-        if at <= self.last { self } else { Rhythm { last: self.last, ..Rhythm::at(self.period_ms, at, now) } }
+    /// Of a lock that was put back: while it was gone, no renewal could come. What had not come before stays missed.
+    pub fn resumed(self, resumed: Resumed, now: Time) -> Rhythm {
+        if resumed.at <= self.last {
+            return self;
+        }
+        Rhythm { missed: resumed.missed + Rhythm::at(self.period_ms, resumed.at, now).missed, ..self }
     }
 }
 

@@ -107,6 +107,7 @@ fn batch() -> impl Strategy<Value = EventBatch> {
         RenamedTo,
         Forced,
         PutBack,
+        Restored,
         Other,
     ];
     (time(), vec((bytes(), select(all)), 0..4)).prop_map(|(at, events)| {

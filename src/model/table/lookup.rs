@@ -35,6 +35,11 @@ impl Table {
         self.slots.held().map(|(_, lock)| lock)
     }
 
+    /// Locks that are gone and still known; some may be held again.
+    pub(in crate::model) fn remembered(&self) -> impl Iterator<Item = &Lock> {
+        self.gone.iter().filter_map(|(place, _)| self.slots.get(*place))
+    }
+
     /// All locks that are held, with where they are kept, in no order.
     pub fn places(&self) -> impl Iterator<Item = (LockRef, &Lock)> {
         self.slots.held()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::base::time::Time;
 use crate::dialects;
 use crate::lock::{Holder, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::Hold;
 use crate::model::history::holds::{Mark, Over};
 use crate::model::table::ours::{Freed, Ours};
@@ -37,6 +38,20 @@ pub(in crate::model) struct Narrated {
     pub transitions: Vec<Transition>,
     /// What they add to the statistics of its kind and the figures of its pattern.
     pub marks: Vec<Mark>,
+}
+
+impl Narrated {
+    /// The holders whom we took out of a lock that others hold on, and when.
+    pub fn taken_out(&self) -> impl Iterator<Item = (&Token, Time)> {
+        let forced = |change: &&Transition| change.change == Change::Ended(Ending::Forced);
+        self.transitions.iter().filter(forced).filter_map(|change| Some((change.previous.as_ref()?, change.at)))
+    }
+
+    /// The holders whom we put back into one, and when.
+    pub fn put_back(&self) -> impl Iterator<Item = (&Token, Time)> {
+        let back = |change: &&Transition| change.change == Change::PutBack;
+        self.transitions.iter().filter(back).filter_map(|change| Some((change.holder.as_ref()?, change.at)))
+    }
 }
 
 impl<'a> Narrator<'a> {
@@ -88,9 +103,12 @@ impl<'a> Narrator<'a> {
                     }
                     self.say(at, Change::Acquired, None);
                 }
-                Occurrence::PutBack { at } => {
+                Occurrence::PutBack { at, ours } => {
                     self.resume(at, looked_at);
-                    self.say_ours(at, Change::PutBack, None);
+                    match ours {
+                        true => self.say_ours(at, Change::PutBack, None),
+                        false => self.say(at, Change::PutBack, None),
+                    }
                 }
                 Occurrence::Take { at } => {
                     self.finish(at, Ending::Taken);
@@ -103,10 +121,9 @@ impl<'a> Narrator<'a> {
                 }
                 Occurrence::Renew { at } => {
                     let renewed = self.renewed(at);
-                    if self.lock.beats.get_or_insert_default().push(at) {
-                        self.marks.push(renewed);
-                        self.say(at, Change::Renewed, None);
-                    }
+                    self.lock.beats.get_or_insert_default().push(at);
+                    self.marks.push(renewed);
+                    self.say(at, Change::Renewed, None);
                 }
                 Occurrence::Move { at } => self.say(at, Change::Moved, None),
                 Occurrence::End { at, ending } => {
@@ -168,8 +185,11 @@ impl<'a> Narrator<'a> {
         let lock = &*self.lock;
         let known = self.all && lock.has_one_holder();
         let resumed = lock.beats().and_then(|beats| beats.resumed);
-        let given =
-            lock.beats().and_then(Beats::last).or(lock.taken()).filter(|given| resumed.is_none_or(|at| at <= *given));
+        let given = lock
+            .beats()
+            .and_then(Beats::last)
+            .or(lock.taken())
+            .filter(|given| resumed.is_none_or(|resumed| resumed.at <= *given));
         let gap_ms = given.filter(|_| known).map(|given| at.since(given).as_millis() as u64);
         Mark::Renewed { gap_ms, late: gap_ms.is_some() && lock.is_late(at) }
     }
@@ -197,27 +217,31 @@ impl<'a> Narrator<'a> {
         self.lock.since_is = if at.is_some() { HeldIs::Exact } else { HeldIs::AtLeast };
     }
 
-    /// Continues the hold that we ended, if it is the one that was put back.
+    /// Continues the hold that was ended, if it is the one that was put back.
     fn resume(&mut self, at: Time, looked_at: bool) {
         self.holding = self.finally.clone().filter(|_| looked_at);
         self.holders.0 = if looked_at { self.holders.1 } else { 1 };
         let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
         let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
         let (Some(freed), Some(_)) = (freed, hold) else {
-            // Freed before we watched: it is not a new hold, and its age is unknown.
+            // Freed before we watched, or by somebody else: it is not a new hold. Its age is known where its end was seen.
+            let before = self.lock.past.as_mut().and_then(|past| past.go_on(self.holding.as_ref()));
+            let seen = before.map(|hold| (hold.since, if hold.exact { HeldIs::Exact } else { HeldIs::AtLeast }));
             self.lock.beats = None;
             self.lock.set_lease(None);
-            (self.lock.since, self.lock.since_is) = (at, HeldIs::AtLeast);
+            (self.lock.since, self.lock.since_is) = seen.unwrap_or((at, HeldIs::AtLeast));
             self.marks.push(Mark::Started { holders: self.holders() });
             return;
         };
         self.marks.push(Mark::Resumed(freed.counted));
         (self.lock.since, self.lock.since_is) = (freed.since, freed.since_is);
         self.lock.beats = freed.beats;
+        self.lock.held_by = freed.held_by;
         self.lock.set_lease(freed.lease);
         if let Some(beats) = &mut self.lock.beats {
-            beats.resumed = Some(at);
+            beats.resume(at);
         }
+        self.lock.held_by.beats_mut().for_each(|beats| beats.resume(at));
     }
 
     fn finish(&mut self, at: Time, ending: Ending) {
@@ -235,9 +259,15 @@ impl<'a> Narrator<'a> {
         let counted = Over::of(&hold, leased, self.holders());
         if ending == Ending::Forced {
             let Lock { since, since_is, .. } = *self.lock;
-            let lease = self.lock.lease();
-            let (holder, beats) = (hold.holder.clone(), self.lock.beats.take());
-            self.ours().freed = Some(Freed { holder, since, since_is, beats, lease, counted });
+            let (lease, missed) = (self.lock.lease(), self.lock.missed_at(at));
+            let (holder, mut beats) = (hold.holder.clone(), self.lock.beats.take());
+            beats.iter_mut().for_each(|beats| beats.pause(at, missed));
+            let mut held_by = std::mem::replace(&mut self.lock.held_by, HeldBy::Nobody);
+            for beats in held_by.beats_mut() {
+                let missed = beats.rhythm(at).map_or(0, |rhythm| rhythm.missed);
+                beats.pause(at, missed);
+            }
+            self.ours().freed = Some(Freed { holder, since, since_is, beats, held_by, lease, counted });
         }
         self.marks.push(Mark::Ended(counted));
         self.lock.past.get_or_insert_default().push(hold);

@@ -114,9 +114,10 @@ impl Table {
         self.known(lock.node).map(|node| &node.hazards)
     }
 
-    /// Not confirmed since events were missed on its node, or since the node does not answer.
+    /// Held, and not confirmed since events were missed on its node, or since the node does not answer. Nobody looks again
+    /// at what is gone.
     pub fn is_stale(&self, lock: &Lock) -> bool {
-        self.missed(lock) || self.known(lock.node).is_some_and(|node| node.silent)
+        lock.is_held() && (self.missed(lock) || self.known(lock.node).is_some_and(|node| node.silent))
     }
 
     /// Locks of the node were not confirmed since events were missed there.

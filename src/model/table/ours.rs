@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::lock::{Holder, Key, NodeId, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::history::holds::Over;
 use crate::model::table::Table;
 use crate::model::table::resolve::KeyState;
+use crate::model::wants::instance::HolderId;
 use crate::model::{Act, Beats, HeldIs, KeyEvent, OwnWrite};
 
 /// How long to wait for the outcome of an announced write.
@@ -21,6 +23,8 @@ const OUTCOME: Duration = Duration::from_secs(15);
 const LATE: Duration = Duration::from_secs(5);
 /// At most this many writes whose notifications may still come are kept.
 const KEPT: usize = 8;
+/// At most this many leases beside one lock, and holders that were taken out of it, are kept.
+const LEASES: usize = 64;
 /// Two readings of the same deadline differ by at most this.
 const GRAIN: Duration = Duration::from_millis(250);
 
@@ -30,10 +34,16 @@ pub(in crate::model) struct Ours {
     /// When a write was announced whose outcome is still unknown.
     announced: Option<Time>,
     done: Vec<Done>,
+    /// Events of leases beside the lock, while nobody knows whether they are ours.
+    leases: Vec<LeaseEvent>,
     /// The hold that we ended, in case it is put back.
     pub freed: Option<Freed>,
+    /// The renewals of those whom we took out of a lock that others hold on, in case they are put back.
+    parted: Vec<(HolderId, Box<Beats>)>,
     /// The earliest and the latest possible value of the deadline that we set.
     lent: Option<(Time, Time)>,
+    /// The deadline that its holder had given it before.
+    given: Option<Time>,
     /// The last release.
     pub forced: Option<Arc<OwnWrite>>,
     /// The last other write to the current hold.
@@ -47,6 +57,8 @@ pub(in crate::model) struct Freed {
     pub since: Time,
     pub since_is: HeldIs,
     pub beats: Option<Box<Beats>>,
+    /// Its holders, where there were several, with the renewals of each.
+    pub held_by: HeldBy,
     pub lease: Option<(u64, HeldIs)>,
     /// What it added to the statistics of its name pattern.
     pub counted: Over,
@@ -66,6 +78,16 @@ struct Done {
     due: Vec<KeyEvent>,
     /// The last event of the key was one of these.
     running: bool,
+    /// The leases beside the lock that it extended, as far as events have shown it.
+    extended: Vec<Key>,
+}
+
+/// The lease of one of several holders, in a key beside the lock, was given or renewed.
+#[derive(Debug)]
+pub(in crate::model) struct LeaseEvent {
+    pub lease: Key,
+    pub holder: Token,
+    pub at: Time,
 }
 
 /// A write that no event has reported yet, as the event that it will cause.
@@ -92,8 +114,10 @@ impl Ours {
         self.announced.is_some_and(|at| now < at + OUTCOME)
     }
 
-    fn report(&mut self, write: OwnWrite, sent: Time, answered: Time) {
+    /// `expires`: when the lock's time was up, as far as was known.
+    fn report(&mut self, write: OwnWrite, sent: Time, answered: Time, expires: Option<Time>) {
         if let Act::Extend(by) = write.act {
+            self.given = if self.is_lent(expires) { self.given } else { expires };
             self.lent = Some((sent + by, answered + by));
             self.note(answered, Arc::new(write.clone()));
         }
@@ -109,12 +133,22 @@ impl Ours {
         let whole = matches!(write.act, Act::Free { whole: true } | Act::PutBack { whole: true });
         let left = if whole { Vec::new() } else { write.holders.clone() };
         let settled = matches!(write.act, Act::Extend(_));
-        self.done.push(Done { write: Arc::new(write), sent, answered, settled, left, due, running: false });
+        self.done.push(Done {
+            write: Arc::new(write),
+            sent,
+            answered,
+            settled,
+            left,
+            due,
+            running: false,
+            extended: Vec::new(),
+        });
     }
 
-    /// The event as it counts: ours, if our write explains it.
-    pub fn claim(&mut self, event: KeyEvent, at: Time) -> KeyEvent {
-        self.done.retain(|done| at <= done.answered + LATE);
+    /// The event as it counts: ours, if our write explains it. It was reported at `at`, and may have happened up to `behind`
+    /// before.
+    pub fn claim(&mut self, event: KeyEvent, at: Time, behind: Duration) -> KeyEvent {
+        self.done.retain(|done| done.may_be_told(at, behind));
         let mut claimed = None;
         for done in &mut self.done {
             if claimed.is_none() && at >= done.sent {
@@ -135,6 +169,27 @@ impl Ours {
             self.note(at, write);
         }
         own
+    }
+
+    /// A lease beside the lock was given: returns it, unless by our own write, which gives each once. While a write is open
+    /// nobody knows: then it is put off.
+    pub fn took_lease(&mut self, event: LeaseEvent, behind: Duration) -> Option<LeaseEvent> {
+        if self.is_open(event.at) && self.leases.len() < LEASES {
+            self.leases.push(event);
+            return None;
+        }
+        let ours = self.claim_lease(&event, behind);
+        (!ours).then_some(event)
+    }
+
+    fn claim_lease(&mut self, event: &LeaseEvent, behind: Duration) -> bool {
+        let extends = |done: &&mut Done| {
+            let told = event.at >= done.sent && done.may_be_told(event.at, behind);
+            told && matches!(done.write.act, Act::Extend(_)) && done.write.holders.contains(&event.holder)
+        };
+        let is_new = |done: &&mut Done| done.extended.len() < LEASES && !done.extended.contains(&event.lease);
+        let extension = self.done.iter_mut().filter(extends).find(is_new);
+        extension.map(|done| done.extended.push(event.lease.clone())).is_some()
     }
 
     /// A confirmed write that no event has shown yet.
@@ -199,6 +254,25 @@ impl Ours {
         })
     }
 
+    /// Keeps the renewals of a holder whom we took out, in case it is put back.
+    pub fn part(&mut self, holder: HolderId, beats: Box<Beats>) {
+        if self.parted.len() == LEASES {
+            self.parted.remove(0);
+        }
+        self.parted.push((holder, beats));
+    }
+
+    /// The renewals of a holder whom we put back.
+    pub fn rejoin(&mut self, holder: HolderId) -> Option<Box<Beats>> {
+        let place = self.parted.iter().position(|(parted, _)| *parted == holder)?;
+        Some(self.parted.remove(place).1)
+    }
+
+    /// The deadline that its holder gave it, if this one is ours; `None`: not known.
+    pub fn given_instead(&self, expires: Option<Time>) -> Option<Option<Time>> {
+        self.is_lent(expires).then_some(self.given)
+    }
+
     /// Whether we set this deadline.
     pub fn is_lent(&self, expires: Option<Time>) -> bool {
         let ours = |at: Time, (earliest, latest): (Time, Time)| at + GRAIN >= earliest && at <= latest + GRAIN;
@@ -208,27 +282,39 @@ impl Ours {
     /// Another hold begins.
     pub fn begin(&mut self) {
         (self.freed, self.forced, self.lent, self.last) = (None, None, None, None);
+        (self.given, self.parted) = (None, Vec::new());
     }
 }
 
 impl Done {
+    /// Whether an event that is reported at `at` may still be one of this write.
+    fn may_be_told(&self, at: Time, behind: Duration) -> bool {
+        at - behind <= self.answered + LATE
+    }
+
     fn claim(&mut self, event: KeyEvent) -> Option<KeyEvent> {
         // Libraries use different types; both events mean one write of the hold.
         let kind = match event {
-            KeyEvent::Written | KeyEvent::Joined => KeyEvent::Set,
+            KeyEvent::Written | KeyEvent::Joined | KeyEvent::Restored => KeyEvent::Set,
             KeyEvent::Left => KeyEvent::Removed,
             event => event,
         };
         let place = self.due.iter().position(|due| *due == kind)?;
-        if event == KeyEvent::Del && self.write.act == (Act::Free { whole: false }) && !self.running {
-            // A key that loses its last member is deleted at once; a later deletion is not ours.
+        let follows = match self.write.act {
+            Act::Free { whole: false } => matches!(event, KeyEvent::Del | KeyEvent::Expire),
+            Act::PutBack { whole: false } => event == KeyEvent::Expire,
+            _ => false,
+        };
+        if follows && !self.running {
+            // A key that loses its last member is deleted at once, and one that keeps some, or gets one back, gets its TTL
+            // at once: later, it is not ours.
             self.due.clear();
             return None;
         }
         self.due.remove(place);
-        match (self.write.act, event) {
-            (Act::Free { whole: false }, KeyEvent::Removed | KeyEvent::Left) => self.due.push(KeyEvent::Del),
-            (Act::PutBack { whole: false }, KeyEvent::New) => self.due.push(KeyEvent::Expire),
+        match (self.write.act, kind) {
+            (Act::Free { whole: false }, KeyEvent::Removed) => self.due.extend([KeyEvent::Del, KeyEvent::Expire]),
+            (Act::PutBack { whole: false }, KeyEvent::Set) => self.due.push(KeyEvent::Expire),
             _ => {}
         }
         let own = match self.write.act {
@@ -266,17 +352,25 @@ impl Table {
         answered: Time,
     ) {
         let Some(place) = self.place_named(self.space(node), key.as_bytes()) else { return };
-        let Some(lock) = self.at(place) else { return };
-        let ours = lock.ours.get_or_insert_default();
+        let Some(lock) = self.slots.get_mut(place) else { return };
+        let expires = lock.expires();
+        let mut ours = lock.ours.take().unwrap_or_default();
         ours.announced = None;
         if let Some(write) = write.clone() {
-            ours.report(write, sent, answered);
+            ours.report(write, sent, answered, expires);
             if let Some(pending) = &mut lock.pending {
                 for (event, at) in &mut pending.events {
-                    *event = ours.claim(*event, *at);
+                    *event = ours.claim(*event, *at, pending.behind);
                 }
             }
         }
+        // What was put off until it was known whose it is.
+        for event in std::mem::take(&mut ours.leases) {
+            if !ours.claim_lease(&event, Duration::ZERO) {
+                lock.beat(self.clients.holder_id(&event.holder), None, event.at);
+            }
+        }
+        lock.ours = Some(ours);
         if let Some(write) = write {
             self.note_write(place, &write, answered);
         }

@@ -20,9 +20,10 @@ pub(in crate::model) enum Occurrence {
     Renew {
         at: Time,
     },
-    /// Put back by us: the hold that we ended continues.
+    /// Put back: the hold that was ended continues. `ours`: we did it; else somebody restored the key from a dump.
     PutBack {
         at: Time,
+        ours: bool,
     },
     /// The holder changed without an end in between.
     Take {
@@ -84,7 +85,7 @@ pub(in crate::model) struct Situation<'a> {
     pub extended: bool,
     /// Whether a holder's own end was moved ahead since then; `None` where holders have none.
     pub prolonged: Option<bool>,
-    /// When it was taken, if it has got no TTL since.
+    /// When it was taken, if the event of its EXPIRE has not come since.
     pub begun: Option<Time>,
     pub events: &'a [(KeyEvent, Time)],
     pub look: KeyState,
@@ -101,6 +102,14 @@ pub(in crate::model) struct Situation<'a> {
     pub at: Time,
 }
 
+/// What happened.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::model) struct Resolved {
+    pub steps: Vec<Occurrence>,
+    /// It was taken, and the event of its EXPIRE has not come yet.
+    pub bare: bool,
+}
+
 /// How long after an acquire its EXPIRE still belongs to it (SETNX, then EXPIRE).
 const ACQUIRE_MS: i64 = 1_000;
 
@@ -108,12 +117,12 @@ const ACQUIRE_MS: i64 = 1_000;
 const ENTRY_MS: i64 = 100;
 
 /// What happened, or `None`: look again in a moment.
-pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
+pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Resolved> {
     let mut walk = Walk::new(q.held, q.begun);
     for &(event, at) in q.events {
         walk.take(event, at);
     }
-    let Walk { mut steps, now, boundary, rewritten, removed, .. } = walk;
+    let Walk { mut steps, now, boundary, rewritten, removed, fresh, .. } = walk;
     let wait = q.eventful && !q.surprised;
     match (q.look, now) {
         // It came and went unseen, and nothing was written that a lock is made of: a stream, say.
@@ -182,7 +191,7 @@ pub(in crate::model) fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
             }
         }
     }
-    Some(steps)
+    Some(Resolved { steps, bare: fresh.is_some() })
 }
 
 /// The same holder still holds it: whether the lease was given again, by the deadlines if the events do not show it.
@@ -250,10 +259,11 @@ impl Walk {
             KeyEvent::RenamedFrom => self.end(at, Ending::Renamed),
             KeyEvent::PutBack => {
                 if self.now == Now::Nobody {
-                    self.steps.push(Occurrence::PutBack { at });
+                    self.steps.push(Occurrence::PutBack { at, ours: true });
                     self.now = Now::Somebody;
                 }
             }
+            KeyEvent::Restored => self.restored(at),
             KeyEvent::New | KeyEvent::RenamedTo => match self.now {
                 Now::Nobody => self.begin(at),
                 Now::Known => {
@@ -292,6 +302,18 @@ impl Walk {
         self.now = Now::Somebody;
         self.fresh = Some(at);
         self.taken = Some(at);
+    }
+
+    /// Nobody took it: what was there before is there again.
+    fn restored(&mut self, at: Time) {
+        let back = Occurrence::PutBack { at, ours: false };
+        match (self.now, self.steps.last_mut()) {
+            (Now::Nobody, _) => self.steps.push(back),
+            // The server tells first that the key is new.
+            (Now::Somebody, Some(begun @ Occurrence::Begin { .. })) if self.fresh.is_some() => *begun = back,
+            _ => return self.rewritten = Some(at),
+        }
+        (self.now, self.fresh, self.taken) = (Now::Somebody, None, None);
     }
 
     fn end(&mut self, at: Time, ending: Ending) {

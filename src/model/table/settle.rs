@@ -14,7 +14,7 @@ use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::comparison::{Comparison, Foreign};
 use crate::model::table::narrate::{Narrated, Narrator};
 use crate::model::table::ours::Unseen;
-use crate::model::table::resolve::{KeyState, Occurrence, Situation, resolve};
+use crate::model::table::resolve::{KeyState, Occurrence, Resolved, Situation, resolve};
 use crate::model::table::slots::LockRef;
 use crate::model::wants::instance::HolderId;
 use crate::model::{Ending, Lock, Observation, Seen, Source};
@@ -154,7 +154,7 @@ impl Table {
         let moved = self.has_moved(lock);
         if (moved || read.moving) && compared.was_manned && *look == KeyState::Same {
             let steps = compared.go_on(moved, read.answered);
-            return Some(Explained { steps, used, unseen: None, proven: false });
+            return Some(Explained { steps, used, bare: false, unseen: None, proven: false });
         }
         if moved && compared.was_manned && self.awaits_proof(lock, read.answered) {
             return None;
@@ -184,18 +184,18 @@ impl Table {
             flushed: lock.flushed,
             at: read.answered,
         };
-        let mut steps = resolve(&situation).filter(|_| !wait_for_ours)?;
+        let Resolved { mut steps, bare } = resolve(&situation).filter(|_| !wait_for_ours)?;
         let behind = lock.pending.as_ref().map_or(Duration::ZERO, |pending| pending.behind);
         if behind > IN_TIME {
             compared.tell_when_given(lock, &mut steps, behind);
         }
         let proven = self.explain_loss(lock, &mut steps);
-        Some(Explained { steps, used, unseen, proven })
+        Some(Explained { steps, bare, used, unseen, proven })
     }
 
     /// Tells what happened, and stores what is known now.
     fn keep(&mut self, place: LockRef, compared: Comparison, explained: Explained, read: KeyRead) {
-        let Explained { steps, used, unseen, proven } = explained;
+        let Explained { steps, bare, used, unseen, proven } = explained;
         let Some(lock) = self.lock_at(place) else { return };
         let told = if lock.phase == Phase::Unread { self.is_eventful(lock) } else { self.is_reported(lock) };
         let test = self.tests.hold(&lock.key, &compared.after);
@@ -207,18 +207,24 @@ impl Table {
         let (was_held, is_held) = (compared.was_held, compared.is_held());
         let after = compared.after.clone();
 
-        let Some(lock) = self.at(place) else { return };
+        let Some(lock) = self.slots.get_mut(place) else { return };
         lock.pending.take_if(|pending| !pending.take(used));
         if let (Some(ours), Some(unseen)) = (&mut lock.ours, unseen) {
             ours.tell(unseen);
         }
-        (lock.surprised, lock.flushed) = (MaybeTime::NONE, false);
+        (lock.surprised, lock.flushed, lock.bare) = (MaybeTime::NONE, false, bare);
         (lock.asked, lock.confirmed) = (read.asked, read.answered);
         let (Narrated { transitions, marks }, shared) = lock.narrate(&compared, &steps, read, (told, proven));
         if let Some(ours) = &mut lock.ours {
             ours.settled(read.asked);
         }
+        for (holder, at) in shared.taken_out() {
+            lock.part(self.clients.holder_id(holder), at);
+        }
         lock.keep_holders(held_by, alone);
+        for (holder, at) in shared.put_back() {
+            lock.rejoin(self.clients.holder_id(holder), at);
+        }
         if let Some(at) = renewed {
             renewing.iter().for_each(|holder| lock.beat(*holder, alone, at));
         }
@@ -310,6 +316,8 @@ struct KeyRead {
 /// What happened between two looks.
 struct Explained {
     steps: Vec<Occurrence>,
+    /// It was taken, and the event of its EXPIRE has not come yet.
+    bare: bool,
     /// This many of the pending events are used up.
     used: usize,
     /// The write of ours among the steps that no event has shown.
@@ -341,8 +349,9 @@ impl Lock {
         (told, shared)
     }
 
-    /// When it was taken, if its TTL has not been set yet (SETNX, then EXPIRE).
+    /// When it was taken, or first seen, if the event of its EXPIRE has not come yet: a look may be ahead of it, or it is a
+    /// command of its own (SETNX, then EXPIRE).
     fn begun(&self) -> Option<Time> {
-        self.taken().filter(|_| self.is_held() && self.expires().is_none())
+        Some(self.since).filter(|_| self.is_held() && self.bare)
     }
 }

@@ -177,7 +177,7 @@ impl Table {
     /// The same of one holder of several.
     pub(in crate::model) fn share_gone(&self, lock: &Lock, share: &Share, followed: Followed) -> Option<Gone<'_>> {
         let beats = share.beats.as_deref().filter(|_| followed.is_reported);
-        let rhythm = beats.and_then(|beats| Some(Rhythm::at(beats.period_ms?, beats.last()?, followed.known)));
+        let rhythm = beats.and_then(|beats| beats.rhythm(followed.known));
         let rhythm = rhythm.filter(|rhythm| is_watchdog(lock, rhythm.period_ms));
         self.holder_gone(lock, self.clients.standing(share.instance), beats, rhythm, followed)
     }

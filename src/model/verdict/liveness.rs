@@ -151,8 +151,8 @@ impl Table {
         // MONITOR has shown its client already, and no other like it is there.
         let gone = matches!(self.standing(lock), Standing::Closed(closed) if closed.like_it() == Some(false));
         match (self.watch_ms(lock, signs, now), gone) {
-            (Some(wait), false) => format!("watch it for one renewal period ({}), or {SETTLE}", short_duration(wait)),
-            (Some(wait), true) => format!("watch it for one renewal period ({})", short_duration(wait)),
+            (Some(wait), false) => format!("watch it for {}, or {SETTLE}", until_renewed(wait)),
+            (Some(wait), true) => format!("watch it for {}", until_renewed(wait)),
             (None, false) => SETTLE.into(),
             (None, true) => "ask its owner: its client is gone, and the server shows no more".into(),
         }
@@ -170,6 +170,11 @@ impl Table {
         });
         wait.filter(|wait| *wait < left)
     }
+}
+
+/// How long to watch a lock, and why: `9.9s, until renewed or late`.
+pub(in crate::model) fn until_renewed(ms: u64) -> String {
+    format!("{}, until renewed or late", short_duration(ms))
 }
 
 fn is_overdue(period: Option<u64>, ago_ms: u64) -> bool {

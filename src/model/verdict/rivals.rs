@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::base::time::Time;
 use crate::dialects;
 use crate::lock::{Holder, Key, NodeId, Token};
+use crate::model::held_by::HeldBy;
 use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
 use crate::model::wants::instance::Standing;
@@ -125,9 +126,10 @@ impl Table {
     }
 
     /// Forgets the connections of a node that hold none of its locks any more: `used` are the instances that hold locks, as
-    /// those were gone through since `before`.
-    pub fn keep_connections(&mut self, node: NodeId, used: &HashSet<InstanceId>, before: Time) {
-        self.clients.keep(node, used, before);
+    /// those were gone through since `before`. A lock that we freed may be put back, so its holder counts as one of them.
+    pub fn keep_connections(&mut self, node: NodeId, mut used: HashSet<InstanceId>, before: Time) {
+        used.extend(self.remembered().filter_map(Lock::freed_holders).flat_map(HeldBy::instances));
+        self.clients.keep(node, &used, before);
     }
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::base::text::short_duration;
 use crate::dialects::{self, Claim, Dialect, IfFreed, Renewal};
 use crate::lock::{Kind, Mode};
-use crate::model::{Certainty, Life, LockView, Presence, SOMEBODY, State};
+use crate::model::verdict::liveness::until_renewed;
+use crate::model::{Certainty, Life, LockView, MatchedBy, Presence, SOMEBODY, State};
 
 /// What ends sooner than this is waited for: a release can go wrong, and takes an operator as long.
 const SOON_MS: u64 = 10_000;
@@ -162,7 +163,7 @@ impl Advice {
                 "ask the owner: nothing on the server shows whether the work goes on".into()
             }
             Advice::Settle { watch_ms: Some(ms) } => {
-                format!("watch one renewal period first: {}", short_duration(ms))
+                format!("watch it for {}", until_renewed(ms))
             }
             Advice::Settle { watch_ms: None } => {
                 "find out first whether its holder lives: a burst of MONITOR shows its client".into()
@@ -181,7 +182,10 @@ impl Pulse {
         // Where a single renewal was seen, none can be missed yet.
         let missed = renewals.and_then(|renewals| renewals.missed).unwrap_or(0);
         match renewals.and_then(|renewals| renewals.last_ms) {
-            Some(last_ms) if missed == 0 && life != Some(Life::Suspected) => Pulse::Renews { last_ms },
+            // It renewed, and is not late. An operator who put it back did not renew it.
+            Some(last_ms) if missed == 0 && !matches!(life, Some(Life::Suspected | Life::Unknown)) => {
+                Pulse::Renews { last_ms }
+            }
             _ if lock.presence.iter().any(|presence| presence.is_connected() == Some(true)) => Pulse::Connected,
             _ if life == Some(Life::Lives) => Pulse::JustTaken,
             Some(_) => Pulse::Suspected,
@@ -313,6 +317,8 @@ fn connection(lock: &LockView) -> String {
         },
         [Presence::Absent] => "no such client connected".into(),
         [one] if one.is_connected() == Some(true) => "client connected".into(),
+        [Presence::Connected { by: MatchedBy::Host, .. }] => "its host connected, perhaps by others".into(),
+        [Presence::Connected { .. }] => "client seen, and not listed yet".into(),
         [] | [_] => "client not known".into(),
         several if count(None) == several.len() => "clients not known".into(),
         several => format!("{} of {} clients connected", count(Some(true)), several.len()),

@@ -248,14 +248,15 @@ impl Table {
             let (period_ms, renewed) = (rhythm.period_ms, RenewedBy::Seen);
             return Some(Sign::Silent { for_ms, period_ms, renewed, lease_of_others: false });
         }
-        // What we set ourselves is no renewal of its holder.
-        let (lease_ms, _) = lock.lease().filter(|_| lock.own_write().is_none())?;
-        let left_ms = lock.expires()?.ms_since(followed.known);
+        let (lease_ms, _) = lock.lease()?;
+        let given = lock.given_until()?;
+        // What its holder gave it may be over, where an operator gave it more.
+        let (left_ms, over_ms) = (given.ms_since(followed.known), followed.known.ms_since(given));
         let like = self.renewed_like(lock, reading);
         // A client that tries to take it uses its key too. Then only the lease of others shows how long ago it was renewed.
         let others_ms = like.filter(|_| lock.lease_ms().is_none()).map(|(_, lease_ms)| lease_ms);
         // Nearly all were given their lease just now, so the common case is one comparison.
-        if lease_ms.max(others_ms.unwrap_or(0)).saturating_sub(left_ms) <= SLACK_MS {
+        if lease_ms.max(others_ms.unwrap_or(0)).saturating_sub(left_ms) + over_ms <= SLACK_MS {
             return None;
         }
         let renewal = dialects::dialect(reading.dialect).renewal();
@@ -263,7 +264,7 @@ impl Table {
             return None;
         }
         let by_lease = |lease_ms: u64, lease_of_others: bool| {
-            let for_ms = lease_ms.checked_sub(left_ms)?;
+            let for_ms = lease_ms.checked_sub(left_ms)? + over_ms;
             let (period_ms, renewed) = renewed_every(lock, reading, renewal, like, lease_ms)?;
             let least = match renewed {
                 RenewedBy::Library => period_ms.max((lease_ms as f64 * LEAST_SHARE) as u64),
@@ -273,7 +274,7 @@ impl Table {
             missed.then_some(Sign::Silent { for_ms, period_ms, renewed, lease_of_others })
         };
         let silent = by_lease(lease_ms, false).or_else(|| by_lease(others_ms?, true));
-        silent.or_else(|| silent_unless_fixed(lock, reading, renewal, left_ms))
+        silent.or_else(|| silent_unless_fixed(lock, reading, renewal, (left_ms, over_ms)))
     }
 
     /// How often somebody renews it, if somebody does.
@@ -316,7 +317,12 @@ fn is_silent(period_ms: u64, for_ms: u64) -> bool {
 
 /// The silence of a library that renews unless its caller gave a lease: only its usual lease, as long as it is, tells that
 /// nobody did. A fixed lease of that length looks the same.
-fn silent_unless_fixed(lock: &Lock, reading: Reading, renewal: Renewal, left_ms: u64) -> Option<Sign> {
+fn silent_unless_fixed(
+    lock: &Lock,
+    reading: Reading,
+    renewal: Renewal,
+    (left_ms, over_ms): (u64, u64),
+) -> Option<Sign> {
     let Renewal::Optional { share } = renewal else { return None };
     let usual = dialects::dialect(reading.dialect).usual_lease().filter(|_| reading.strength >= Strength::Sure)?;
     let (lease_ms, lease_is) = lock.lease().filter(|_| lock.beats().is_none())?;
@@ -325,7 +331,7 @@ fn silent_unless_fixed(lock: &Lock, reading: Reading, renewal: Renewal, left_ms:
     if !(usual_ms - short..=usual_ms + NEARLY).contains(&lease_ms) {
         return None;
     }
-    let (for_ms, period_ms) = (lease_ms.checked_sub(left_ms)?, (usual_ms as f64 * f64::from(share)) as u64);
+    let (for_ms, period_ms) = (lease_ms.checked_sub(left_ms)? + over_ms, (usual_ms as f64 * f64::from(share)) as u64);
     let (renewed, lease_of_others) = (RenewedBy::Usually, false);
     is_silent(period_ms, for_ms).then_some(Sign::Silent { for_ms, period_ms, renewed, lease_of_others })
 }

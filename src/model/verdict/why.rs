@@ -11,6 +11,7 @@ mod tests;
 use crate::base::text::{short_duration, visible};
 use crate::base::time::Time;
 use crate::dialects::Renewal;
+use crate::model::verdict::liveness::until_renewed;
 use crate::model::{Address, Certainty, Ending, HeldIs, SOMEBODY, Sign, State, Waits};
 
 /// The derivation of a verdict.
@@ -188,8 +189,8 @@ pub enum Monitor {
     Runs,
     /// By this key of the console.
     Key(String),
-    /// By a command.
-    Command,
+    /// By a command, with these options that lead it to the same server.
+    Command(String),
 }
 
 impl Monitor {
@@ -200,8 +201,8 @@ impl Monitor {
         match self {
             Monitor::Runs => settle.replace(Self::ASKED, "MONITOR runs already"),
             Monitor::Key(key) => settle.replace(Self::ASKED, &format!("{} ({key})", Self::ASKED)),
-            Monitor::Command => {
-                settle.replace(Self::ASKED, &format!("{} ('lockscope contention --monitor')", Self::ASKED))
+            Monitor::Command(again) => {
+                settle.replace(Self::ASKED, &format!("{} ('lockscope contention --monitor{again}')", Self::ASKED))
             }
         }
     }
@@ -353,7 +354,7 @@ impl Missing {
     pub fn settle(&self, monitor: &Monitor) -> String {
         match self {
             Missing::Renewals { watch_ms: Some(ms) } => {
-                format!("watch it for one renewal period, {} (--observe, or the console)", short_duration(*ms))
+                format!("watch it for {} (--observe, or the console)", until_renewed(*ms))
             }
             Missing::Renewals { watch_ms: None } => "watch it for some time (--observe, or the console)".into(),
             Missing::Events => {

@@ -137,6 +137,9 @@ impl Clients {
     /// for every two.
     const IDLE: Duration = Duration::from_secs(8);
 
+    /// How long a closed connection is known after it closed, though its client holds nothing: a lock may be put back.
+    const REMEMBERED: Duration = Duration::from_secs(600);
+
     /// A restart is noticed this long after it at the latest; closed connections may be noticed first.
     const NOTICED: Duration = Duration::from_secs(10);
 
@@ -244,9 +247,14 @@ impl Clients {
     }
 
     /// Forgets the connections of a node by which none of its locks is held any more, and which did not speak since
-    /// `before`: `used` are the instances that hold some.
+    /// `before`: `used` are the instances that hold some. Kept connections that have closed are known for some time.
     pub fn keep(&mut self, node: NodeId, used: &HashSet<InstanceId>, before: Time) {
-        let used: HashSet<ClientRef> = self.instances.keep(node, used, before);
+        // What a closed connection says of its client must outlast a release that is undone.
+        let told = |(_, known): &(&u64, &Known)| {
+            known.connection.closed.is_some_and(|at| at + Self::REMEMBERED >= before) && known.kept() != Kept::No
+        };
+        let telling: HashSet<ClientRef> = self.known.iter().filter(told).map(|(id, _)| ClientRef(*id)).collect();
+        let used: HashSet<ClientRef> = self.instances.keep(node, (used, &telling), before);
         let unused = |(id, known): (&u64, &Known)| {
             (known.node == node && known.spoke < before && !used.contains(&ClientRef(*id))).then_some(*id)
         };

@@ -142,10 +142,18 @@ impl Instances {
     /// Of one instance.
     const CONNECTIONS: usize = 64;
 
-    /// Forgets the instances of a node that hold none of its locks and were not heard of since `before`. The connections
-    /// of those that stay.
-    pub(super) fn keep(&mut self, node: NodeId, used: &HashSet<InstanceId>, before: Time) -> HashSet<ClientRef> {
-        self.known.retain(|id, instance| instance.node != node || instance.heard >= before || used.contains(id));
+    /// Forgets the instances of a node that hold none of its locks, have no telling connection and were not heard of since
+    /// `before`. The connections of those that stay.
+    pub(super) fn keep(
+        &mut self,
+        node: NodeId,
+        (used, telling): (&HashSet<InstanceId>, &HashSet<ClientRef>),
+        before: Time,
+    ) -> HashSet<ClientRef> {
+        let tells = |instance: &Instance| instance.connections.iter().any(|client| telling.contains(client));
+        self.known.retain(|id, instance| {
+            instance.node != node || instance.heard >= before || used.contains(id) || tells(instance)
+        });
         let here = self.known.values().filter(|instance| instance.node == node);
         here.flat_map(|instance| instance.connections.iter().copied()).collect()
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use redis::aio::SendError;
-use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
+use redis::{PushInfo, PushKind, RedisError, RedisResult, Value, cmd};
 use tokio::sync::{mpsc, watch};
 
 use super::guard::Guard;
@@ -144,7 +144,7 @@ impl<M: Hears> Follower<M> {
                 Ok(()) = heard.changed() => {
                     let waiting = tracker.pushes.try_recv();
                     let passed = match waiting {
-                        Some(push) => self.take(push, &mut tracker.pushes).await,
+                        Some(push) => self.take(push, &mut tracker.pushes).await?,
                         None => true,
                     };
                     let until = *heard.borrow_and_update();
@@ -156,37 +156,43 @@ impl<M: Hears> Follower<M> {
                 }
                 push = tracker.pushes.recv() => match push {
                     Some(push) => {
-                        if !self.take(push, &mut tracker.pushes).await {
+                        if !self.take(push, &mut tracker.pushes).await? {
                             return Ok(Ended::Unheard);
                         }
                     }
-                    None => return Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()),
+                    None => return Err(closed()),
                 },
             }
         }
     }
 
-    /// Passes on what came. Returns whether anybody listens.
-    async fn take(&self, first: PushInfo, more: &mut Pushes) -> bool {
+    /// Passes on what came. Returns whether anybody listens. An error means that the connection is lost: then nothing says
+    /// that more came than could be read.
+    async fn take(&self, first: PushInfo, more: &mut Pushes) -> RedisResult<bool> {
         let (node, at) = (self.node.id, self.clock.now());
         let mut keys = Vec::new();
-        let mut flushed = false;
-        let mut lost = more.waiting.lost.swap(false, Ordering::Relaxed);
+        let (mut flushed, mut over) = (false, false);
+        let lost = more.waiting.lost.swap(false, Ordering::Relaxed);
         let mut next = Some(first);
         while let Some(push) = next {
             match push.kind {
                 PushKind::Invalidate => flushed |= !invalidated(push.data, &mut keys),
-                PushKind::Disconnection => lost = true,
+                PushKind::Disconnection => over = true,
                 _ => {}
             }
             next = more.try_recv();
         }
         keys.sort_unstable();
         keys.dedup();
-        (keys.is_empty() || self.tell(Observation::Touched { node, keys, at }).await)
+        let heard = (keys.is_empty() || self.tell(Observation::Touched { node, keys, at }).await)
             && (!flushed || self.tell(Observation::Flushed { node, at }).await)
-            && (!lost || self.tell(Standing::Overflow { at, lost: None }).await)
+            && (!lost || self.tell(Standing::Overflow { at, lost: None }).await);
+        if heard && over { Err(closed()) } else { Ok(heard) }
     }
+}
+
+fn closed() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::ConnectionReset).into()
 }
 
 /// Collects the keys of a push; `false` if it names none, which means all keys.

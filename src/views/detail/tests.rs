@@ -41,7 +41,7 @@ fn stalled() -> LockView {
                 renewed: RenewedBy::Seen,
                 lease_of_others: false,
             }],
-            settle: Some("watch it for one renewal period (9.0s)".into()),
+            settle: Some("watch it for 9.0s, until renewed or late".into()),
             watch_ms: Some(9_000),
         }),
         ..sample::redisson()
@@ -138,7 +138,7 @@ fn the_first_screen_answers_at_80x24() {
         &[
             " lock:order:8841   HELD",
             "16.0s left of 30.0s, held for 1m04s",
-            "free it?     not known; watch one renewal period first: 9.0s.",
+            "free it?     not known; watch it for 9.0s, until renewed or late.",
             "30.0s│",
             " expected     │",
             " seen         │",

@@ -26,6 +26,10 @@ fn ask<'a>(held: bool, events: &'a [(KeyEvent, Time)], look: KeyState) -> Situat
     }
 }
 
+fn resolve(q: &Situation<'_>) -> Option<Vec<Occurrence>> {
+    super::resolve(q).map(|resolved| resolved.steps)
+}
+
 fn at(ms: i64, event: KeyEvent) -> (KeyEvent, Time) {
     (event, Time(ms))
 }

@@ -222,6 +222,24 @@ fn several_holders_are_told_as_several() {
 }
 
 #[test]
+fn a_client_that_is_named_elsewhere_is_not_called_unknown() {
+    let connection = Connection::new(Address::parse("10.0.3.7:51322").unwrap(), Time(0));
+    let at = |by| Presence::Connected { by, connection: connection.clone(), more: 0 };
+    let said = |presence| Safe::of(&LockView { presence: vec![presence], ..judged(State::Held, 1.0) }).connection;
+    assert_eq!(said(at(MatchedBy::Host)), "its host connected, perhaps by others");
+    assert_eq!(said(at(MatchedBy::Token)), "client seen, and not listed yet");
+    assert_eq!(said(Presence::Unknown), "client not known");
+}
+
+#[test]
+fn one_renewal_long_ago_is_no_renewing_holder() {
+    let lock = judged(State::Held, 1.0);
+    assert!(matches!(Pulse::of(&lock), Pulse::Renews { .. }));
+    let words = Safe::of(&watched(lock)).sentence();
+    assert!(!words.contains("it is renewing"), "{words}");
+}
+
+#[test]
 fn who_waits_reads_as_a_clause() {
     assert_eq!(
         [(0, ""), (1, ""), (2, "at least "), (1, "at least ")].map(|(count, bound)| waiting(count, bound)),

@@ -100,7 +100,7 @@ fn at_the_first_look_it_is_not_known_whether_its_holder_lives() {
     assert_eq!(lives.missing, [Missing::Renewals { watch_ms: Some(10_000) }, Missing::Client]);
     assert_eq!(
         lives.missing[0].settle(&Monitor::Runs),
-        "watch it for one renewal period, 10.0s (--observe, or the console)"
+        "watch it for 10.0s, until renewed or late (--observe, or the console)"
     );
     assert_eq!(of(&lock, About::Held).certainty, Some(Certainty::Certain), "that it is held is still certain");
     let fixed = LockView { dialect: "redis-py", liveness: None, ..lock };
@@ -248,5 +248,5 @@ fn nobody_is_told_to_start_a_monitor_that_runs() {
         said.settle(&Monitor::Key("M".into())),
         "sample with MONITOR (M): it shows the client at its next command"
     );
-    assert!(said.settle(&Monitor::Command).contains("('lockscope contention --monitor')"));
+    assert!(said.settle(&Monitor::Command(" -t prod".into())).contains("('lockscope contention --monitor -t prod')"));
 }
