@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::CommandFactory;
+use common::sentinels::{SERVICE, Sentinels};
 use common::{Cluster, Server, left_out, process, wait_until};
 use lockscope::settings::cli::Cli;
 use regex::Regex;
@@ -75,12 +76,15 @@ struct Reader {
     night: Vec<u8>,
     /// Started by the first line that speaks of it.
     cluster: OnceCell<Option<Cluster>>,
+    /// The same.
+    sentinels: OnceCell<Sentinels>,
 }
 
 impl Reader {
     fn new() -> Reader {
         let (server, folder) = (Server::notifying(&[]), process::temporary_directory());
-        let mut reader = Reader { server, folder, night: Vec::new(), cluster: OnceCell::new() };
+        let mut reader =
+            Reader { server, folder, night: Vec::new(), cluster: OnceCell::new(), sentinels: OnceCell::new() };
         std::fs::write(reader.folder.path().join("observer.password"), "PASSWORD\n").expect("a password file");
         let recorded = reader.folder.path().join("recorded");
         common::history::record(&recorded);
@@ -159,6 +163,12 @@ impl Reader {
                 line = line.replace(name, &format!("127.0.0.1:{}", cluster.master(index).port()));
             }
         }
+        for (name, index) in [("sentinel-1:26379", 0), ("sentinel-2:26379", 1), ("sentinel-1", 0)] {
+            if line.contains(name) {
+                let port = self.service().sentinels[index].port();
+                line = line.replace(name, &format!("127.0.0.1:{port}")).replace("/orders", &format!("/{SERVICE}"));
+            }
+        }
         line = Regex::new(r"--(observe|for) \d+[smh]").unwrap().replace_all(&line, "--$1 1s").into_owned();
         let word = line.split(' ').nth(1).unwrap_or_default().to_string();
         if ["watch", "contention", "probe", "check", "serve", "record"].contains(&word.as_str())
@@ -177,6 +187,10 @@ impl Reader {
         line
     }
 
+    fn service(&self) -> &Sentinels {
+        self.sentinels.get_or_init(Sentinels::start)
+    }
+
     /// Runs a line of a block; says why if it does not do what a reader expects.
     fn try_line(&self, line: &str) -> Result<(), String> {
         if let Some(target) = line.strip_prefix("make ") {
@@ -186,7 +200,9 @@ impl Reader {
         }
         if line.starts_with("ACL ") || line.starts_with("CONFIG ") {
             let words: Vec<&str> = line.split_whitespace().map(|word| word.trim_matches('\'')).collect();
-            return self.server.try_ask::<(), _>(&words).map_err(|why| why.to_string());
+            // Rights of sentinels are given at a sentinel.
+            let server = if line.contains("+sentinel|") { &self.service().sentinels[0] } else { &self.server };
+            return server.try_ask::<(), _>(&words).map_err(|why| why.to_string());
         }
         if RUN_ELSEWHERE.contains(&line) {
             return Ok(());
