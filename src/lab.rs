@@ -232,6 +232,11 @@ impl Lab {
         self.reports()
     }
 
+    /// How many test locks are held now.
+    pub fn held(&self) -> usize {
+        self.seen.borrow().values().filter(|(report, _)| report.phase == Phase::Held).count()
+    }
+
     fn reports(&self) -> Vec<Report> {
         let now = Instant::now();
         let left = |ends: &Option<Instant>| ends.map(|ends| ends.saturating_duration_since(now));

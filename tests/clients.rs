@@ -12,7 +12,7 @@ use lockscope::model::{Address, Connection, LockView, Observation, Sample, Spoke
 use lockscope::sources::pace::Pace;
 use redis::Connection as Client;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "lock:order";
 const TOKEN: &str = "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e";
 

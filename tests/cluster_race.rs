@@ -95,8 +95,10 @@ fn hand_over(kind: &Kind, mut client: ClusterClient, progress: &Progress) -> BTr
         while call(&mut client, kind, kind.take, &token) == 0 {
             assert!(!progress.done.load(SeqCst), "another thread failed");
             assert!(began.elapsed() < LIMIT, "{}: nobody frees it", kind.key);
-            // An undo put the last hold back, and nobody else will free it.
-            call(&mut client, kind, kind.free, &last);
+            // An undo put one of its holds back, and nobody else will free it.
+            for former in gone.iter().chain([&last]) {
+                call(&mut client, kind, kind.free, former);
+            }
         }
         // Some holds last until a release has been tried.
         if number % 8 == 3 {

@@ -11,7 +11,7 @@ use common::{Cluster, Server, wait_until};
 use lockscope::lock::{Key, KeyspaceId, slot_of};
 use redis::{Value, cmd};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// A holder of Redisson, and one of python-redis-lock.
 const THREAD: &str = "7c1e3d52-1f0a-4c9b-8d6e-2b9f4a1c0e77:57";
 const RANDOM: &str = "q83kL+0pZt/1xYbW7mNcR2vH";

@@ -13,7 +13,7 @@ use lockscope::sources::pace::Pace;
 use serde_json::Value;
 
 const HOLDER: &str = "2f1c6e9a-0a7b-4c7d-9d5e-1f2a3b4c5d6e:57";
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn take(server: &Server, name: &str) {
     server.cli(&["HSET", name, HOLDER, "1"]);

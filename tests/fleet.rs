@@ -57,6 +57,7 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     let fleet = Fleet::start(&server.url(), 1, tempo).await.expect("the fleet");
     let mut summary = Summary::new(1, Shape::Standalone);
     look(&mut summary, &mut engine, &mut reader, how_long / 2).await;
+    assert_eq!(summary.invented(), Vec::<String>::new(), "before any restart");
     server.restart();
     look(&mut summary, &mut engine, &mut reader, how_long / 4).await;
     server.restart();
@@ -71,8 +72,10 @@ async fn every_planted_situation_is_found_and_none_is_invented() {
     summary.write(&mut text).expect("a summary");
     let text = String::from_utf8(text).expect("text");
     assert_eq!(summary.missing(), Vec::<&str>::new(), "{text}");
-    let wrong = (summary.unsaid(), summary.invented());
-    assert_eq!(wrong, (Vec::new(), Vec::new()), "not said, invented\n{text}");
+    // The server came back empty each time: who took a lock then has it beside a holder that may be at work.
+    let robbed = |said: &String| said.contains(": split (") && said.contains("whose lease still runs");
+    let invented: Vec<String> = summary.invented().into_iter().filter(|said| !robbed(said)).collect();
+    assert_eq!((summary.unsaid(), invented), (Vec::new(), Vec::new()), "not said, invented\n{text}");
     let globs: Vec<_> = SITUATIONS.iter().map(|situation| situation.glob()).collect();
     let snapshot = engine.snapshot();
     let planted = |key: &[u8]| globs.iter().any(|glob| glob.matches(key));

@@ -10,7 +10,7 @@ use common::desk::Desk;
 use common::{Cluster, Server, binary, wait_until};
 use terminal::Terminal;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A master with one lock, and a replica that has it.
 fn replicated() -> (Server, Server) {

@@ -9,7 +9,7 @@ use common::{Feed, Server};
 use lockscope::engine::{Engine, Reader, Stream};
 use lockscope::model::{Limits, Transition};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The number of transitions kept for a reader that does not read.
 const KEPT: usize = 50;
 const CYCLES: usize = 60;

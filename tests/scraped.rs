@@ -145,9 +145,11 @@ fn incident(server: Server, mut serving: Serving, prometheus: &Prometheus, telle
     server.cli(&["DEL", "lock:order:4", "lock:forever"]);
     prometheus.waits_for(&firing("Many"), false);
     prometheus.waits_for(&firing("NoTtl"), false);
+    seen_by_all(prometheus);
     // What fires when the server stops answering is not over.
     server.cli(&["SET", "lock:forever", "holder"]);
     prometheus.waits_for(&firing("NoTtl"), true);
+    seen_by_all(prometheus);
     server.pause();
     prometheus.waits_for("lockscope_up == 0 unless on () lockscope_locks{state=\"no-ttl\"}", true);
     prometheus.waits_for(&firing("Blind"), true);
@@ -160,6 +162,7 @@ fn incident(server: Server, mut serving: Serving, prometheus: &Prometheus, telle
     server.cli(&["DEL", "lock:forever"]);
     prometheus.waits_for(&firing("NoTtl"), false);
     serving.says("is over: value 0, threshold 1");
+    seen_by_all(prometheus);
     let (check, screen) = tellers.end();
     let lines = serving.lines();
     let said = lines.iter().filter_map(|(at, line)| {
@@ -171,6 +174,13 @@ fn incident(server: Server, mut serving: Serving, prometheus: &Prometheus, telle
     drop(serving);
     prometheus.waits_for(&firing("Gone"), true);
     Told { daemon, check, screen }
+}
+
+/// Everybody evaluates at times of their own: waits until each has done so once more.
+fn seen_by_all(prometheus: &Prometheus) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();
+    let long = (EVALUATION + 2 * SCRAPE) as u64 / 1_000;
+    prometheus.waits_for(&format!("timestamp(evaluated) > {}", now + long), true);
 }
 
 /// When a rule fired, and when it was over: the time, the rule, whether it fires.

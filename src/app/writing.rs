@@ -260,7 +260,7 @@ impl App {
         waiters: Option<String>,
         now: Time,
     ) -> Vec<Effect> {
-        // Whoever asked for it has left for another target meanwhile.
+        // The console has gone to another target meanwhile.
         if matches!(self.overlay, Overlay::Going(_)) {
             return Vec::new();
         }

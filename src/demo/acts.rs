@@ -32,7 +32,7 @@ pub enum Act {
     Moved { first: u16, last: u16, key: Key, keys: usize, from: String, to: String },
     /// A replica took over.
     FailedOver { from: String, to: String },
-    /// It was tried in vain.
+    /// It was tried and failed.
     Failed { why: String },
 }
 

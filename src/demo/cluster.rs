@@ -71,6 +71,9 @@ impl PrivateCluster {
         for line in &mut lines[MASTERS..] {
             until(line, cmd("INFO").arg("replication").clone(), "master_link_status:up").await?;
         }
+        for line in &mut lines {
+            knows_replicas(line).await?;
+        }
         Ok(())
     }
 
@@ -119,6 +122,18 @@ async fn until(line: &mut MultiplexedConnection, question: Cmd, wanted: &str) ->
     }
 }
 
+/// Waits until the node knows which nodes are replicas: they hear that from each other.
+async fn knows_replicas(line: &mut MultiplexedConnection) -> RedisResult<()> {
+    loop {
+        let nodes: String = cluster("NODES").query_async(line).await?;
+        let replicas = nodes.lines().filter(|node| node.split(' ').nth(2).is_some_and(|flags| flags.contains("slave")));
+        if replicas.count() == MASTERS {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// What is done to the cluster while it is watched. It goes by its own view of the cluster.
 pub struct Hand {
     topology: Topology,
@@ -140,7 +155,9 @@ impl Hand {
         let (map, slot) = (self.map().await?, slot_of(key.as_bytes()));
         let range = map.slots.iter().find(|(first, last, _)| (*first..=*last).contains(&slot));
         let (_, end, owner) = *range.ok_or_else(|| unfinished("a slot has no owner"))?;
-        let masters: Vec<&Node> = map.masters().collect();
+        // One without slots may be a replica of which the node asked has not heard yet.
+        let owns = |node: &&Node| map.slots.iter().any(|(.., owner)| *owner == node.id);
+        let masters: Vec<&Node> = map.masters().filter(owns).collect();
         let others: Vec<&Node> = masters.iter().copied().filter(|node| node.id != owner).collect();
         let from = masters.iter().copied().find(|node| node.id == owner);
         let from = from.ok_or_else(|| unfinished("a slot has no master"))?;

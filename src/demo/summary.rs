@@ -50,7 +50,7 @@ pub struct Summary {
     failovers: BTreeSet<(String, String)>,
     /// The first entry of the timeline that was not read yet.
     unread: u64,
-    /// The events of each node, and how many of them were lost, when it was last asked: nodes leave, and count anew when
+    /// The events of each node, and how many of them were lost, when it was last asked: nodes leave, and count again when
     /// they are back.
     counted: BTreeMap<NodeId, (u64, Option<u64>)>,
 }
@@ -127,8 +127,8 @@ impl Summary {
     fn count_events(&mut self, engine: &Engine) {
         for node in engine.nodes() {
             let (events, lost) = self.counted.insert(node.id, (node.events, node.lost)).unwrap_or((0, Some(0)));
-            let anew = node.events < events;
-            let since = |now: u64, before: u64| if anew { now } else { now.saturating_sub(before) };
+            let restarted = node.events < events;
+            let since = |now: u64, before: u64| if restarted { now } else { now.saturating_sub(before) };
             self.events += since(node.events, events);
             let lost = node.lost.zip(lost).map(|(now, before)| since(now, before));
             self.lost_events = self.lost_events.zip(lost).map(|(all, lost)| all + lost);

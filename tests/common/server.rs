@@ -16,7 +16,7 @@ use super::process;
 use super::program::{events, has, program, version};
 use super::tls::Certificates;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Server {
     settings: Settings,

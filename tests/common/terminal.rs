@@ -13,7 +13,7 @@ use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native
 
 use crate::common::{clean_environment, process, wait_until};
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Terminal {
     master: Box<dyn MasterPty + Send>,

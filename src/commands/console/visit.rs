@@ -17,7 +17,6 @@ use crate::console::operator::Operator;
 use crate::console::run::MEASURED;
 use crate::console::switch::{Arrival, Opening, Switch};
 use crate::engine::Engine;
-use crate::lab::Phase;
 use crate::settings::cli::Global;
 use crate::settings::keys::Keys;
 use crate::settings::{Offered, Settings, Talk};
@@ -114,11 +113,11 @@ impl Visit {
         }
         operator.switch = start.map(Start::switch).unwrap_or_default();
         let mut app = App::new(title, Keys::bound(&settings.keys)?, theme);
+        app.watch_rules(rules);
         app.alerting.file = start
             .and_then(|start| start.rules.clone())
             .or_else(|| settings.config_file.clone().filter(|_| start.is_some()))
             .map(|path| RuleFile { path });
-        app.watch_rules(rules);
         app.writing =
             Writing::new(settings.gate().closed().map(ToString::to_string), settings.write, engine.clock.now());
         Ok(Visit { app, engine, operator })
@@ -143,7 +142,7 @@ impl Visit {
         let mut told = Vec::new();
         let unfinished = self.operator.finish().await;
         told.extend(unfinished.as_ref().map(|tally| format!("left while writing: {tally}")));
-        let held = self.app.lab.rows().iter().filter(|row| row.report.phase == Phase::Held).count();
+        let held = self.operator.lab.held();
         let behind = self.operator.close().await;
         let given_back = held.saturating_sub(behind.len()) as u64;
         told.extend(behind);

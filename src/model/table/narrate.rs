@@ -127,10 +127,11 @@ impl<'a> Narrator<'a> {
                 }
                 Occurrence::Move { at } => self.say(at, Change::Moved, None),
                 Occurrence::End { at, ending } => {
-                    let until = self.lock.expires();
+                    let (until, alone) = (self.lock.expires(), self.lock.has_one_holder());
                     self.finish(at, ending);
                     let previous = self.holding.take();
-                    if self.proven && matches!(ending, Ending::Failover | Ending::Restart) {
+                    // A reader or the owner of a permit shares it anyway.
+                    if self.proven && alone && matches!(ending, Ending::Failover | Ending::Restart) {
                         let (token, until) = (previous.clone(), Some(until.unwrap_or(at + UNTOLD)));
                         let former = Former { token, until, robbed: true };
                         self.lock.contention.get_or_insert_default().former = Some(former);
