@@ -1,7 +1,9 @@
 # On a fresh machine with cargo and Python 3, `make demo` and `make test` set up what they need by themselves.
 
-# `cargo nextest` where it is installed: it runs the tests of all files in parallel.
-TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run,cargo test)
+# `cargo nextest` where it is installed: it runs the tests of all files in parallel. Most of them wait for a server or a
+# clock, so there are twice as many at once as processors.
+AT_ONCE := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run --test-threads $(AT_ONCE),cargo test)
 # To see what a passing test tells.
 TOLD := $(if $(shell command -v cargo-nextest),--no-capture,-- --nocapture)
 TARGET := $(or $(CARGO_TARGET_DIR),target)

@@ -42,7 +42,7 @@ pub(super) fn offered(config: &Config) -> Vec<Offered> {
 }
 
 impl Global {
-    /// The same person and terminal at another target. Writing is asked for anew.
+    /// The same person and terminal at another target. Writing is asked for again.
     fn at(&self, name: &str) -> Global {
         Global {
             target: Some(name.to_string()),
@@ -57,7 +57,7 @@ impl Global {
         }
     }
 
-    /// The server that the console was started with, as it was started; but writing is asked for anew.
+    /// The server that the console was started with, as it was started; but writing is asked for again.
     fn again(&self) -> Global {
         Global { write: false, ..self.clone() }
     }
