@@ -378,6 +378,10 @@ fn what_the_cluster_does_not_serve_is_refused_and_nothing_is_changed() {
     wait_until("the cluster to be down", PATIENCE, || state().contains("cluster_state:fail"));
     let down = stage.release(&here, "worker-1");
     assert!(down.code == 3 && down.err.contains("is down"), "{down:?}");
+    // The command that it names tells which node.
+    let doctor = stage.desk.run(&["doctor"]);
+    let lost_node = format!("127.0.0.1:{} failed", stage.cluster.nodes[1].port());
+    assert!(doctor.code == 3 && doctor.err.contains(&lost_node) && doctor.err.contains(" slots"), "{doctor:?}");
     for key in [&here, &lost] {
         let taken = stage.desk.run(&["acquire", key, "--ttl", "5s"]);
         assert!(taken.code == 3 && taken.err.lines().count() == 1, "{taken:?}");

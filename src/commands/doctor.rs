@@ -10,7 +10,7 @@ pub use render::{json, json_of_nodes, text, text_of_nodes};
 use super::print;
 use super::session::Session;
 use crate::base::fault::Fault;
-use crate::base::text::visible;
+use crate::base::text::{counted, visible};
 use crate::server::health::examine;
 use crate::server::permissions::Scope;
 use crate::settings::cli;
@@ -20,7 +20,11 @@ use crate::topology::{MemberRole, Node};
 pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> {
     let (style, nodes) = (session.style(), members(session));
     let scope = Scope::new(session.recogniser().patterns().clone(), session.topology.db());
-    let (mut reports, mut failed) = (Vec::new(), None);
+    if let Some(service) = session.topology.service() {
+        let name = visible(service.name.as_bytes());
+        session.say(&format!("the master of the service {name} is examined, not its replicas and sentinels"));
+    }
+    let (mut reports, mut failed) = (Vec::new(), unserved(session));
     for node in &nodes {
         let examined = async { examine(&mut node.connect().await?, &scope).await };
         match examined.await {
@@ -40,6 +44,24 @@ pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> 
         Some(failed) => Err(failed),
         None => Ok(reports.iter().map(|(_, report)| report.exit_code()).max().unwrap_or(0)),
     }
+}
+
+/// Slots of the cluster that nobody serves, and the masters that the other nodes gave up.
+fn unserved(session: &Session) -> Option<Fault> {
+    let map = session.topology.cluster()?.map();
+    let masters = map.members.iter().filter(|member| member.failed && member.role == MemberRole::Master);
+    let given_up: Vec<&Node> = masters.map(|member| &member.node).collect();
+    let lost = map.slots.iter().filter(|(.., owner)| given_up.iter().any(|node| node.id == *owner));
+    let slots = lost.map(|(first, last, _)| u64::from(last - first) + 1).sum::<u64>() + u64::from(map.unowned());
+    let names: Vec<String> = given_up.iter().map(|node| visible(node.name.as_bytes())).collect();
+    let who = if names.is_empty() { "no node has them".to_string() } else { format!("{} failed", names.join(", ")) };
+    (slots > 0).then(|| {
+        Fault::server(format!(
+            "the cluster does not serve {}: {who}; unless cluster-require-full-coverage is no, it answers for no key. Start \
+             the node again, or have a replica take over: CLUSTER FAILOVER TAKEOVER there",
+            counted(slots, "slot")
+        ))
+    })
 }
 
 /// The nodes to examine: of a cluster the replicas too, since each may be promoted.

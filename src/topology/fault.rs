@@ -62,7 +62,9 @@ fn by_code(code: &str, detail: &str, url: &str) -> Option<String> {
             let place = detail.rsplit(' ').next().unwrap_or("");
             format!("this key belongs to another node of the cluster of {url}; look at it there: {}", cleaned(place))
         }
-        "CLUSTERDOWN" => format!("the cluster of {url} is down; see CLUSTER INFO on it"),
+        "CLUSTERDOWN" => format!(
+            "the cluster of {url} is down: some of its slots have no master that answers; 'lockscope doctor' names the node"
+        ),
         "BUSY" => format!("{url} is busy with a script that does not end; SCRIPT KILL on the server stops it"),
         "OOM" => format!("{url} is out of memory and refuses writes; see 'maxmemory' on the server"),
         "ERR" if detail.contains("DB index is out of range") => {

@@ -58,7 +58,7 @@ pub fn readiness(facts: &ServerFacts) -> Check {
 pub fn topology(facts: &ServerFacts) -> Check {
     const NAME: &str = "topology";
     match known!(facts.mode, NAME, "whether this is a cluster") {
-        Mode::Standalone => Check::ok(NAME, "the server is standalone, not part of a cluster."),
+        Mode::Standalone => Check::ok(NAME, "the server is no node of a cluster."),
         Mode::Cluster => Check::ok(
             NAME,
             "this is a node of a cluster; all masters are read as one keyspace, unless --single-node was given.",
