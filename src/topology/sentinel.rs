@@ -143,7 +143,7 @@ impl Service {
     /// The master to write to: most of the sentinels have named it within the last second. A master that was replaced takes
     /// writes for ten seconds more, and forgets them.
     pub async fn owner(&self) -> RedisResult<Node> {
-        let mut why = format!("most of the sentinels of {} do not agree on its master", visible(self.name.as_bytes()));
+        let mut why = String::new();
         for _ in 0..ATTEMPTS {
             if let Some(master) = self.agreed().await {
                 return Ok(master);
@@ -151,6 +151,17 @@ impl Service {
             if let Err(trouble) = self.refresh().await {
                 why = trouble.fault("the service", &self.name).to_string();
             }
+        }
+        if why.is_empty() {
+            let name = visible(self.name.as_bytes());
+            why = match self.panel.lock().await.said.as_ref().map(|(choice, _)| choice) {
+                Some(choice) if !choice.is_of_majority() => format!(
+                    "{} of the {} sentinels of {name} answered with its master, and a write needs most of them; start those \
+                     that are silent",
+                    choice.votes, choice.sentinels
+                ),
+                _ => format!("the master of {name} is changing; try again when it has settled"),
+            };
         }
         Err(std::io::Error::other(why).into())
     }

@@ -104,8 +104,11 @@ fn headline(app: &App, entry: &Notable) -> String {
 fn of_server(app: &App, entry: &Notable) -> String {
     let several = app.scene.nodes.len() > 1;
     let node = app.scene.nodes.iter().find(|node| several && node.id == entry.node);
-    let name = node.map(|node| format!("{}: ", part::safe(&node.name, app.theme))).unwrap_or_default();
-    format!("{name}{}", sentence(app, entry))
+    let (name, sentence) = (node.map(|node| part::safe(&node.name, app.theme)), sentence(app, entry));
+    match name.filter(|name| !sentence.contains(name.as_str())) {
+        Some(name) => format!("{name}: {sentence}"),
+        None => sentence,
+    }
 }
 
 fn sentence(app: &App, entry: &Notable) -> String {
