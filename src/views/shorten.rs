@@ -44,8 +44,17 @@ pub fn distinct(names: &[String], width: usize, mark: char) -> Vec<String> {
             }
         }
     }
+    // Letters that repeat look the same wherever they are cut: how many are left out tells the names apart.
+    for (index, _) in look_same(names, &shortened) {
+        if cells(&letters[index]) > width && width >= COUNTED {
+            shortened[index] = Cut::counted(&letters[index], width, mark);
+        }
+    }
     shortened
 }
+
+/// The least width in which letters that are left out are counted.
+const COUNTED: usize = 12;
 
 /// So often names that look the same are cut in another way.
 const ROUNDS: usize = 8;
@@ -104,6 +113,14 @@ struct Cut<'a> {
 impl<'a> Cut<'a> {
     fn new(letters: &'a [&'a str], width: usize) -> Cut<'a> {
         Cut { letters, kept: vec![false; letters.len()], width }
+    }
+
+    /// Both ends, with the number of letters between them: `lock:aaa…17…aa`.
+    fn counted(letters: &'a [&'a str], width: usize, mark: char) -> String {
+        let room = letters.len().to_string().len() + 1;
+        let cut = Cut::new(letters, width - room).keeping(&[]);
+        let hidden = cut.kept.iter().filter(|kept| !**kept).count();
+        cut.text(mark).replacen(mark, &format!("{mark}{hidden}{mark}"), 1)
     }
 
     fn keeping(mut self, forks: &[usize]) -> Cut<'a> {
@@ -205,6 +222,14 @@ mod tests {
         // A digit with a selector is drawn as a wide sign, two flags as one.
         assert_eq!(shortened(&["0\u{fe0f}0\u{fe0f}0\u{fe0f}"], 5), ["0\u{fe0f}…0\u{fe0f}"]);
         assert_eq!(shortened(&["🇩🇪🇫🇷🇮🇹"], 5), ["🇩🇪…🇮🇹"]);
+    }
+
+    #[test]
+    fn letters_that_repeat_are_counted_where_nothing_else_differs() {
+        let names = [17, 18].map(|count| format!("lock:{}m", "锁".repeat(count)));
+        assert_eq!(distinct(&names, 20, '…'), ["lock:锁…12…锁锁锁锁m", "lock:锁…13…锁锁锁锁m"].map(String::from));
+        let shown = distinct(&["a".repeat(500), "a".repeat(501)], 12, '.');
+        assert!(shown[0] != shown[1] && shown.iter().all(|name| name.width() <= 12), "{shown:?}");
     }
 
     #[test]
