@@ -3,7 +3,8 @@
 # `cargo nextest` where it is installed: it runs the tests of all files in parallel. Most of them wait for a server or a
 # clock, so there are twice as many at once as processors.
 AT_ONCE := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
-TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run --test-threads $(AT_ONCE),cargo test)
+# RETRIES=1 runs a failed test once more, and names it as flaky if it passes then.
+TESTS := $(if $(shell command -v cargo-nextest),cargo nextest run --test-threads $(AT_ONCE) $(addprefix --retries=,$(RETRIES)),cargo test)
 # To see what a passing test tells.
 TOLD := $(if $(shell command -v cargo-nextest),--no-capture,-- --nocapture)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
