@@ -46,25 +46,34 @@ fn measure_inventory(report: &mut Report, rounds: usize) {
         return report.note("the server is too old for the figures of clusters".into());
     };
     populate(&cluster);
+    // Nodes that compete for processors do not show whether they are walked at the same time. With fewer processors than
+    // nodes, each is walked for a part of the time, and compared with the time that this part allows.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let (pace, share) = if cores > MASTERS { ("fast", 1.0) } else { ("20%", 0.2) };
     let before: Vec<Scheduled> = cluster.nodes.iter().map(|node| Scheduled::of(node.pid())).collect();
     let mut measured = Vec::new();
     for _ in 0..rounds {
         let scans: Vec<u64> = cluster.nodes.iter().map(scan_us).collect();
         let mut command = lockscope_process(&scratch("home"));
-        command.args(["ls", "--url", &cluster.url(), "--pace", "fast", "--json", "-p", "lock:*"]);
+        command.args(["ls", "--url", &cluster.url(), "--pace", pace, "--json", "-p", "lock:*"]);
         let began = Instant::now();
         let ended = command.stdout(Stdio::null()).status().expect("lockscope starts");
         let wall = began.elapsed();
         assert!(ended.success(), "ls failed");
         let slowest = cluster.nodes.iter().zip(scans).map(|(node, before)| scan_us(node) - before).max();
-        measured.push(wall.as_micros() as f64 / slowest.expect("there are nodes") as f64);
+        measured.push(wall.as_micros() as f64 * share / slowest.expect("there are nodes") as f64);
     }
     report.add(Figure {
-        name: "ls of 30,000 locks among 3,000,000 keys of three masters / the slowest node's own time in SCAN".into(),
+        name: format!(
+            "ls --pace {pace} of 30,000 locks among 3,000,000 keys of three masters / the time that the slowest node's SCANs \
+             take at that pace"
+        ),
         measured: Measured::of(measured),
         limit: Limit::AtMost(1.3),
         show: ratio,
-        command: "`lockscope ls --pace fast -p 'lock:*' --json` / the largest `cmdstat_scan` of the nodes".into(),
+        command: format!(
+            "`lockscope ls --pace {pace} -p 'lock:*' --json`, times {share}, / the largest `cmdstat_scan` of the nodes"
+        ),
     });
     for (node, before) in cluster.nodes.iter().zip(before) {
         if let Some(text) = disturbance("a node", Scheduled::of(node.pid()).since(before)) {
@@ -95,7 +104,7 @@ fn populate(cluster: &Cluster) {
             std::mem::take(&mut pipes[node]).exec(&mut connections[node]).expect("the node takes keys");
         }
     }
-    for (pipe, connection) in pipes.iter().zip(&mut connections) {
+    for (pipe, connection) in pipes.iter().zip(&mut connections).filter(|(pipe, _)| !pipe.is_empty()) {
         pipe.exec(connection).expect("the node takes keys");
     }
 }

@@ -43,8 +43,8 @@ pub fn checked(answer: Answer, shown: &str) -> Result<Vec<u8>, Fault> {
     let Answer { status, body } = answer;
     let text = String::from_utf8_lossy(&body[..body.len().min(2_000)]).into_owned();
     let begins = text.trim_start();
-    if let Ok(Failed { error_type, error }) = serde_json::from_slice(&body)
-        && !(200..300).contains(&status)
+    if !(200..300).contains(&status)
+        && let Ok(Failed { error_type, error }) = serde_json::from_slice(&body)
     {
         return Err(failed(shown, status, &error_type, &error));
     }

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt};
+
 use super::{OwnRule, Prometheus, Range, Tunable, answer};
 use crate::alerts::replay::{Grid, Shape, Track, Tracks};
 use crate::base::fault::Fault;
@@ -16,6 +18,8 @@ use crate::tune::{Calibration, Coverage, Hole, Labelled, Recorded, Subject};
 const STEPS: u32 = 10_000;
 /// Points of one answer, of all series together.
 const POINTS: u32 = 2_000_000;
+/// Parts that are asked for at the same time.
+const AT_ONCE: usize = 2;
 /// More series than this are no single alert any more.
 const SERIES: usize = 20_000;
 /// Evaluations in all: a year at 15 seconds.
@@ -256,12 +260,16 @@ impl Asked<'_> {
         let grid = self.grid;
         let most = (POINTS / u32::try_from(self.series.max(1)).unwrap_or(u32::MAX)).clamp(10, STEPS);
         let mut columns = Columns::new();
-        let mut first = 0;
-        while first < grid.count {
-            progress(first, grid.count);
+        let part = |first: u32| {
             let last = (first + most - 1).min(grid.count - 1);
-            let range = Range { from: grid.at(first), to: grid.at(last), step: grid.interval() };
-            let body = self.prometheus.range(query, range).await?;
+            self.prometheus.range(query, Range { from: grid.at(first), to: grid.at(last), step: grid.interval() })
+        };
+        // While one part is read, the server already works at the next.
+        let firsts = (0..grid.count).step_by(most as usize);
+        let mut parts = stream::iter(firsts.clone().map(part)).buffered(AT_ONCE);
+        for first in firsts {
+            progress(first, grid.count);
+            let Some(body) = parts.next().await.transpose()? else { break };
             for series in answer::series(&body, self.prometheus.shown())? {
                 let column = columns.entry(series.metric).or_insert_with(|| vec![None; grid.count as usize]);
                 for (seconds, text) in &series.values {
@@ -279,7 +287,6 @@ impl Asked<'_> {
                     "the rule has more than {SERIES} series, which can't be replayed; make its expression narrower"
                 )));
             }
-            first = last + 1;
         }
         progress(grid.count, grid.count);
         Ok(columns)
