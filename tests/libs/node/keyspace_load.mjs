@@ -1,0 +1,121 @@
+// Locks of node-redlock and of redis-semaphore, both over ioredis, on a whole cluster or on a Sentinel service, under load.
+//
+//     keyspace_load.mjs PORT
+//
+// The lines and their answers are those of ../python/keyspace_load.py.
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const required = createRequire(pathToFileURL(`${process.env.NODE_LIBS}/`));
+const Redis = required("ioredis");
+const { Mutex } = required("redis-semaphore");
+const path = `${process.env.NODE_LIBS}/node_modules/redlock5/dist/esm/index.js`;
+const { default: Redlock } = await import(pathToFileURL(path));
+
+const STAYING = 12;
+const LEASE = 600_000;
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+// Whoever does not answer for this long is lost.
+const timeouts = { commandTimeout: 500, connectTimeout: 500 };
+const soon = () => 50;
+
+const turns = { "node-redlock": 0, "redis-semaphore": 0 };
+let [client, redlock, clients] = [undefined, undefined, 0];
+let [going, resting] = [false, 0];
+
+function connect(order) {
+  const place = (port) => ({ host: "127.0.0.1", port });
+  if (order.cluster) {
+    const options = { redisOptions: timeouts, clusterRetryStrategy: soon, slotsRefreshTimeout: 500 };
+    return new Redis.Cluster(order.cluster.map(place), options);
+  }
+  return new Redis({
+    sentinels: order.sentinels.map(place),
+    name: order.service,
+    failoverDetector: true,
+    sentinelRetryStrategy: soon,
+    retryStrategy: soon,
+    reconnectOnError: (error) => error.message.startsWith("READONLY") && 2,
+    ...timeouts,
+  });
+}
+
+// Waits until all may go on, and says meanwhile that this client does nothing.
+async function pause() {
+  if (going) return;
+  resting += 1;
+  while (!going) await sleep(5);
+  resting -= 1;
+}
+
+async function work(number) {
+  for (let turn = number; ; turn += 1) {
+    await pause();
+    try {
+      let lock = await redlock.acquire([`lock:redlock:${turn % 10}`], 30_000);
+      lock = await lock.extend(60_000);
+      await sleep(5);
+      await lock.release();
+      turns["node-redlock"] += 1;
+    } catch {
+      // Somebody else has it, it was lost, or nobody answers.
+      await sleep(20);
+    }
+    await sleep(5);
+  }
+}
+
+// Its watchdog renews it several times for as long as it is held.
+async function renew(number) {
+  const options = { lockTimeout: 20_000, refreshInterval: 60, acquireAttemptsLimit: 1, onLockLost: () => {} };
+  for (let turn = 0; ; turn += 1) {
+    await pause();
+    try {
+      const mutex = new Mutex(client, `${number}:${turn % 5}`, options);
+      if (await mutex.tryAcquire()) {
+        await sleep(200);
+        await mutex.release();
+        turns["redis-semaphore"] += 1;
+      }
+    } catch {
+      await sleep(20);
+    }
+    await sleep(5);
+  }
+}
+
+// Takes the locks that stay, as far as nobody has them.
+async function stay() {
+  for (let number = 0; number < STAYING; number += 1) {
+    const name = `lock:stays:redlock:${number}`;
+    for (;;) {
+      try {
+        if (!(await client.exists(name))) await redlock.acquire([name], LEASE);
+        break;
+      } catch {
+        await sleep(50);
+      }
+    }
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const order = JSON.parse(line);
+  if (order.do === "start") {
+    client = connect(order);
+    client.on("error", () => {});
+    redlock = new Redlock([client], { retryCount: 0 });
+    redlock.on("error", () => {});
+    for (const start of [work, work, renew]) start(clients++);
+  } else if (order.do === "go") {
+    await stay();
+    going = true;
+  }
+  if (order.do === "start" || order.do === "rest") {
+    going = false;
+    while (resting < clients) await sleep(5);
+  }
+  process.stdout.write(`${JSON.stringify({ turns })}\n`);
+}
+process.exit(0);
