@@ -127,7 +127,7 @@ fn sentinels_and_servers_that_refuse_the_login_are_named() {
     let desk = Desk::with_url(&url);
     let list = |password| desk.run_in(&[("LOCKSCOPE_PASSWORD", password)], &["ls", "--json", "-u", &url]);
     // One of the sentinels wants a login of its own: the others are enough to read.
-    service.sentinels[0].cli(&["CONFIG", "SET", "requirepass", "its-own"]);
+    service.sentinels[0].cli(&["ACL", "SETUSER", "default", "resetpass", ">its-own"]);
     let read = list("right");
     assert_eq!((read.code, read.json()["locks"].as_array().unwrap().len()), (0, 1), "{read:?}");
     let master = format!("127.0.0.1:{}", service.servers[0].port());
@@ -148,7 +148,7 @@ fn a_cluster_that_names_addresses_that_can_t_be_reached_says_which_and_how_to_ma
     let named = format!("127.0.0.9:{}", node.port());
     for url in [node.url(), node.url().replace("redis:", "redis+cluster:")] {
         let desk = Desk::with_url(&url);
-        refused(&desk.run(&["ls"]), 3, &[&named, "--map-host"]);
+        refused(&desk.run(&["ls", "-q"]), 3, &[&named, "--map-host"]);
         let mapped = desk.run(&["ls", "--json", "--map-host", "127.0.0.9=127.0.0.1"]);
         assert_eq!((mapped.code, mapped.json()["locks"].as_array().unwrap().len()), (0, 1), "{mapped:?}");
     }

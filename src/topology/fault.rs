@@ -39,7 +39,7 @@ impl Fault {
 }
 
 /// Whether it may be that nobody is there, rather than somebody who refuses us or does not speak as expected.
-pub(super) fn is_silence(err: &RedisError) -> bool {
+pub fn is_silence(err: &RedisError) -> bool {
     use io::ErrorKind::*;
     let certificate = || err.to_string().contains("certificate");
     match io_error(err).map(io::Error::kind) {

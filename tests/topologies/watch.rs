@@ -140,11 +140,8 @@ impl Watch {
             }
         }
         let (table, now) = (self.engine.table(), self.engine.clock.now());
-        let dead: Vec<String> = table
-            .locks()
-            .filter(|lock| table.state(lock, now) == State::Orphan)
-            .map(|lock| lock.key.to_string())
-            .collect();
+        let dead = table.locks().filter(|lock| table.state(lock, now) == State::Orphan);
+        let dead: Vec<String> = dead.map(|lock| format!("{} {:?}", lock.key, table.judge(lock, now))).collect();
         assert!(dead.is_empty(), "after {after}: their holders live: {dead:?}");
     }
 }

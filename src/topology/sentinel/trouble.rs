@@ -2,7 +2,7 @@
 
 use redis::{ErrorKind, RedisError};
 
-use super::super::fault::is_silence;
+use super::super::is_silence;
 use crate::base::fault::Fault;
 use crate::base::text::{said, visible};
 
