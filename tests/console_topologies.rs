@@ -105,13 +105,14 @@ fn ended(home: &Path) -> Vec<Json> {
 }
 
 /// Presses a key, lets another server take over while the question is open, and answers it.
-fn answer(terminal: &mut Terminal, home: &Path, keys: &str, whole: &impl Whole) {
+fn answer(terminal: &mut Terminal, home: &Path, keys: &str, told: &str, whole: &impl Whole) {
     terminal.press(keys);
     terminal.wait_for("the question", |screen| screen.contains("Type y"));
     whole.take_over();
     let (before, untouched) = (ended(home).len(), deposed(whole));
     terminal.press("y\r");
     wait_until("the answer to be on record", PATIENCE, || ended(home).len() > before);
+    terminal.wait_for("what came of it", |screen| screen.contains(told));
     let last = ended(home).pop().expect("it is on record");
     let owner = format!("127.0.0.1:{}", whole.owner().port());
     assert_eq!((&last["outcome"], &last["node"]), (&"done".into(), &owner.as_str().into()), "{last}");
@@ -139,12 +140,11 @@ fn every_write_goes_to_the_owner(whole: &impl Whole) {
     terminal.wait_for("the lock", listed);
 
     let before: i64 = whole.owner().ask(&["PTTL", KEY]);
-    answer(&mut terminal, home.path(), "e", whole);
+    answer(&mut terminal, home.path(), "e", "extended lock", whole);
     assert!(whole.owner().ask::<i64, _>(&["PTTL", KEY]) > before, "it got more time");
-    answer(&mut terminal, home.path(), "x", whole);
+    answer(&mut terminal, home.path(), "x", "freed", whole);
     assert_eq!(holder(whole, KEY), None);
-    terminal.wait_for("what came of it", |screen| screen.contains("freed"));
-    answer(&mut terminal, home.path(), "u", whole);
+    answer(&mut terminal, home.path(), "u", "put lock:{a} back", whole);
     assert_eq!(holder(whole, KEY).as_deref(), Some("worker-1"));
 
     terminal.press("a");

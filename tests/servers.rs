@@ -213,7 +213,7 @@ fn on_a_cluster_and_a_service_each_missing_power_costs_its_own_feature_only() {
         assert_eq!(report.code, 0, "{report:?}");
         assert!(report.out.contains("notify-keyspace-events is not known"), "{url}: {}", report.out);
         let refused = desk.run(&["release", &key(0), "--holder", "worker-1", "--yes"]);
-        assert!(refused.code == 3 && refused.err.contains("scripts (EVAL) can't be run here"), "{url}: {refused:?}");
+        assert!(refused.code == 3 && refused.out.contains("scripts (EVAL) can't be run here"), "{url}: {refused:?}");
         let mut terminal = console(&url);
         // By tracking, under the prefixes where locks were found.
         whole.take("lock:more");

@@ -53,8 +53,7 @@ impl Cluster {
     /// Masters alone with TLS only; `None`, counted as left out, if the server was built without TLS.
     pub fn with_tls(masters: usize, arguments: &[&str]) -> Option<Cluster> {
         Server::with_tls(&[])?;
-        let client = ["--tls-client-cert-file", "client.pem", "--tls-client-key-file", "client.key"];
-        let arguments = [&["--tls-cluster", "yes"], &client[..], arguments].concat();
+        let arguments = [&["--tls-cluster", "yes"], arguments].concat();
         Cluster::form(masters, masters, "15000", &arguments, Some(Certificates::generate()))
     }
 

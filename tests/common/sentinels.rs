@@ -48,16 +48,16 @@ impl Sentinels {
 
     fn form(replicas: usize, certificates: Option<Certificates>, arguments: &[&str], directives: &str) -> Sentinels {
         let usual = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
-        let server = |more: &[&str]| {
-            let arguments = [&usual[..], more, arguments].concat();
-            match &certificates {
-                Some(certificates) => Server::with_certificates(certificates, &arguments),
-                None => Server::with(&arguments),
-            }
+        let arguments = [&usual[..], arguments].concat();
+        let server = || match &certificates {
+            Some(certificates) => Server::with_certificates(certificates, &arguments),
+            None => Server::with(&arguments),
         };
-        let master = server(&[]);
+        let master = server();
         let port = master.port().to_string();
-        let servers: Vec<Server> = (0..replicas).map(|_| server(&["--replicaof", "127.0.0.1", &port])).collect();
+        // By a command: whoever is restarted is a master at first, as one is whose config was not rewritten.
+        let servers: Vec<Server> = (0..replicas).map(|_| server()).collect();
+        servers.iter().for_each(|replica| drop(replica.cli(&["REPLICAOF", "127.0.0.1", &port])));
         let config = format!(
             "sentinel monitor {SERVICE} 127.0.0.1 {port} 2\nsentinel down-after-milliseconds {SERVICE} 500\n\
              sentinel failover-timeout {SERVICE} 5000\n{directives}"

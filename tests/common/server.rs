@@ -21,13 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub const BUS: u16 = 10_000;
 
 /// How a server with TLS is told its certificates.
-const TLS_FILES: [&str; 8] = [
+const TLS_FILES: [&str; 12] = [
     "--tls-cert-file",
     "server.pem",
     "--tls-key-file",
     "server.key",
     "--tls-ca-cert-file",
     "ca.pem",
+    // As a client of others: of its master, or of the servers that a sentinel watches.
+    "--tls-client-cert-file",
+    "client.pem",
+    "--tls-client-key-file",
+    "client.key",
     "--tls-auth-clients",
     "optional",
 ];
