@@ -86,7 +86,12 @@ impl Load {
     }
 
     fn tell(&mut self, word: &str) -> Vec<Value> {
-        self.libraries.iter_mut().map(|library| library.order(&json!({ "do": word }))).collect()
+        let mut told = |library: &mut Driver| {
+            let answer = library.order(&json!({ "do": word }));
+            assert_eq!(answer["stuck"], 0, "clients that do not end what they do: {answer}");
+            answer
+        };
+        self.libraries.iter_mut().map(&mut told).collect()
     }
 }
 

@@ -19,6 +19,8 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 // Whoever does not answer for this long is lost.
 const timeouts = { commandTimeout: 500, connectTimeout: 500 };
 const soon = () => 50;
+// Gives up what never comes to an end.
+const inTime = (doing) => Promise.race([doing, sleep(3_000).then(() => Promise.reject(new Error("late")))]);
 
 // What the client asks for itself, such as the owners of slots, may fail with nobody to tell.
 process.on("unhandledRejection", () => {});
@@ -56,10 +58,10 @@ async function work(number) {
   for (let turn = number; ; turn += 1) {
     await pause();
     try {
-      let lock = await redlock.acquire([`lock:redlock:${turn % 10}`], 30_000);
-      lock = await lock.extend(60_000);
+      let lock = await inTime(redlock.acquire([`lock:redlock:${turn % 10}`], 30_000));
+      lock = await inTime(lock.extend(60_000));
       await sleep(5);
-      await lock.release();
+      await inTime(lock.release());
       turns["node-redlock"] += 1;
     } catch {
       // Somebody else has it, it was lost, or nobody answers.
@@ -76,9 +78,9 @@ async function renew(number) {
     await pause();
     try {
       const mutex = new Mutex(client, `${number}:${turn % 5}`, options);
-      if (await mutex.tryAcquire()) {
+      if (await inTime(mutex.tryAcquire())) {
         await sleep(200);
-        await mutex.release();
+        await inTime(mutex.release());
         turns["redis-semaphore"] += 1;
       }
     } catch {
@@ -90,13 +92,15 @@ async function renew(number) {
 
 // Takes the locks that stay, as far as nobody has them.
 async function stay() {
+  const end = Date.now() + 20_000;
   for (let number = 0; number < STAYING; number += 1) {
     const name = `lock:stays:redlock:${number}`;
     for (;;) {
       try {
-        if (!(await client.exists(name))) await redlock.acquire([name], LEASE);
+        if (!(await inTime(client.exists(name)))) await inTime(redlock.acquire([name], LEASE));
         break;
-      } catch {
+      } catch (error) {
+        if (Date.now() > end) throw error;
         await sleep(50);
       }
     }
@@ -105,6 +109,7 @@ async function stay() {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const order = JSON.parse(line);
+  const limit = setTimeout(() => process.exit(1), 45_000);
   if (order.do === "start") {
     client = connect(order);
     client.on("error", () => {});
@@ -117,8 +122,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   }
   if (order.do === "start" || order.do === "rest") {
     going = false;
-    while (resting < clients) await sleep(5);
+    const end = Date.now() + 20_000;
+    while (resting < clients && Date.now() < end) await sleep(5);
   }
-  process.stdout.write(`${JSON.stringify({ turns })}\n`);
+  clearTimeout(limit);
+  const stuck = going ? 0 : clients - resting;
+  process.stdout.write(`${JSON.stringify({ turns, stuck })}\n`);
 }
 process.exit(0);

@@ -4,10 +4,11 @@
 
 Each line on standard input is an order, and is answered by one line. The first is {"do": "start", "cluster": [PORT, …]} or
 {"do": "start", "sentinels": [PORT, …], "service": NAME}. Then {"do": "rest"}: all clients end what they are at, and wait;
-{"do": "go"}: they go on, and locks that stay but were lost are taken again; {"do": "count"}: {"turns": {NAME: N}}, how many
-locks each kind of client took, renewed and freed so far.
+{"do": "go"}: they go on, and locks that stay but were lost are taken again; {"do": "count"}. Each answer has {"turns": {NAME: N}, "stuck": N}: how
+many locks each kind of client took, renewed and freed so far, and how many clients do not rest though they should.
 """
 
+import faulthandler
 import json
 import sys
 import threading
@@ -104,6 +105,7 @@ def renew(order, number):
 
 def stay(client):
     """Takes the locks that stay, as far as nobody has them."""
+    end = time.monotonic() + 20
     for number in range(STAYING):
         name = "lock:stays:redis-py:{}".format(number)
         while True:
@@ -112,13 +114,23 @@ def stay(client):
                     lock_of(client, name, LEASE).acquire()
                 break
             except redis.exceptions.RedisError:
+                if time.monotonic() > end:
+                    raise
                 time.sleep(0.05)
+
+
+def wait_for(threads):
+    """Waits until all rest; how many of them do not."""
+    end = time.monotonic() + 20
+    return sum(not idle.acquire(timeout=max(0, end - time.monotonic())) for _ in threads)
 
 
 def main():
     threads, client = [], None
     for line in sys.stdin:
-        word = json.loads(line)
+        word, stuck = json.loads(line), 0
+        # Says where, and ends, if an order is never done.
+        faulthandler.dump_traceback_later(45, exit=True)
         if word["do"] == "start":
             client = connected(word)
             for number in range(2):
@@ -126,17 +138,16 @@ def main():
                 threads.append(threading.Thread(target=renew, args=(word, number), daemon=True))
             for thread in threads:
                 thread.start()
-            for _ in threads:
-                idle.acquire()
+            stuck = wait_for(threads)
         elif word["do"] == "rest":
             going.clear()
-            for _ in threads:
-                idle.acquire()
+            stuck = wait_for(threads)
         elif word["do"] == "go":
             stay(client)
             going.set()
+        faulthandler.cancel_dump_traceback_later()
         with guard:
-            print(json.dumps({"turns": turns}), flush=True)
+            print(json.dumps({"turns": turns, "stuck": stuck}), flush=True)
 
 
 main()
