@@ -55,12 +55,13 @@ bench: ## the figures of docs/benchmarks.md, measured on private servers (about 
 	@scripts/ensure-cli >/dev/null || true
 	cargo bench --locked --bench figures
 
-soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, 400 openings, hostile servers (80 minutes)
+soak: ## 110,000 hand-overs, the fleet, 10,000 sequences of every dialect, 400 openings, 180 faults of clusters and services, hostile servers (90 minutes)
 	@scripts/ensure-server >/dev/null
 	LOCKSCOPE_HANDOVERS=10000 $(TESTS) --locked --release --test race
 	LOCKSCOPE_FLEET_SECONDS=120 $(TESTS) --locked --release --test fleet
 	@scripts/ensure-libs
 	LOCKSCOPE_SEQUENCES=10000 LOCKSCOPE_REAL_SEQUENCES=200 $(TESTS) --locked --release --test sequences $(TOLD)
+	LOCKSCOPE_UPHEAVALS=60 $(TESTS) --locked --release --test topologies $(TOLD)
 	LOCKSCOPE_KILL_ROUNDS=60 $(TESTS) --locked --release --test walk
 	LOCKSCOPE_HOSTILE_ROUNDS=40 $(TESTS) --locked --release --test hostile
 	LOCKSCOPE_OPENINGS=200 LOCKSCOPE_OPENINGS_SECONDS=600 $(TESTS) --locked --release --test openings $(TOLD)

@@ -34,6 +34,7 @@ pub use bounded::Excess;
 pub use cluster::{Asking, Cluster, Failover, Map, Member, MemberRole};
 pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
+pub use fault::is_silence;
 pub use hosts::HostMap;
 pub use link::Link;
 pub use owner::Owner;

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use common::Cluster;
-use common::cluster::{ClusterClient, id};
+use common::cluster::{ClusterClient, moves_at_once};
 use common::engine::{endpoint_at, held, options};
 use lockscope::engine::{Engine, Reader, Stream};
 use lockscope::lock::slot_of;
@@ -348,13 +348,13 @@ async fn a_node_that_is_added_gets_slots_and_is_read() {
 #[tokio::test]
 async fn slots_that_move_all_at_once_are_no_second_acquire() {
     let Some(busy) = Busy::start() else { return };
-    if !busy.cluster.master(0).is_valkey() || busy.cluster.master(0).version() < (9, 0, 0) {
-        return common::left_to_the_matrix("the server has no CLUSTER MIGRATESLOTS");
+    if !moves_at_once(busy.cluster.master(0)) {
+        return common::left_to_the_matrix("the server has no atomic migration of slots");
     }
     let mut busy = busy;
     let mut watch = Watch::start(&busy).await;
     let (source, target) = (busy.cluster.master(0), busy.cluster.master(1));
-    source.cli(&["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", "0", "2500", "NODE", &id(target)]);
+    busy.cluster.begin_move(&(0..=2_500).collect::<Vec<u16>>(), source, target);
     let moved = |number: &usize| slot_of(staying(*number).as_bytes()) <= 2_500;
     let expected = (0..STAYING).filter(moved).count();
     watch.until("the locks have moved", |watch| watch.told("moved") == expected).await;

@@ -6,10 +6,9 @@ mod common;
 mod terminal;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use common::desk::Desk;
-use common::{Certificates, Cluster, Server, Watching, binary};
+use common::{Cluster, Server, Watching, binary};
 use lockscope::lock::slot_of;
 use terminal::Terminal;
 
@@ -161,49 +160,6 @@ fn a_master_without_a_replica_that_dies_leaves_the_others_readable() {
     let listed = list["locks"].as_array().unwrap().len();
     assert!(listed > 10 && listed < LOCKS && list["complete"] == false, "{ran:?}");
     assert!(list["incomplete"].as_str().unwrap().contains(&dead), "{ran:?}");
-}
-
-#[test]
-fn a_cluster_with_tls_is_read_as_a_whole() {
-    let Some(probe) = Server::with_tls(&[]) else { return };
-    drop(probe);
-    let certificates = Certificates::generate();
-    let nodes: Vec<Server> = (0..3)
-        .map(|_| {
-            let bus = common::server::free_port().to_string();
-            let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--tls-cluster", "yes"];
-            let client = ["--tls-client-cert-file", "client.pem", "--tls-client-key-file", "client.key"];
-            Server::with_certificates(&certificates, &[&cluster[..], &client].concat())
-        })
-        .collect();
-    for (index, node) in nodes.iter().enumerate() {
-        let (first, last) = (index * 5_462, (index * 5_462 + 5_461).min(16_383));
-        node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
-        node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
-    }
-    for other in &nodes[1..] {
-        let bus: Vec<String> = other.ask(&["CONFIG", "GET", "cluster-port"]);
-        nodes[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string(), &bus[1]]);
-    }
-    for node in &nodes {
-        common::wait_until("the cluster to agree", Duration::from_secs(20), || {
-            let info: String = node.ask(&["CLUSTER", "INFO"]);
-            info.contains("cluster_state:ok") && info.contains("cluster_size:3")
-        });
-    }
-    let keys = (0..LOCKS).map(|number| format!("lock:{number}"));
-    for key in keys {
-        let owner = &nodes[usize::from(slot_of(key.as_bytes()) / 5_462)];
-        owner.cli(&["SET", &key, "worker-1", "PX", "600000"]);
-    }
-    let ca = nodes[0].directory().join("ca.pem");
-    let desk = Desk::at(&nodes[1]);
-    let url = format!("rediss+cluster://localhost:{}", nodes[0].port());
-    for url in [&url, &nodes[2].url()] {
-        let ran = desk.run(&["ls", "--json", "-u", url, "--tls-ca", ca.to_str().unwrap()]);
-        assert_eq!(ran.json()["locks"].as_array().unwrap().len(), LOCKS, "{ran:?}");
-        assert_eq!(ran.json()["complete"], true, "{ran:?}");
-    }
 }
 
 #[test]

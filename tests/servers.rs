@@ -6,7 +6,7 @@ mod common;
 mod terminal;
 
 use common::desk::Desk;
-use common::{Cluster, Server, Watching, binary, wait_until};
+use common::{Cluster, Sentinels, Server, Watching, binary, wait_until};
 use lockscope::lock::slot_of;
 use terminal::{PATIENCE, Terminal};
 
@@ -161,4 +161,92 @@ fn a_server_that_speaks_resp2_only_and_lists_no_clients_is_polled() {
     });
     terminal.press("q");
     terminal.wait_for_end();
+}
+
+/// A cluster and a service whose servers do not have these commands, by their URLs.
+fn locked_down(commands: &[&str]) -> Vec<(String, Whole)> {
+    let names: Vec<String> = commands.iter().map(|name| format!("hidden-{name}")).collect();
+    let arguments: Vec<&str> =
+        commands.iter().zip(&names).flat_map(|(command, name)| ["--rename-command", *command, name.as_str()]).collect();
+    let mut all = Vec::new();
+    if let Some(cluster) = Cluster::masters_with(3, &arguments) {
+        let mut client = cluster.client();
+        for number in 0..LOCKS {
+            client.ask(&key(number), redis::cmd("SET").arg(key(number)).arg("worker-1").arg("PX").arg(600_000));
+        }
+        all.push((cluster.url(), Whole::Cluster(cluster)));
+    }
+    let service = Sentinels::with(&arguments, "");
+    for number in 0..LOCKS {
+        service.servers[0].cli(&["SET", &key(number), "worker-1", "PX", "600000"]);
+    }
+    all.push((service.url(), Whole::Service(service)));
+    all
+}
+
+/// Kept as long as it is used.
+enum Whole {
+    Cluster(Cluster),
+    Service(Sentinels),
+}
+
+impl Whole {
+    fn take(&self, key: &str) {
+        let mut set = redis::cmd("SET");
+        set.arg(key).arg("worker-2").arg("PX").arg(600_000);
+        match self {
+            Whole::Cluster(cluster) => drop(cluster.client().ask(key, &set)),
+            Whole::Service(service) => drop(service.client().ask(&set)),
+        }
+    }
+}
+
+#[test]
+fn on_a_cluster_and_a_service_each_missing_power_costs_its_own_feature_only() {
+    for (url, whole) in locked_down(&["MONITOR", "CONFIG", "EVAL", "EVALSHA"]) {
+        let desk = Desk::with_url(&url);
+        let list = desk.run(&["ls", "--json"]);
+        let list = (list.code, list.json());
+        assert_eq!((list.0, list.1["locks"].as_array().unwrap().len()), (0, LOCKS), "{list:?}");
+        assert_eq!(list.1["complete"], true, "{list:?}");
+        let report = desk.run(&["doctor"]);
+        assert_eq!(report.code, 0, "{report:?}");
+        assert!(report.out.contains("notify-keyspace-events is not known"), "{url}: {}", report.out);
+        let refused = desk.run(&["release", &key(0), "--holder", "worker-1", "--yes"]);
+        assert!(refused.code == 3 && refused.out.contains("scripts (EVAL) can't be run here"), "{url}: {refused:?}");
+        let mut terminal = console(&url);
+        // By tracking, under the prefixes where locks were found.
+        whole.take("lock:more");
+        terminal.wait_for("the next lock", |screen| screen.contains("31 locks"));
+        terminal.press("5");
+        terminal.resize(140, 50);
+        if common::program::version() >= (7, 0) {
+            assert!(report.out.contains("this server has no MONITOR"), "{url}: {}", report.out);
+            assert!(report.out.contains("EVAL, which this server does not have"), "{url}: {}", report.out);
+            assert!(report.out.contains("No rule can allow what the server does not have"), "{url}: {}", report.out);
+            terminal.wait_for("what is missing", |screen| {
+                screen.contains("this server has no MONITOR")
+                    && screen.contains("EVAL, which this server does not have")
+            });
+        }
+        terminal.press("q");
+        terminal.wait_for_end();
+    }
+}
+
+#[test]
+fn a_cluster_and_a_service_that_speak_resp2_only_and_list_no_clients_are_polled() {
+    for (url, whole) in locked_down(&["HELLO", "CLIENT"]) {
+        let mut terminal = console(&url);
+        terminal.wait_for("the locks", |screen| screen.contains("30 locks"));
+        whole.take("lock:more");
+        terminal.press("r");
+        terminal.wait_for("the next lock", |screen| screen.contains("31 locks"));
+        terminal.press("5");
+        terminal.resize(140, 50);
+        terminal
+            .wait_for("what it costs", |screen| screen.contains("whether holders are still connected is not known"));
+        terminal.press("q");
+        terminal.wait_for_end();
+    }
 }

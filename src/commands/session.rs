@@ -10,7 +10,7 @@ use crate::base::fault::Fault;
 use crate::base::glob;
 use crate::base::glob::Glob;
 use crate::base::talk;
-use crate::base::text::{counted, visible};
+use crate::base::text::{said, visible};
 use crate::dialects::Recogniser;
 use crate::engine::{Engine, Inventory, NodeStatus, Options, Stream};
 use crate::lock::Key;
@@ -20,7 +20,7 @@ use crate::settings::cli::{Global, PaceArg};
 use crate::settings::config::Config;
 use crate::settings::{Login, Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
-use crate::topology::{Endpoint, Node, Topology};
+use crate::topology::{Endpoint, Node, Topology, is_silence};
 
 /// A connected target.
 pub struct Session {
@@ -157,12 +157,13 @@ impl Session {
         }
         match Topology::of_cluster(&self.settings.endpoints()?, self.settings.hosts.clone()).await {
             Ok(topology) => {
-                let masters = counted(topology.nodes().len() as u64, "master");
+                let masters = match topology.nodes().len() {
+                    1 => "1 master is".to_string(),
+                    several => format!("{several} masters are"),
+                };
                 (self.topology, self.part) = (topology, None);
                 let shown = &self.shown;
-                self.say(&format!(
-                    "{shown} is a node of a cluster: {masters} are read (--single-node: only this node)"
-                ));
+                self.say(&format!("{shown} is a node of a cluster: {masters} read (--single-node: only this node)"));
             }
             Err(error) => self.say(&format!(
                 "the other nodes of the cluster can't be asked for, so only this one is read: {}",
@@ -203,7 +204,7 @@ impl Session {
 
     async fn start(&self, options: Options) -> Result<Engine, Fault> {
         self.holds_locks()?;
-        let mut engine = Engine::start(&self.topology, options).await.map_err(|error| self.fault(&error))?;
+        let mut engine = Engine::start(&self.topology, options).await.map_err(|error| self.unstarted(&error))?;
         engine.tune(self.settings.tuning.clone());
         engine.fold(self.settings.folding(&self.settings.rules));
         Ok(engine)
@@ -229,6 +230,20 @@ impl Session {
 
     pub fn fault(&self, error: &redis::RedisError) -> Fault {
         Fault::from_redis(error, &self.shown)
+    }
+
+    /// None of the nodes could be read. Somebody has named those of a cluster to us.
+    fn unstarted(&self, error: &redis::RedisError) -> Fault {
+        let nodes = self.topology.nodes();
+        let Some(node) = nodes.first().filter(|_| self.topology.cluster().is_some() && is_silence(error)) else {
+            return self.fault(error);
+        };
+        let (name, said) = (visible(node.name.as_bytes()), said(error));
+        Fault::server(format!(
+            "the cluster of {} names its nodes by addresses that can't be reached from here, such as {name} ({said}); say with \
+             --map-host A=B where they are",
+            self.shown
+        ))
     }
 
     /// The same of a node, by its own name in a cluster.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Sampling, ScanReport};
+use crate::base::fault::Fault;
 use crate::base::text;
 use crate::base::time::Time;
 use crate::lock::{KeyspaceId, NodeId};
@@ -12,6 +13,7 @@ use crate::model::Source;
 use crate::scan::{Progress, Shortfall};
 use crate::server::health::Check;
 use crate::server::{Part, ServerFacts};
+use crate::topology::is_silence;
 
 /// One node, and how we learn of its changes.
 pub struct NodeStatus {
@@ -106,7 +108,10 @@ impl NodeStatus {
                 _ => format!("{} does not answer", self.name),
             }),
             None => Some("the first scan of the keyspace has not ended yet".into()),
-            Some(ScanReport { failed: Some(error), .. }) if self.in_cluster => Some(self.unreached(&text::said(error))),
+            Some(ScanReport { failed: Some(error), .. }) if self.in_cluster => Some(match is_silence(error) {
+                true => self.unreached(&text::said(error)),
+                false => Fault::from_redis(error, &self.name).to_string(),
+            }),
             Some(ScanReport { failed: Some(error), .. }) => {
                 Some(format!("the last scan of the keyspace failed: {}", text::said(error)))
             }

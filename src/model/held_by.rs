@@ -138,6 +138,12 @@ impl Lock {
         }
     }
 
+    /// It goes on after a failover at that time, with the holders that it had.
+    pub(super) fn outlives(&mut self, failover: Time) {
+        self.beats.iter_mut().for_each(|beats| beats.outlives(failover));
+        self.held_by.beats_mut().for_each(|beats| beats.outlives(failover));
+    }
+
     /// One of several holders renewed it, or the one who is left of them, while the others left.
     pub(super) fn beat(&mut self, holder: HolderId, alone: Option<HolderId>, at: Time) {
         let expected_ms = self.expected_ms();

@@ -6,6 +6,7 @@ pub(in crate::model) mod pattern;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,10 @@ use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::history::cadence::{Resumed, Rhythm};
 use crate::model::{Ending, OwnWrite};
+
+/// A holder has found the new master this long after a failover: sentinels let a master that they replaced take writes for
+/// ten seconds.
+const FOUND: Duration = Duration::from_secs(12);
 
 /// The renewals of the current hold: how many in all, and the times of the last few.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +46,8 @@ impl Beats {
     /// Notes a renewal. Several may be told at the same moment: each counts, and their distance says nothing.
     pub fn push(&mut self, at: Time) {
         self.count += 1;
+        // Whoever was waited for is there.
+        self.resumed.take_if(|resumed| resumed.at > at);
         if self.last.is_some_and(|last| at <= last) {
             return;
         }
@@ -59,6 +66,13 @@ impl Beats {
     /// The lock was put back at that time.
     pub(super) fn resume(&mut self, at: Time) {
         self.resumed = Some(Resumed { at, missed: self.resumed.map_or(0, |paused| paused.missed) });
+    }
+
+    /// The lock outlived a failover at that time. Its holder may take a while to find the new master, and renew at the one
+    /// that was replaced meanwhile; what it had missed long before stays missed.
+    pub(super) fn outlives(&mut self, failover: Time) {
+        let missed = self.rhythm(failover - FOUND).map_or(0, |rhythm| rhythm.missed);
+        self.resumed = Some(Resumed { at: failover + FOUND, missed });
     }
 
     /// The rhythm at that time; `None` until there is one.

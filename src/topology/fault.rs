@@ -38,6 +38,17 @@ impl Fault {
     }
 }
 
+/// Whether it may be that nobody is there, rather than somebody who refuses us or does not speak as expected.
+pub fn is_silence(err: &RedisError) -> bool {
+    use io::ErrorKind::*;
+    let certificate = || err.to_string().contains("certificate");
+    match io_error(err).map(io::Error::kind) {
+        Some(InvalidData | ConnectionReset | ConnectionAborted | UnexpectedEof | BrokenPipe | NotConnected) => false,
+        Some(_) => !certificate(),
+        None => err.code().is_none() && err.kind() == ErrorKind::Io && !certificate(),
+    }
+}
+
 fn by_code(code: &str, detail: &str, url: &str) -> Option<String> {
     let sentence = match code {
         "NOAUTH" => format!(
@@ -111,6 +122,7 @@ fn not_permitted(detail: &str, url: &str) -> String {
 
 fn by_io(err: &RedisError, url: &str) -> String {
     let tls = url.starts_with("rediss");
+    let (with_tls, without) = schemes(url);
     let unix = url.starts_with("unix") || url.starts_with("redis+unix");
     let said = cleaned(&err.to_string());
     if let Some(excess) = io_error(err).and_then(|io| io.get_ref()?.downcast_ref::<Excess>()) {
@@ -121,7 +133,7 @@ fn by_io(err: &RedisError, url: &str) -> String {
     }
     if tls && (said.contains("InvalidContentType") || said.contains("corrupt message")) {
         return format!(
-            "{url} does not speak TLS on this port; use redis:// instead of rediss://, or the server's TLS port"
+            "{url} does not speak TLS on this port; use {without}:// instead of {with_tls}://, or the server's TLS port"
         );
     }
     if said.contains("alert: HandshakeFailure") || said.contains("alert: ProtocolVersion") {
@@ -146,20 +158,31 @@ fn by_io(err: &RedisError, url: &str) -> String {
             format!("nothing listens at {url}; is the server running? Give another address with --url")
         }
         Some(TimedOut) if tls => {
-            format!("{url} did not answer in time; if the port is not a TLS port, use redis:// instead of rediss://")
+            format!(
+                "{url} did not answer in time; if the port is not a TLS port, use {without}:// instead of {with_tls}://"
+            )
         }
         Some(TimedOut | WouldBlock) => {
             format!("{url} did not answer in time; is it overloaded, or a firewall in between?")
         }
         Some(HostUnreachable | NetworkUnreachable) => format!("{url} can't be reached from here; check the network"),
         Some(ConnectionReset | ConnectionAborted | UnexpectedEof | BrokenPipe | NotConnected) if !tls && !unix => {
-            format!("{url} closed the connection; if the port is a TLS port, use rediss:// instead of redis://")
+            format!("{url} closed the connection; if the port is a TLS port, use {with_tls}:// instead of {without}://")
         }
         Some(ConnectionReset | ConnectionAborted | UnexpectedEof | BrokenPipe | NotConnected) => {
             format!("{url} closed the connection; is the server shutting down?")
         }
         _ => format!("lost or could not reach {url}: {said}"),
     }
+}
+
+/// The scheme of such a URL with TLS and without: those of clusters and Sentinel services have more after it.
+fn schemes(url: &str) -> (String, String) {
+    let form = match url.split_once("://").and_then(|(scheme, _)| scheme.split_once('+')) {
+        Some((_, form)) => format!("+{form}"),
+        None => String::new(),
+    };
+    (format!("rediss{form}"), format!("redis{form}"))
 }
 
 fn bad_certificate(said: &str, url: &str) -> String {
@@ -254,6 +277,7 @@ mod tests {
             (failed(TimedOut), "rediss://h:1", "use redis:// instead of rediss://"),
             (failed(ConnectionReset), "redis://h:1", "use rediss:// instead of redis://"),
             (failed(UnexpectedEof), "rediss://h:1", "closed the connection"),
+            (failed(ConnectionReset), "redis+cluster://h:1", "use rediss+cluster:// instead of redis+cluster://"),
             (failed(NetworkUnreachable), "redis://h:1", "check the network"),
             (said("failed to lookup address information: Name or service not known"), "redis://h", "DNS"),
             (said("received corrupt message of type InvalidContentType"), "rediss://h:1", "does not speak TLS"),

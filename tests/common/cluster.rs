@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use lockscope::lock::slot_of;
 use redis::{Client, Cmd, Connection, RedisError, RedisResult, Value};
 
-use super::program::{events, has};
-use super::server::{Server, field, free_port};
+use super::program::{events, version};
+use super::server::{BUS, Server, field, free_port};
+use super::tls::Certificates;
 use super::wait_until;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,31 +22,63 @@ pub struct Cluster {
     /// The masters as they were at the start, then a replica of each in the same order.
     pub nodes: Vec<Server>,
     masters: usize,
+    /// The port of each node's bus, by its own port.
+    buses: HashMap<u16, u16>,
+    /// What a node is started with.
+    arguments: Vec<String>,
+    certificates: Option<Certificates>,
 }
 
 impl Cluster {
-    /// Masters that share the slots evenly, each with a replica that is synced; `None`, counted as left out, where the
-    /// server can't be told its bus port.
+    /// Masters that share the slots evenly, each with a replica that is synced.
     pub fn start(masters: usize) -> Option<Cluster> {
-        Cluster::form(masters, 2 * masters, NODE_TIMEOUT)
+        Cluster::with(masters, &[])
+    }
+
+    /// The same with more arguments of the nodes.
+    pub fn with(masters: usize, arguments: &[&str]) -> Option<Cluster> {
+        Cluster::form(masters, 2 * masters, NODE_TIMEOUT, arguments, None)
     }
 
     /// Masters alone, which wait long for each other: many of them ask little of the machine.
     pub fn masters(masters: usize) -> Option<Cluster> {
-        Cluster::form(masters, masters, "15000")
+        Cluster::masters_with(masters, &[])
     }
 
-    fn form(masters: usize, all: usize, node_timeout: &str) -> Option<Cluster> {
-        if !has((7, 0), "choice of the cluster's bus port") {
-            return None;
+    /// The same with more arguments of the nodes.
+    pub fn masters_with(masters: usize, arguments: &[&str]) -> Option<Cluster> {
+        Cluster::form(masters, masters, "15000", arguments, None)
+    }
+
+    /// Masters alone with TLS only; `None`, counted as left out, if the server was built without TLS.
+    pub fn with_tls(masters: usize, arguments: &[&str]) -> Option<Cluster> {
+        Server::with_tls(&[])?;
+        let arguments = [&["--tls-cluster", "yes"], arguments].concat();
+        Cluster::form(masters, masters, "15000", &arguments, Some(Certificates::generate()))
+    }
+
+    fn form(
+        masters: usize,
+        all: usize,
+        node_timeout: &str,
+        arguments: &[&str],
+        certificates: Option<Certificates>,
+    ) -> Option<Cluster> {
+        let usual = ["--cluster-enabled", "yes", "--cluster-node-timeout", node_timeout];
+        let rest = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
+        let arguments = [&usual[..], &rest, arguments].concat().into_iter().map(String::from).collect();
+        let mut cluster = Cluster { nodes: Vec::new(), masters, buses: HashMap::new(), arguments, certificates };
+        for _ in 0..all {
+            cluster.start_node();
         }
-        let nodes: Vec<Server> = (0..all).map(|_| node(node_timeout)).collect();
-        let cluster = Cluster { nodes, masters };
         let share = 16_384 / masters + 1;
         for (index, node) in cluster.nodes.iter().enumerate() {
             if index < masters {
-                let (first, last) = (index * share, (index * share + share - 1).min(16_383));
-                node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]);
+                let slots = index * share..((index + 1) * share).min(16_384);
+                let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
+                let mut words = vec!["CLUSTER", "ADDSLOTS"];
+                words.extend(slots.iter().map(String::as_str));
+                node.cli(&words);
             }
             node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
         }
@@ -67,11 +100,25 @@ impl Cluster {
         Some(cluster)
     }
 
+    fn start_node(&mut self) {
+        let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let bus = free_port();
+        let text = bus.to_string();
+        if version() >= (7, 0) {
+            arguments.extend(["--cluster-port", &text]);
+        }
+        let node = match &self.certificates {
+            Some(certificates) => Server::with_certificates(certificates, &arguments),
+            None => Server::with(&arguments),
+        };
+        self.buses.insert(node.port(), if version() >= (7, 0) { bus } else { node.port() + BUS });
+        self.nodes.push(node);
+    }
+
     /// A new master without slots, which all others know.
     pub fn add(&mut self) -> &Server {
-        let new = node(NODE_TIMEOUT);
-        self.meet(&new);
-        self.nodes.push(new);
+        self.start_node();
+        self.meet(self.nodes.last().expect("the new one"));
         let known = self.nodes.len().to_string();
         self.wait_for("the new node to be known", |info| {
             field(info, "cluster_known_nodes") == Some(&known) && field(info, "cluster_state") == Some("ok")
@@ -92,8 +139,8 @@ impl Cluster {
     }
 
     fn meet(&self, other: &Server) {
-        let bus: Vec<String> = other.ask(&["CONFIG", "GET", "cluster-port"]);
-        self.nodes[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string(), &bus[1]]);
+        let [port, bus] = [other.port(), self.buses[&other.port()]].map(|port| port.to_string());
+        self.nodes[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
     }
 
     fn wait_for(&self, what: &str, done: impl Fn(&str) -> bool) {
@@ -112,12 +159,14 @@ impl Cluster {
 
     /// The URL of the whole, by its first two nodes.
     pub fn url(&self) -> String {
-        format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", self.nodes[0].port(), self.nodes[1].port())
+        let [first, second] = [0, 1].map(|index| self.nodes[index].url());
+        let (scheme, place) = first.split_once("://").expect("a URL");
+        let (_, other) = second.split_once("://").expect("a URL");
+        format!("{scheme}+cluster://{place},{other}")
     }
 
     pub fn client(&self) -> ClusterClient {
-        let ports = self.nodes.iter().map(Server::port).collect();
-        ClusterClient { ports, at: 0, places: HashMap::new(), connections: HashMap::new() }
+        ClusterClient::of(self.nodes.iter().map(Server::port).collect())
     }
 
     /// Every key under `lock:` with its value, as its owner says.
@@ -174,6 +223,35 @@ impl Cluster {
         self.close_slot(slot, from, to);
     }
 
+    /// Begins to move slots with all their keys at once, as new servers can ([`moves_at_once`]).
+    pub fn begin_move(&self, slots: &[u16], from: &Server, to: &Server) {
+        let words: Vec<String> = slots.iter().flat_map(|slot| [slot.to_string(), slot.to_string()]).collect();
+        let slots = words.iter().map(String::as_str);
+        let target = id(to);
+        let (at, command): (&Server, Vec<&str>) = match from.is_valkey() {
+            true => (
+                from,
+                ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE"].into_iter().chain(slots).chain(["NODE", &target]).collect(),
+            ),
+            false => (to, ["CLUSTER", "MIGRATION", "IMPORT"].into_iter().chain(slots).collect()),
+        };
+        at.cli(&command);
+    }
+
+    /// The same, until it is done.
+    pub fn move_at_once(&self, slots: &[u16], from: &Server, to: &Server) {
+        self.begin_move(slots, from, to);
+        wait_until("the slots to have moved", PATIENCE, || slots.iter().all(|slot| owns(to, *slot)));
+    }
+
+    /// Cancels the moves that were begun and are not over.
+    pub fn cancel_moves(&self, from: &Server, to: &Server) {
+        match from.is_valkey() {
+            true => from.cli(&["CLUSTER", "CANCELSLOTMIGRATIONS"]),
+            false => to.cli(&["CLUSTER", "MIGRATION", "CANCEL", "ALL"]),
+        };
+    }
+
     /// Waits until every node names the same owner of a key. Slots that move faster than the nodes tell each other of it
     /// have several owners for a while.
     pub fn agree(&self, key: &str) {
@@ -188,11 +266,20 @@ impl Cluster {
     }
 }
 
-fn node(timeout: &str) -> Server {
-    let bus = free_port().to_string();
-    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", timeout];
-    let rest = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
-    Server::with(&[&cluster[..], &rest].concat())
+/// Whether slots can be moved at once.
+pub fn moves_at_once(node: &Server) -> bool {
+    node.version() >= if node.is_valkey() { (9, 0, 0) } else { (8, 4, 0) }
+}
+
+/// Whether it says itself that it owns a slot.
+pub fn owns(node: &Server, slot: u16) -> bool {
+    let nodes: String = node.ask(&["CLUSTER", "NODES"]);
+    let own = nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default();
+    own.split(' ').skip(8).filter(|word| !word.starts_with('[')).any(|word| {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        let number = |text: &str| text.parse::<u16>().expect("a slot");
+        (number(first)..=number(last)).contains(&slot)
+    })
 }
 
 pub fn id(node: &Server) -> String {
@@ -208,14 +295,25 @@ pub struct ClusterClient {
 }
 
 impl ClusterClient {
+    /// Which knows the nodes at these ports.
+    pub fn of(ports: Vec<u16>) -> ClusterClient {
+        ClusterClient { ports, at: 0, places: HashMap::new(), connections: HashMap::new() }
+    }
+
     /// The answer of the key's owner; waits while there is none.
     #[track_caller]
     pub fn ask(&mut self, key: &str, command: &Cmd) -> Value {
+        self.ask_owner(key, command).0
+    }
+
+    /// The same with the port of the owner, also for a key that is on its way and was asked for at the node that it goes to.
+    #[track_caller]
+    pub fn ask_owner(&mut self, key: &str, command: &Cmd) -> (Value, u16) {
         let (slot, began) = (slot_of(key.as_bytes()), Instant::now());
         loop {
             let port = self.places.get(&slot).copied().unwrap_or(self.ports[self.at % self.ports.len()]);
             let error = match self.send(port, command, false) {
-                Ok(answer) => return answer,
+                Ok(answer) => return (answer, port),
                 Err(error) => error,
             };
             match (error.code(), error.redirect_node()) {
@@ -224,7 +322,7 @@ impl ClusterClient {
                 }
                 (Some("ASK"), Some((address, _))) => {
                     if let Ok(answer) = self.send(port_of(address), command, true) {
-                        return answer;
+                        return (answer, port);
                     }
                 }
                 _ => {

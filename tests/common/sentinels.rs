@@ -10,6 +10,7 @@ use redis::{Client, Cmd, Connection, RedisResult, Value};
 
 use super::program::events;
 use super::server::{Server, field};
+use super::tls::Certificates;
 use super::wait_until;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,16 +31,38 @@ impl Sentinels {
 
     /// The same with more arguments of the servers, and more directives of the sentinels.
     pub fn with(arguments: &[&str], directives: &str) -> Sentinels {
+        Sentinels::with_replicas(2, arguments, directives)
+    }
+
+    /// The same with more replicas: a failover takes one away for ten seconds, until the old master follows the new one.
+    pub fn with_replicas(replicas: usize, arguments: &[&str], directives: &str) -> Sentinels {
+        Sentinels::form(replicas, None, arguments, directives)
+    }
+
+    /// A master, a replica and sentinels with TLS only; `None`, counted as left out, if the server was built without TLS.
+    pub fn with_tls(arguments: &[&str], directives: &str) -> Option<Sentinels> {
+        Server::with_tls(&[])?;
+        let arguments = [&["--tls-replication", "yes"], arguments].concat();
+        Some(Sentinels::form(1, Some(Certificates::generate()), &arguments, directives))
+    }
+
+    fn form(replicas: usize, certificates: Option<Certificates>, arguments: &[&str], directives: &str) -> Sentinels {
         let usual = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
-        let master = Server::with(&[&usual[..], arguments].concat());
+        let arguments = [&usual[..], arguments].concat();
+        let server = || match &certificates {
+            Some(certificates) => Server::with_certificates(certificates, &arguments),
+            None => Server::with(&arguments),
+        };
+        let master = server();
         let port = master.port().to_string();
-        let replica = || Server::with(&[&usual[..], &["--replicaof", "127.0.0.1", &port], arguments].concat());
-        let servers = vec![replica(), replica()];
+        // By a command: whoever is restarted is a master at first, as one is whose config was not rewritten.
+        let servers: Vec<Server> = (0..replicas).map(|_| server()).collect();
+        servers.iter().for_each(|replica| drop(replica.cli(&["REPLICAOF", "127.0.0.1", &port])));
         let config = format!(
             "sentinel monitor {SERVICE} 127.0.0.1 {port} 2\nsentinel down-after-milliseconds {SERVICE} 500\n\
              sentinel failover-timeout {SERVICE} 5000\n{directives}"
         );
-        let sentinels = (0..3).map(|_| Server::sentinel_with(&config)).collect();
+        let sentinels = (0..3).map(|_| Server::sentinel_over(certificates.as_ref(), &config)).collect();
         let service = Sentinels { servers: std::iter::once(master).chain(servers).collect(), sentinels };
         for replica in &service.servers[1..] {
             wait_until("the replica to be synced", PATIENCE, || {
@@ -61,15 +84,17 @@ impl Sentinels {
                 };
                 known["num-other-sentinels"] == "2"
                     && known["flags"] == "master"
-                    && replicas.iter().filter(|r| well(r)).count() == 2
+                    && replicas.iter().filter(|r| well(r)).count() == self.servers.len() - 1
             });
         }
     }
 
     /// The URL of the whole, by its first two sentinels.
     pub fn url(&self) -> String {
-        let [first, second] = [0, 1].map(|index| self.sentinels[index].port());
-        format!("redis+sentinel://127.0.0.1:{first},127.0.0.1:{second}/{SERVICE}")
+        let [first, second] = [0, 1].map(|index| self.sentinels[index].url());
+        let (scheme, place) = first.split_once("://").expect("a URL");
+        let (_, other) = second.split_once("://").expect("a URL");
+        format!("{scheme}+sentinel://{place},{other}/{SERVICE}")
     }
 
     /// The port of the present master, as most of the sentinels say.

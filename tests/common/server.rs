@@ -17,6 +17,25 @@ use super::program::{events, has, program, version};
 use super::tls::Certificates;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How far the port of a cluster's bus is above the node's own, unless it is told otherwise.
+pub const BUS: u16 = 10_000;
+
+/// How a server with TLS is told its certificates.
+const TLS_FILES: [&str; 12] = [
+    "--tls-cert-file",
+    "server.pem",
+    "--tls-key-file",
+    "server.key",
+    "--tls-ca-cert-file",
+    "ca.pem",
+    // As a client of others: of its master, or of the servers that a sentinel watches.
+    "--tls-client-cert-file",
+    "client.pem",
+    "--tls-client-key-file",
+    "client.key",
+    "--tls-auth-clients",
+    "optional",
+];
 
 pub struct Server {
     settings: Settings,
@@ -38,8 +57,8 @@ enum Listen {
     Port,
     Socket,
     Tls(Certificates),
-    /// With the directives of its config.
-    Sentinel(String),
+    /// With the directives of its config, and TLS only if there are certificates.
+    Sentinel(String, Option<Certificates>),
 }
 
 /// When a server counts as ready.
@@ -113,7 +132,12 @@ impl Server {
 
     /// A sentinel with these directives.
     pub fn sentinel_with(config: &str) -> Server {
-        let listen = Listen::Sentinel(config.into());
+        Server::sentinel_over(None, config)
+    }
+
+    /// The same with TLS only, if there are certificates.
+    pub fn sentinel_over(certificates: Option<&Certificates>, config: &str) -> Server {
+        let listen = Listen::Sentinel(config.into(), certificates.cloned());
         Server::launch(listen, &[]).unwrap_or_else(|log| panic!("the sentinel did not start: {log}"))
     }
 
@@ -135,9 +159,17 @@ impl Server {
         let port = match &settings.listen {
             Listen::Socket => 0,
             Listen::Port => free_port(),
-            Listen::Sentinel(config) => {
+            Listen::Sentinel(config, certificates) => {
                 let port = free_port();
-                let config = format!("port {port}\n{config}");
+                let listens = match certificates {
+                    Some(certificates) => {
+                        certificates.write_to(directory.path());
+                        let files = TLS_FILES.chunks(2).map(|pair| format!("{} {}\n", &pair[0][2..], pair[1]));
+                        format!("port 0\ntls-port {port}\ntls-replication yes\n{}", files.collect::<String>())
+                    }
+                    None => format!("port {port}\n"),
+                };
+                let config = format!("{listens}{config}");
                 std::fs::write(directory.path().join("sentinel.conf"), config).expect("a config in our own directory");
                 port
             }
@@ -178,8 +210,8 @@ impl Server {
     /// The URL for `lockscope -u`, without any password.
     pub fn url(&self) -> String {
         match &self.settings.listen {
-            Listen::Port | Listen::Sentinel(_) => format!("redis://127.0.0.1:{}", self.port),
-            Listen::Tls(_) => format!("rediss://localhost:{}", self.port),
+            Listen::Port | Listen::Sentinel(_, None) => format!("redis://127.0.0.1:{}", self.port),
+            Listen::Tls(_) | Listen::Sentinel(_, Some(_)) => format!("rediss://localhost:{}", self.port),
             Listen::Socket => format!("redis+unix://{}", self.socket().display()),
         }
     }
@@ -212,8 +244,12 @@ impl Server {
             None => String::new(),
         };
         let client = match &self.settings.listen {
-            Listen::Port | Listen::Sentinel(_) => Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?,
-            Listen::Tls(certificates) => certificates.client(&format!("rediss://{password}localhost:{}", self.port))?,
+            Listen::Port | Listen::Sentinel(_, None) => {
+                Client::open(format!("redis://{password}127.0.0.1:{}", self.port))?
+            }
+            Listen::Tls(certificates) | Listen::Sentinel(_, Some(certificates)) => {
+                certificates.client(&format!("rediss://{password}localhost:{}", self.port))?
+            }
             Listen::Socket => {
                 let query = self.settings.argument("--requirepass").map(|p| format!("?pass={p}")).unwrap_or_default();
                 Client::open(format!("redis+unix://{}{query}", self.socket().display()))?
@@ -352,29 +388,20 @@ impl Settings {
     fn spawn(&self, port: u16, directory: &Path) -> Child {
         let log = std::fs::File::create(directory.join("log")).expect("a log file in our own directory");
         let mut command = Command::new(&self.program);
-        if let Listen::Sentinel(_) = self.listen {
+        if let Listen::Sentinel(..) = self.listen {
             command.args(["sentinel.conf", "--sentinel"]);
         }
         command.current_dir(directory).stdin(Stdio::null());
         command.stdout(log.try_clone().expect("a second handle of the log")).stderr(log);
         command.args(["--bind", "127.0.0.1", "--daemonize", "no"]).arg("--dir").arg(directory);
-        if !matches!(self.listen, Listen::Sentinel(_)) {
+        if !matches!(self.listen, Listen::Sentinel(..)) {
             command.args(["--save", "", "--appendonly", "no"]);
         }
         match &self.listen {
-            Listen::Sentinel(_) => &mut command,
+            Listen::Sentinel(..) => &mut command,
             Listen::Port => command.args(["--port", &port.to_string()]),
             Listen::Socket => command.args(["--port", "0", "--unixsocket", "socket"]),
-            Listen::Tls(_) => command.args(["--port", "0", "--tls-port", &port.to_string()]).args([
-                "--tls-cert-file",
-                "server.pem",
-                "--tls-key-file",
-                "server.key",
-                "--tls-ca-cert-file",
-                "ca.pem",
-                "--tls-auth-clients",
-                "optional",
-            ]),
+            Listen::Tls(_) => command.args(["--port", "0", "--tls-port", &port.to_string()]).args(TLS_FILES),
         };
         // Last, so that they override the others.
         command.args(&self.arguments);
@@ -392,10 +419,16 @@ pub fn target_directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory above tmp").into()
 }
 
-/// A loopback port that nobody listens on now.
+/// A loopback port that nobody listens on now, low enough for a node of a cluster: before version 7 its bus has the port that
+/// is 10,000 above.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
-    listener.local_addr().expect("the address of a bound listener").port()
+    loop {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
+        let port = listener.local_addr().expect("the address of a bound listener").port();
+        if port <= u16::MAX - BUS {
+            return port;
+        }
+    }
 }
 
 /// The process id of a server that is ready.

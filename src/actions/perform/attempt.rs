@@ -225,8 +225,8 @@ impl<'a> Attempt<'a> {
             }
             _ => {
                 return not_permitted(
-                    "this user may not run scripts (EVAL), so the holder can't be compared and the lock \
-                     freed in one step; nothing was changed",
+                    "scripts (EVAL) can't be run here by this user, so the holder can't be compared and the lock changed in \
+                     one step; nothing was changed",
                 );
             }
         };
@@ -241,8 +241,8 @@ impl<'a> Attempt<'a> {
             }
         }
         not_permitted(
-            "this user may not run scripts (EVAL), and the server has no compare-and-delete of its own (DELEX, DELIFEQ) \
-             that it may run; nothing was changed",
+            "scripts (EVAL) can't be run here by this user, and neither can a compare-and-delete of the server's own (DELEX, \
+             DELIFEQ); nothing was changed",
         )
     }
 
@@ -286,10 +286,12 @@ fn refused(error: &RedisError) -> String {
     format!("{why} ({}); nothing was changed", text::said(error))
 }
 
-/// The script itself was not permitted: nothing of it ran.
+/// The script itself was not permitted, or the server knows no scripts: nothing of it ran.
 fn is_denied(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
-        && error.detail().is_some_and(|detail| detail.contains("run the 'eval"))
+    let denied = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);
+    error.detail().is_some_and(|detail| {
+        denied && detail.contains("run the 'eval") || detail.to_ascii_lowercase().contains("unknown command 'eval")
+    })
 }
 
 fn is_lost(error: &RedisError) -> bool {

@@ -54,6 +54,11 @@ impl Table {
         self.known(lock.node)?.takeover.filter(|takeover| takeover.at == moved)
     }
 
+    /// When that was.
+    pub(super) fn takeover_at(&self, lock: &Lock) -> Option<Time> {
+        self.takeover_of(lock).map(|takeover| takeover.at)
+    }
+
     /// What reached its new node will be known in a moment.
     pub(super) fn awaits_proof(&self, lock: &Lock, now: Time) -> bool {
         let takeover = self.takeover_of(lock);

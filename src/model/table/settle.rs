@@ -204,6 +204,7 @@ impl Table {
         let alone = compared.alone().map(id);
         let renewing: Vec<HolderId> = compared.renewing().map(id).collect();
         let renewed = steps.iter().rev().find_map(Occurrence::renewed);
+        let outlived = self.takeover_at(lock).filter(|_| compared.was_held && compared.is_held());
         let (was_held, is_held) = (compared.was_held, compared.is_held());
         let after = compared.after.clone();
 
@@ -227,6 +228,9 @@ impl Table {
         }
         if let Some(at) = renewed {
             renewing.iter().for_each(|holder| lock.beat(*holder, alone, at));
+        }
+        if let Some(failover) = outlived {
+            lock.outlives(failover);
         }
         let unread = lock.reading.is_none();
         compared.store(lock, &steps, read.answered, test);

@@ -103,3 +103,38 @@ fn a_server_that_comes_back_empty_has_lost_everything() {
         assert_eq!(told(&mut table), [(Change::Ended(Ending::Restart), empty)]);
     }
 }
+
+/// A lock of the old master that is renewed every three seconds, until the last time at 10 s; the new one takes over then.
+fn renewed_until_a_failover() -> Table {
+    let mut table = taken();
+    for at in [4_000, 7_000, 10_000] {
+        tell(&mut table, Time(at), &[("lock:a", KeyEvent::Expire)]);
+        settle(&mut table, Time(at + 1), |_| seen("tok-a", 29_999));
+    }
+    table.apply(Observation::TookOver { node: NEW, at: Time(11_000) });
+    own(&mut table, NEW, 11_000);
+    table.apply(Observation::Watched { node: NEW, source: Source::Notification });
+    look(&mut table, NEW, 11_010, &seen("tok-a", 28_990));
+    assert_eq!(table.take_transitions().0.last().map(|told| told.change), Some(Change::Moved));
+    table
+}
+
+#[test]
+fn a_holder_that_renews_at_the_replaced_master_is_not_told_dead() {
+    let table = renewed_until_a_failover();
+    for now in [14_000, 18_000, 22_900] {
+        assert_eq!(state(&table, now), State::Held, "{now}");
+    }
+    assert!(matches!(state(&table, 36_000), State::Orphan), "nobody came for it");
+}
+
+#[test]
+fn a_holder_that_was_found_at_the_new_master_is_missed_there_at_once() {
+    let mut table = renewed_until_a_failover();
+    let mut batch = EventBatch::new(Time(13_000));
+    batch.push(b"lock:a", KeyEvent::Expire);
+    table.apply(Observation::Events { node: NEW, batch });
+    look(&mut table, NEW, 13_001, &seen("tok-a", 29_999));
+    assert_eq!(state(&table, 15_000), State::Held);
+    assert_eq!(state(&table, 24_000), State::Orphan, "three of its own periods");
+}

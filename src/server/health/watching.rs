@@ -192,7 +192,11 @@ pub fn writing(facts: &ServerFacts, permissions: &Permissions, lines: &str) -> C
     if denied.is_empty() && unwritable.is_empty() {
         return Check::ok(NAME, format!("user {user} may free, extend and take locks."));
     }
-    let hint = format!("{lines} allows it.");
+    let absent = |granted: &&Granted| is_denied_as(&granted.permission, Denial::Absent);
+    let hint = match unwritable.is_empty() && denied.iter().all(absent) {
+        true => "No rule can allow what the server does not have.".to_string(),
+        false => format!("{lines} allows it."),
+    };
     if allowed == 0 {
         return Check::ok(NAME, format!("user {user} may only watch: freeing and taking locks is refused. {hint}"));
     }
