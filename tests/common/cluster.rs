@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use lockscope::lock::slot_of;
 use redis::{Client, Cmd, Connection, RedisError, RedisResult, Value};
 
+use super::bus::Bus;
 use super::program::{events, has};
 use super::server::{Server, field, free_port};
 use super::wait_until;
@@ -21,26 +22,43 @@ pub struct Cluster {
     /// The masters as they were at the start, then a replica of each in the same order.
     pub nodes: Vec<Server>,
     masters: usize,
+    /// By which they talk, where a test may cut it.
+    bus: Option<Bus>,
 }
 
 impl Cluster {
     /// Masters that share the slots evenly, each with a replica that is synced; `None`, counted as left out, where the
     /// server can't be told its bus port.
     pub fn start(masters: usize) -> Option<Cluster> {
-        Cluster::form(masters, 2 * masters, NODE_TIMEOUT)
+        Cluster::form(masters, 2 * masters, NODE_TIMEOUT, None)
+    }
+
+    /// The same, where single nodes can be cut off from the others. They wait long for each other, so that one that is cut
+    /// off serves its clients for as long.
+    pub fn start_on_bus(masters: usize) -> Option<Cluster> {
+        Cluster::form(masters, 2 * masters, "15000", Some(Bus::default()))
+    }
+
+    /// This node and the others do not hear from each other any more; clients reach all of them.
+    pub fn cut_off(&self, index: usize) {
+        self.bus.as_ref().expect("a cluster on a bus").cut(index as u8 + 1);
+    }
+
+    pub fn heal(&self) {
+        self.bus.as_ref().expect("a cluster on a bus").heal();
     }
 
     /// Masters alone, which wait long for each other: many of them ask little of the machine.
     pub fn masters(masters: usize) -> Option<Cluster> {
-        Cluster::form(masters, masters, "15000")
+        Cluster::form(masters, masters, "15000", None)
     }
 
-    fn form(masters: usize, all: usize, node_timeout: &str) -> Option<Cluster> {
+    fn form(masters: usize, all: usize, node_timeout: &str, bus: Option<Bus>) -> Option<Cluster> {
         if !has((7, 0), "choice of the cluster's bus port") {
             return None;
         }
-        let nodes: Vec<Server> = (0..all).map(|_| node(node_timeout)).collect();
-        let cluster = Cluster { nodes, masters };
+        let nodes: Vec<Server> = (0..all).map(|_| node(node_timeout, bus.as_ref())).collect();
+        let cluster = Cluster { nodes, masters, bus };
         let share = 16_384 / masters + 1;
         for (index, node) in cluster.nodes.iter().enumerate() {
             if index < masters {
@@ -69,7 +87,7 @@ impl Cluster {
 
     /// A new master without slots, which all others know.
     pub fn add(&mut self) -> &Server {
-        let new = node(NODE_TIMEOUT);
+        let new = node(NODE_TIMEOUT, None);
         self.meet(&new);
         self.nodes.push(new);
         let known = self.nodes.len().to_string();
@@ -92,7 +110,8 @@ impl Cluster {
     }
 
     fn meet(&self, other: &Server) {
-        let bus: Vec<String> = other.ask(&["CONFIG", "GET", "cluster-port"]);
+        let setting = if self.bus.is_some() { "cluster-announce-bus-port" } else { "cluster-port" };
+        let bus: Vec<String> = other.ask(&["CONFIG", "GET", setting]);
         self.nodes[0].cli(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string(), &bus[1]]);
     }
 
@@ -143,6 +162,13 @@ impl Cluster {
         });
     }
 
+    /// Makes the replica the master of its master's slots, whatever the others say.
+    pub fn take_over(&self, index: usize) {
+        let replica = self.replica_of(index);
+        replica.cli(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+        wait_until("the replica to be the master", PATIENCE, || role(replica) == "master");
+    }
+
     /// Begins to move a slot: keys that leave it are asked for at the target.
     pub fn open_slot(&self, slot: u16, from: &Server, to: &Server) {
         let (slot, source, target) = (slot.to_string(), id(from), id(to));
@@ -188,11 +214,25 @@ impl Cluster {
     }
 }
 
-fn node(timeout: &str) -> Server {
-    let bus = free_port().to_string();
-    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", timeout];
+fn node(timeout: &str, bus: Option<&Bus>) -> Server {
+    let stop = bus.map(Bus::stop);
+    let own = stop.as_ref().map_or_else(free_port, |stop| stop.own).to_string();
+    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &own, "--cluster-node-timeout", timeout];
     let rest = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
-    Server::with(&[&cluster[..], &rest].concat())
+    let stop = stop.map(|stop| (stop.announced.to_string(), stop.address.to_string()));
+    let led = stop.as_ref().map(|(announced, address)| {
+        let announces = ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-bus-port", announced];
+        let calls = ["--bind-source-addr", address, "--protected-mode", "no"];
+        [announces, calls].concat()
+    });
+    let led = led.unwrap_or_default();
+    Server::with(&[&cluster[..], &rest, &led].concat())
+}
+
+/// `master` or `slave`.
+pub fn role(node: &Server) -> String {
+    let info: String = node.ask(&["INFO", "replication"]);
+    field(&info, "role").expect("a server that tells its role").to_string()
 }
 
 pub fn id(node: &Server) -> String {
