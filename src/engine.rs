@@ -5,6 +5,7 @@
 //! driver; nodes join and leave while it runs. A task's panic is passed on.
 
 mod atlas;
+mod bystanders;
 mod clients;
 mod counter;
 mod driver;
@@ -40,16 +41,18 @@ use crate::dialects::Recogniser;
 use crate::lock::{Key, KeyspaceId, NodeId, Token};
 use crate::model::figures::Folding;
 use crate::model::{Limits, Observation, Snapshot, Table, Tuning};
-use crate::server::{self, ServerFacts};
+use crate::server::{self, Part, ServerFacts};
 use crate::sources::inspect::{Inspection, Subject};
 use crate::sources::pace::Pace;
-use crate::topology::{Node, Topology};
+use crate::topology::{Map, Node, Topology};
 
 use atlas::Atlas;
+use bystanders::Bystanders;
 use driver::{Driver, INBOX, Met};
 use readers::Readers;
 use task::Incoming;
 
+pub use bystanders::Bystander;
 pub use news::News;
 pub use observer::Observer;
 pub use readers::Reader;
@@ -104,6 +107,8 @@ pub struct Engine {
     duty: Option<Duty>,
     /// Where the keys of a cluster are.
     atlas: Option<Atlas>,
+    /// The nodes there that own no key.
+    bystanders: Bystanders,
 }
 
 impl Engine {
@@ -121,6 +126,7 @@ impl Engine {
             duty: None,
             options,
             atlas: topology.shared().map(Atlas::open),
+            bystanders: Bystanders::new(),
         };
         let nodes = engine.atlas.as_ref().map_or_else(|| topology.nodes(), Atlas::nodes);
         let mut answers = join_all(nodes.iter().map(|node| probe(node, &engine.options.inventory))).await;
@@ -132,6 +138,7 @@ impl Engine {
             engine.drive(node, met);
         }
         engine.take_owners(engine.clock.now());
+        engine.attend(&Map::default());
         Ok(engine)
     }
 
@@ -189,12 +196,14 @@ impl Engine {
             _ = self.tick.tick() => {
                 self.drivers.values_mut().for_each(|driver| driver.tick(&mut self.table));
                 self.tell_moves();
+                self.name_keys();
                 self.table.patrol(PATROL, self.clock.now())
             }
             _ = Atlas::changed(&mut self.atlas) => {
                 self.follow_map();
                 true
             }
+            (node, said) = self.bystanders.next() => self.heed(node, said),
             (node, incoming) = said(&mut self.drivers, self.heard) => self.take(node, incoming),
             _ = tokio::time::sleep(due.unwrap_or(TICK)) => false,
         }
@@ -316,7 +325,9 @@ impl Engine {
         if dropped > 0 {
             return Some(format!("{dropped} locks were left out: the table is full; narrow it with --pattern"));
         }
-        let short = self.nodes().find_map(NodeStatus::shortfall);
+        // A copy that does not let its keys be read says more than that they could not be read.
+        let closed = self.nodes().find_map(|node| node.part().filter(Part::is_closed).map(|part| part.sentence()));
+        let short = closed.or_else(|| self.nodes().find_map(NodeStatus::shortfall));
         let unwalked = || (!self.table.is_complete()).then(|| self.why_not_whole());
         let part = || self.nodes().find_map(|node| Some(node.part()?.sentence()));
         let unowned = || self.atlas.as_ref().and_then(Atlas::unowned);

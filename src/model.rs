@@ -3,6 +3,7 @@
 //! Nothing here speaks to Redis, the terminal or the clock; the time is always an argument. Sources provide
 //! [`Observation`]s, the [`Table`] keeps what is known, readers take [`LockView`]s from it.
 
+mod deposed;
 mod event;
 pub mod figures;
 mod first_look;
@@ -29,6 +30,7 @@ mod wants;
 #[cfg(test)]
 mod tests;
 
+pub use deposed::{Fall, OfDeposed, Reign, Succession};
 pub use event::{EventBatch, KeyEvent};
 pub use first_look::Children;
 pub use grouping::{Group, GroupBy, GroupName, Grouping};

@@ -31,14 +31,14 @@ use bounded::Bounded;
 use cluster::Kin;
 
 pub use bounded::Excess;
-pub use cluster::{Asking, Cluster, Failover, Map, Member, MemberRole};
+pub use cluster::{Asking, Cluster, Failover, Map, Member, MemberRole, Myself, myself};
 pub use connection::ServerConnection;
 pub use endpoint::Endpoint;
 pub use fault::is_silence;
 pub use hosts::HostMap;
 pub use link::Link;
 pub use owner::Owner;
-pub use sentinel::{Service, Trouble};
+pub use sentinel::{Council, Service, Trouble};
 pub use shared::Shared;
 pub use stream::{Stream, config as tls};
 

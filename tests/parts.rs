@@ -47,6 +47,23 @@ fn a_third_of_a_cluster_is_not_shown_as_all_of_it() {
     assert_eq!(desk(&["release", here[0], "--holder", "worker-1", "--yes"]).code, 0);
 }
 
+/// It has keys and lets nobody read them: that is no matter of rights.
+#[test]
+fn a_replica_in_a_cluster_that_is_read_alone_names_its_master() {
+    let Some(cluster) = Cluster::start(3) else { return };
+    for number in 0..30 {
+        cluster
+            .client()
+            .ask(&format!("lock:{number}"), redis::cmd("SET").arg(format!("lock:{number}")).arg("worker-1"));
+    }
+    let replica = cluster.replica_of(0);
+    wait_until("it has locks", PATIENCE, || replica.ask::<usize, _>(&["DBSIZE"]) > 0);
+    let ran = Desk::at(replica).run(&["ls", "--single-node"]);
+    let place = format!("look at its master 127.0.0.1:{}", cluster.master(0).port());
+    assert!(ran.err.contains(&place), "{ran:?}");
+    assert!(!ran.err.contains("by this user"), "{ran:?}");
+}
+
 #[test]
 fn nothing_is_written_through_a_replica_and_the_master_is_named() {
     let (master, replica) = replicated();

@@ -250,3 +250,60 @@ fn a_cluster_and_a_service_that_speak_resp2_only_and_list_no_clients_are_polled(
         terminal.wait_for_end();
     }
 }
+
+/// The replicas and sentinels of a service stand beside its master, and what is wrong at one is said before it takes over.
+#[test]
+fn a_service_is_listed_with_its_replicas_and_sentinels() {
+    let service = Sentinels::start();
+    let deaf = &service.servers[2];
+    deaf.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
+    let mut terminal = console(&service.url());
+    terminal.press("5");
+    let listed = |screen: &str| {
+        let row = |server: &Server, what: &str| {
+            screen.lines().any(|line| line.contains(&name(server)) && line.contains(what))
+        };
+        row(&service.servers[0], "master")
+            && service.servers[1..].iter().all(|replica| row(replica, "replica"))
+            && service.sentinels.iter().all(|sentinel| row(sentinel, "answers"))
+    };
+    let screen = terminal.wait_for("all of them", listed);
+    assert!(screen.contains("3 of 3 sentinels answer, quorum 2"), "{screen}");
+    terminal.press("G");
+    let screen = terminal.wait_for("the deaf one", |screen| screen.contains("notify-keyspace-events is off here"));
+    assert_eq!(screen.matches("once it is the master").count(), 1, "only of that one: {screen}");
+    terminal.press("q");
+    terminal.wait_for_end();
+    let told = Desk::with_url(&service.url()).run(&["doctor"]);
+    assert!(told.out.contains("3 of 3 sentinels answer, quorum 2: a master that fails is replaced."), "{}", told.out);
+    let section = |of: &Server| told.out.split("\n\n").find(|part| part.starts_with(&name(of))).unwrap_or_default();
+    assert!(section(deaf).contains("notify-keyspace-events is off"), "{}", told.out);
+    assert!(!section(&service.servers[1]).contains("notify-keyspace-events is off"), "{}", told.out);
+    assert!(!told.out.contains("Connect to the master"), "it is read: {}", told.out);
+    let told = Desk::with_url(&service.url()).run(&["doctor", "--json"]).json();
+    assert_eq!(told["service"]["sentinels"].as_array().map(Vec::len), Some(3), "{told}");
+    assert_eq!((&told["service"]["quorum"], told["nodes"].as_array().map(Vec::len)), (&2.into(), Some(3)), "{told}");
+}
+
+#[test]
+fn too_few_sentinels_are_told_with_what_that_costs() {
+    let mut service = Sentinels::start();
+    let url = service.url();
+    let mut terminal = console(&url);
+    service.sentinels[1].kill();
+    service.sentinels[2].kill();
+    terminal.wait_for("the header says it", |screen| {
+        screen.lines().next().is_some_and(|header| header.contains("1 of 3 sentinels: NO FAILOVER"))
+    });
+    terminal.press("5");
+    let screen = terminal.wait_for("the servers screen too", |screen| screen.matches("NO ANSWER").count() == 2);
+    let told = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("no failover is possible, and lockscope writes nothing until most"), "{screen}");
+    terminal.press("q");
+    terminal.wait_for_end();
+    let told = Desk::with_url(&url).run(&["doctor"]);
+    assert_eq!(told.code, 1, "{}", told.err);
+    for said in [name(&service.sentinels[1]), name(&service.sentinels[2]), "no failover is possible".to_string()] {
+        assert!(told.out.contains(&said), "{said}: {}", told.out);
+    }
+}

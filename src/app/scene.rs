@@ -11,6 +11,7 @@ mod groups;
 mod narrowing;
 mod node;
 mod ordering;
+mod others;
 mod rank;
 mod sorting;
 mod trends;
@@ -32,6 +33,7 @@ pub use contended::Contended;
 pub use groups::Groups;
 use narrowing::{Asked, NextOrder};
 pub use node::NodeScene;
+pub use others::{OtherNode, Others};
 use rank::Rank;
 use sorting::{Portion, Sorted};
 pub use trends::{CELLS, Trends};
@@ -58,6 +60,8 @@ pub struct Scene {
     pub lock: Option<LockView>,
     pub counts: Vec<(State, usize)>,
     pub nodes: Vec<NodeScene>,
+    /// Replicas and sentinels beside them.
+    pub others: Others,
     /// What happened to them, the newest first.
     pub served: Vec<Served>,
     pub complete: bool,

@@ -13,6 +13,9 @@ use crate::base::text::visible;
 use crate::base::time::Time;
 use crate::settings::Offered;
 
+/// At most this many targets are named in a refusal.
+const NAMED: usize = 8;
+
 impl App {
     /// `:target` alone: the targets, to choose from.
     pub(super) fn list_targets(&mut self, now: Time) {
@@ -39,6 +42,10 @@ impl App {
         if !self.title.targets.iter().any(|target| target.name == name) {
             let hint = nearest::hint(name, self.title.targets.iter().map(|target| target.name.as_str()));
             let mut prompt = Prompt::new(&format!("target {name}"));
+            let known: Vec<String> =
+                self.title.targets.iter().take(NAMED).map(|target| visible(target.name.as_bytes())).collect();
+            let more = if self.title.targets.len() > NAMED { ", …" } else { "" };
+            let hint = if hint.is_empty() { format!("; there are {}{more}", known.join(", ")) } else { hint };
             prompt.refuse(format!("there is no target {:?}{hint}", visible(name.as_bytes())), "target ".len() + 1);
             self.overlay = Overlay::Command(prompt);
             return Vec::new();

@@ -11,7 +11,7 @@ use super::print;
 use super::session::Session;
 use crate::base::fault::Fault;
 use crate::base::text::{counted, visible};
-use crate::server::health::examine;
+use crate::server::health::{Status, examine, sentinels};
 use crate::server::permissions::Scope;
 use crate::settings::cli;
 use crate::topology::{MemberRole, Node};
@@ -19,11 +19,10 @@ use crate::topology::{MemberRole, Node};
 /// Examines each server of the target and prints its report.
 pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> {
     let (style, nodes) = (session.style(), members(session));
-    let scope = Scope::new(session.recogniser().patterns().clone(), session.topology.db());
-    if let Some(service) = session.topology.service() {
-        let name = visible(service.name.as_bytes());
-        session.say(&format!("the master of the service {name} is examined, not its replicas and sentinels"));
-    }
+    let patterns = session.recogniser().patterns().clone();
+    let scope = Scope { beside: session.topology.shared().is_some(), ..Scope::new(patterns, session.topology.db()) };
+    let council = session.topology.service().map(|service| service.council());
+    let sentinels = council.as_ref().map(sentinels);
     let (mut reports, mut failed) = (Vec::new(), unserved(session));
     for node in &nodes {
         let examined = async { examine(&mut node.connect().await?, &scope).await };
@@ -34,15 +33,16 @@ pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> 
             Err(error) => failed = failed.or(Some(Fault::from_redis(&error, &node.name))),
         }
     }
-    print(|out| match &reports[..] {
-        [(_, report)] if nodes.len() == 1 && options.json => json(report, out),
-        [(_, report)] if nodes.len() == 1 => text(report, &style, out),
-        several if options.json => json_of_nodes(several, out),
-        several => text_of_nodes(several, &style, out),
+    print(|out| match (&reports[..], council.as_ref().zip(sentinels.as_ref())) {
+        ([(_, report)], None) if nodes.len() == 1 && options.json => json(report, out),
+        ([(_, report)], None) if nodes.len() == 1 => text(report, &style, out),
+        (several, watched) if options.json => json_of_nodes(several, watched, out),
+        (several, watched) => text_of_nodes(several, watched, &style, out),
     })?;
+    let bad = sentinels.is_some_and(|check| check.status == Status::Bad);
     match failed {
         Some(failed) => Err(failed),
-        None => Ok(reports.iter().map(|(_, report)| report.exit_code()).max().unwrap_or(0)),
+        None => Ok(reports.iter().map(|(_, report)| report.exit_code()).max().unwrap_or(0).max(u8::from(bad))),
     }
 }
 
@@ -64,11 +64,11 @@ fn unserved(session: &Session) -> Option<Fault> {
     })
 }
 
-/// The nodes to examine: of a cluster the replicas too, since each may be promoted.
+/// The nodes to examine: of a cluster or service the replicas too, since each may be promoted.
 fn members(session: &Session) -> Vec<Node> {
-    match session.topology.cluster() {
-        Some(cluster) => {
-            let map = cluster.map();
+    match session.topology.shared() {
+        Some(shared) => {
+            let map = shared.map();
             let alive = map.members.iter().filter(|member| !member.failed);
             let (masters, replicas): (Vec<_>, Vec<_>) = alive.partition(|member| member.role == MemberRole::Master);
             masters.into_iter().chain(replicas).map(|member| member.node.clone()).collect()

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::actions::{Action, Kept, Performed, Plan, Refusal};
+use crate::app::scene::Others;
 use crate::app::{App, Effect, Event, Gathered, LockId, Since, Wish};
 use crate::base::text::visible;
 use crate::base::time::Time;
@@ -171,8 +172,11 @@ impl Meter {
 }
 
 /// Composes the scene before it is drawn.
-pub fn compose(app: &mut App, known: Known<'_>) {
+pub fn compose(app: &mut App, known: Known<'_>, others: Others) {
     let rows = views::list_rows(app);
+    if !app.display.paused {
+        app.scene.others = others;
+    }
     app.compose(known.table, known.nodes.iter().copied(), known.now, rows);
     app.bound_scrolling(views::scroll_most(app), views::help_most(app));
 }

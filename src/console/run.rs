@@ -18,7 +18,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::app::{App, Effect, Event, Wish};
+use crate::app::scene::Others;
+use crate::app::{App, Effect, Event, Screen, Wish};
 use crate::console::driver::{Known, Meter, World, compose, drive, take_news, target_label};
 use crate::console::operator::Operator;
 use crate::engine::Engine;
@@ -186,7 +187,7 @@ fn take_input(app: &mut App, engine: &Engine, input: Input) -> Vec<Effect> {
     let effects = app.update(event, now);
     // What is typed into a filter changes the list once a frame, not once a key.
     if !app.is_typing() {
-        compose(app, Known::of(engine));
+        compose(app, Known::of(engine), others_of(app, engine));
     }
     effects
 }
@@ -263,7 +264,7 @@ impl<B: Backend<Error = io::Error>, T: Tty> Real<'_, B, T> {
         if app.display.size != (area.width, area.height) {
             app.update(Event::Resize(area.width, area.height), engine.clock.now());
         }
-        compose(app, Known::of(engine));
+        compose(app, Known::of(engine), others_of(app, engine));
         let cursor = views::draw(&mut terminal.get_frame(), app);
         app.was_shown(views::question(app));
         let frame = terminal.current_buffer_mut();
@@ -293,4 +294,9 @@ impl Canvas {
         // `Terminal::clear` asks the terminal for its cursor, and the reader of keys would take the answer.
         terminal.resize(Rect::from((Position::ORIGIN, terminal.size()?)))
     }
+}
+
+/// The replicas are only on the Servers screen, the sentinels in the header.
+fn others_of(app: &App, engine: &Engine) -> Others {
+    Others::of(engine, app.page.screen == Screen::Servers)
 }

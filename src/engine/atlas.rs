@@ -16,7 +16,7 @@ use super::{Engine, Inventory};
 use crate::base::time::Time;
 use crate::lock::{Key, KeyspaceId, NodeId};
 use crate::model::{Observation, ServerNews, What};
-use crate::topology::{Failover, Map, Node, Shared};
+use crate::topology::{Council, Failover, Map, Node, Shared};
 
 /// How long an inventory waits for keys that were not where they were met.
 const CHASE: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ const MOST: usize = 1_024;
 /// The cluster or service, and the map that the engine goes by.
 pub(super) struct Atlas {
     shared: Shared,
-    map: Arc<Map>,
+    pub map: Arc<Map>,
     changes: watch::Receiver<Arc<Map>>,
     keeper: JoinSet<()>,
     /// Slots that moved and were not told yet, and when the last of them did.
@@ -82,6 +82,19 @@ impl Atlas {
         if is_over { std::mem::take(&mut self.moving) } else { Moves::new() }
     }
 
+    /// The sentinels that watch it; `None`: it is a cluster.
+    pub fn council(&self) -> Option<Council> {
+        match &self.shared {
+            Shared::Service(service) => Some(service.council()),
+            Shared::Cluster(_) => None,
+        }
+    }
+
+    /// It is a cluster, and no Sentinel service.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.shared, Shared::Cluster(_))
+    }
+
     fn name_of(&self, id: NodeId) -> String {
         let member = self.map.members.iter().find(|member| member.node.id == id);
         member.map_or_else(|| "a node that left".to_string(), |member| member.node.name.clone())
@@ -109,7 +122,7 @@ impl Engine {
         let map = atlas.changes.borrow_and_update().clone();
         let before = std::mem::replace(&mut atlas.map, map.clone());
         atlas.note_moves(&before, self.clock.now());
-        let clustered = matches!(atlas.shared, Shared::Cluster(_));
+        let clustered = atlas.is_cluster();
         let nodes = atlas.nodes();
         for node in nodes.iter().filter(|node| !self.drivers.contains_key(&node.id)).collect::<Vec<_>>() {
             self.join(node);
@@ -125,6 +138,7 @@ impl Engine {
             self.observe(Observation::TookOver { node: *to, at });
         }
         self.take_owners(at);
+        self.attend(&before);
         let stays: BTreeSet<NodeId> = nodes.iter().map(|node| node.id).collect();
         let leaves: Vec<NodeId> = self.drivers.keys().copied().filter(|id| !stays.contains(id)).collect();
         leaves.into_iter().for_each(|id| self.leave(id));

@@ -17,7 +17,7 @@ use super::{Inventory, NodeStatus, Options, Sampling, Stream};
 use super::{clients, counter, facts, inspector, looker, powers, sampler, scanner};
 use crate::base::clock::Clock;
 use crate::lock::Key;
-use crate::model::{Observation, ServerNews, Source, Table, What};
+use crate::model::{KeyEvent, Observation, ServerNews, Source, Table, What};
 use crate::scan::Progress;
 use crate::server::{Persistence, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
@@ -189,7 +189,16 @@ impl Driver {
     /// What the event stream observed.
     fn observe(&mut self, observation: Observation, table: &mut Table) {
         match &observation {
-            Observation::Events { batch, .. } => self.status.events += batch.len() as u64,
+            Observation::Events { batch, .. } => {
+                self.status.events += batch.len() as u64;
+                let doubted = |note: &mut String| note.starts_with(notify::NEW_KEYS_UNSAID);
+                // The server hides that they are on, and here is one.
+                if self.status.note.as_mut().is_some_and(doubted)
+                    && batch.iter().any(|(_, event)| event == KeyEvent::New)
+                {
+                    self.status.note = None;
+                }
+            }
             Observation::Touched { keys, .. } => self.status.events += keys.len() as u64,
             Observation::Flushed { .. } => self.scan(),
             _ => {}
@@ -274,8 +283,9 @@ impl Driver {
             Standing::Down { why, since, at } => {
                 let since = match status.stream {
                     Stream::Reconnecting { since, .. } => since,
+                    // The gap begins with the last answer, not when we notice it.
                     _ => {
-                        table.apply(Observation::Noted { node, at, what: What::Away { why: why.clone() } });
+                        table.apply(Observation::Noted { node, at: since, what: What::Away { why: why.clone() } });
                         status.reconnects += 1;
                         since
                     }

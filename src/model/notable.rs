@@ -89,6 +89,10 @@ pub enum LostBy {
     },
     /// They were gone when another node took their slot; their holders may have released them.
     SlotTaken,
+    /// They were written to a master that was replaced, and thrown away when it was demoted; or it does not answer any more.
+    Deposed {
+        demoted: bool,
+    },
     Flush,
     Eviction,
     Rename,
@@ -101,7 +105,7 @@ impl LostBy {
     pub fn name(self) -> &'static str {
         match self {
             LostBy::Restart => "restart",
-            LostBy::Failover { .. } => "failover",
+            LostBy::Failover { .. } | LostBy::Deposed { .. } => "failover",
             LostBy::SlotTaken => "slot-taken",
             LostBy::Flush => "flush",
             LostBy::Eviction => "eviction",
@@ -112,7 +116,8 @@ impl LostBy {
 
     /// Whether the server took them: their holders did not release them.
     pub fn is_proven(self) -> bool {
-        matches!(self, LostBy::Restart | LostBy::Failover { proven: true } | LostBy::Flush | LostBy::Eviction)
+        use LostBy::*;
+        matches!(self, Restart | Failover { proven: true } | Deposed { demoted: true } | Flush | Eviction)
     }
 }
 
@@ -245,6 +250,18 @@ fn lost_words(cause: LostBy, many: bool) -> &'static str {
         (LostBy::Failover { proven: true }, _) => "did not survive the failover",
         (LostBy::Failover { proven: false }, true) => "were lost in the failover, or released unseen",
         (LostBy::Failover { proven: false }, false) => "was lost in the failover, or released unseen",
+        (LostBy::Deposed { demoted: true }, true) => {
+            "were written on the deposed master, and thrown away when it was demoted"
+        }
+        (LostBy::Deposed { demoted: true }, false) => {
+            "was written on the deposed master, and thrown away when it was demoted"
+        }
+        (LostBy::Deposed { demoted: false }, true) => {
+            "were written on the deposed master, which does not answer any more"
+        }
+        (LostBy::Deposed { demoted: false }, false) => {
+            "was written on the deposed master, which does not answer any more"
+        }
         (LostBy::SlotTaken, true) => "were lost when their slots moved, or released unseen",
         (LostBy::SlotTaken, false) => "was lost when its slot moved, or released unseen",
         (LostBy::Flush, true) => "were flushed",

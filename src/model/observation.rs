@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::time::{Time, Ttl};
 use crate::lock::{Key, KeyspaceId, NodeId, RawValue, Token};
-use crate::model::{Asked, Children, Connection, EventBatch, Hazards, OwnWrite, Sample, SlotRange, Tries, Waits, What};
+use crate::model::{
+    Asked, Children, Connection, EventBatch, Hazards, OfDeposed, OwnWrite, Sample, SlotRange, Tries, Waits, What,
+};
 
 /// Where a piece of knowledge comes from; always shown beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -111,6 +113,8 @@ pub enum Observation {
     TookOver { node: NodeId, at: Time },
     /// No write to the node before it reached it after this time; `None`: that can't be said.
     Cut { node: NodeId, since: Option<Time> },
+    /// The node still says that it is a master, although another one took its place.
+    Deposed { node: NodeId, told: OfDeposed },
     /// The server was restarted and came back with nothing.
     Emptied { node: NodeId, at: Time },
     /// The node is not watched any more: its locks are unknown.

@@ -8,6 +8,7 @@
 pub(in crate::model) mod absent;
 pub(in crate::model) mod agenda;
 pub(in crate::model) mod comparison;
+pub(in crate::model) mod deposed;
 pub(in crate::model) mod lease;
 pub(in crate::model) mod lookup;
 pub(in crate::model) mod losses;
@@ -39,6 +40,7 @@ use crate::model::history::holds::Groups;
 use crate::model::lock::{Phase, Told};
 use crate::model::table::absent::{Departed, Ignored};
 use crate::model::table::agenda::Agenda;
+use crate::model::table::deposed::Deposed;
 use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
 use crate::model::table::ours::LeaseEvent;
@@ -79,6 +81,8 @@ pub struct Table {
     nodes: Vec<Option<NodeState>>,
     /// Of each keyspace that several nodes serve.
     owners: Vec<Owners>,
+    /// Servers that still take writes, which nobody will keep.
+    deposed: Vec<Deposed>,
     seq: u64,
     pub(super) held: usize,
     agenda: Agenda,
@@ -117,6 +121,7 @@ impl Table {
             slots: Slots::default(),
             nodes: Vec::new(),
             owners: Vec::new(),
+            deposed: Vec::new(),
             seq: 0,
             held: 0,
             agenda: Agenda::default(),
@@ -178,6 +183,7 @@ impl Table {
             Observation::Owners { space, slots, at } => self.take_owners(space, &slots, at),
             Observation::TookOver { node, at } => self.take_over(node, at),
             Observation::Cut { node, since } => self.take_cut(node, since),
+            Observation::Deposed { node, told } => self.take_of_deposed(node, told),
             Observation::Emptied { node, at } => self.node(node).emptied = Some(at),
             Observation::Left { node } => self.forget_node(node),
             Observation::Watched { node, source } => {

@@ -1,6 +1,7 @@
 //! The table against a simulated server: with events late, repeated or out of order, it ends up with the truth.
 
 pub(in crate::model) mod deeds;
+mod deposed;
 mod losses;
 mod own_writes;
 mod renewals;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::base::text::counted;
 use crate::base::time::Time;
-use crate::model::{LostBy, Notable, What};
+use crate::model::{LostBy, Notable, ServerNews, What};
 
 /// Entries older than this are dropped.
 const AGE: Duration = Duration::from_secs(3_600);
@@ -74,7 +74,12 @@ impl Timeline {
         if matches!(cause, LostBy::Flush | LostBy::Eviction | LostBy::Rename) {
             return;
         }
-        let loses = |what: &What| matches!(what, What::Restarted | What::Failover { .. } | What::Server(_));
+        let deposed = matches!(cause, LostBy::Deposed { .. });
+        let loses = |what: &What| match what {
+            What::Server(ServerNews::SplitBrain { .. }) => deposed,
+            What::Restarted | What::Failover { .. } | What::Server(_) => !deposed,
+            _ => false,
+        };
         let its = |served: &&mut Served| served.entry.node == entry.node && loses(&served.entry.what);
         let caused = self.servers.iter_mut().find(its);
         if let Some(served) = caused.filter(|served| entry.at.since(served.entry.at) <= AFTERMATH) {

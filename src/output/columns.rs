@@ -110,7 +110,12 @@ pub fn lease(lock: &LockView) -> String {
 
 /// The remaining TTL; none for a lock that is free.
 pub fn ttl(lock: &LockView) -> String {
-    if lock.ttl == Ttl::Never && lock.verdict.state == State::Free { "-".to_string() } else { left(lock.ttl) }
+    match lock.ttl {
+        Ttl::Never if lock.verdict.state == State::Free => "-".to_string(),
+        // Nobody knows whether it was renewed since.
+        Ttl::In(left) if left.is_zero() && lock.stale => "?".to_string(),
+        ttl => left(ttl),
+    }
 }
 
 pub(super) fn left(ttl: Ttl) -> String {
@@ -220,6 +225,17 @@ mod tests {
         for column in [Column::Held, Column::Lease, Column::Renewals] {
             assert_eq!(column.cell(&lock, &TextStyle::default()), "?");
         }
+    }
+
+    #[test]
+    fn no_zero_stands_for_a_lease_that_may_have_been_renewed_since() {
+        let mut lock = sample::redisson();
+        lock.ttl = Ttl::In(std::time::Duration::ZERO);
+        assert_eq!(ttl(&lock), "0ms");
+        lock.stale = true;
+        assert_eq!(ttl(&lock), "?");
+        lock.ttl = Ttl::In(std::time::Duration::from_secs(3));
+        assert_eq!(ttl(&lock), "3.0s");
     }
 
     #[test]

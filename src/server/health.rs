@@ -3,6 +3,7 @@
 mod alike;
 mod check;
 mod hazards;
+mod service;
 mod watching;
 
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use redis::aio::ConnectionLike;
 
 pub use alike::{alike, in_common};
 pub use check::{Check, Status};
+pub use service::{replica, sentinels};
 pub use watching::{Feed, feed};
 
 use super::permissions::{self, Granted, Party, Permission, Permissions, Scope};
@@ -73,7 +75,7 @@ pub fn hazards(facts: &ServerFacts) -> Vec<Check> {
     vec![
         hazards::eviction(facts),
         hazards::persistence(facts),
-        hazards::replication(facts),
+        hazards::replication(facts, false),
         hazards::clock(facts),
         hazards::connections(facts),
     ]
@@ -107,7 +109,7 @@ pub fn judge(facts: ServerFacts, permissions: Permissions, scope: &Scope) -> Rep
             watching::writing(&facts, &permissions, "The operator's line below"),
             hazards::eviction(&facts),
             hazards::persistence(&facts),
-            hazards::replication(&facts),
+            hazards::replication(&facts, scope.beside),
             hazards::clock(&facts),
             hazards::subscribers(&facts),
             hazards::connections(&facts),

@@ -59,6 +59,11 @@ impl Part {
         matches!(self, Part::ClusterNode | Part::Replica { in_cluster: true, .. })
     }
 
+    /// Its keys can't be read here, whatever the user may do.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Part::Replica { in_cluster: true, .. })
+    }
+
     /// Two or three words for the header.
     pub fn name(&self) -> &'static str {
         match self {

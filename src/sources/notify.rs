@@ -84,6 +84,9 @@ const LOOK_FOR_BETTER: Duration = Duration::from_secs(30);
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
+/// How the note begins where the server hides whether it reports new keys: beside `A` it does not show `n`.
+pub const NEW_KEYS_UNSAID: &str = "the server does not say whether new-key events (n) are on";
+
 /// Why following ended for now.
 enum Ended {
     /// Nobody listens any more.
@@ -236,9 +239,7 @@ fn missing(coverage: &Coverage, wanted: &str) -> String {
     match coverage {
         // Beside A, the server does not show it.
         Coverage::Partial(gaps) if gaps.iter().all(|gap| !gap.sure) => {
-            format!(
-                "the server does not say whether new-key events (n) are on; if not, an acquire may look like a renewal; {fix}"
-            )
+            format!("{NEW_KEYS_UNSAID}; if not, an acquire may look like a renewal; {fix}")
         }
         Coverage::Partial(gaps) if gaps.iter().all(|gap| gap.letter == 'n') => {
             format!("new-key events (n) are off, so an acquire may look like a renewal; {fix}")

@@ -15,6 +15,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Color;
 use unicode_width::UnicodeWidthStr;
 
+use crate::app::scene::Others;
 use crate::app::theme::Theme;
 use crate::app::{App, Effect, Event, Title, Wish};
 use crate::base::time::*;
@@ -43,6 +44,8 @@ pub struct Stage {
     pub app: App,
     pub table: Table,
     pub node: NodeStatus,
+    /// What stands beside it.
+    pub others: Others,
     pub now: Time,
     server: Keyspace,
     /// What our own write freed last.
@@ -72,7 +75,7 @@ impl Stage {
         let title = Title { target: "orders-redis".into(), environment: Some(Environment::Prod), ..Title::default() };
         let theme = Theme { color: true, ascii: false };
         let app = App::new(title, Keys::default(), theme);
-        Stage { app, table, node, now: START, server: Keyspace::default(), freed: None }
+        Stage { app, table, node, others: Others::default(), now: START, server: Keyspace::default(), freed: None }
     }
 
     /// Changes lines of the server's INFO.
@@ -263,7 +266,7 @@ impl Stage {
     /// What the loop does when it draws.
     pub fn compose(&mut self) {
         let known = Known { table: &self.table, nodes: vec![&self.node], now: self.now };
-        driver::compose(&mut self.app, known);
+        driver::compose(&mut self.app, known, self.others.clone());
         self.app.was_shown(views::question(&self.app));
     }
 

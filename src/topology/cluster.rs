@@ -21,6 +21,8 @@ use crate::lock::{Key, KeyspaceId, NodeId, slot_of};
 use crate::model::SlotRange;
 use view::{Seen, SeenRole, View};
 
+pub use view::Myself;
+
 pub use asking::Asking;
 pub use map::{Failover, Map, Member, MemberRole};
 
@@ -242,9 +244,16 @@ impl Cluster {
 }
 
 async fn view_of(conn: &mut ServerConnection) -> RedisResult<View> {
-    let mut nodes = redis::cmd("CLUSTER");
-    let text: String = in_time(PATIENCE, nodes.arg("NODES").query_async(conn)).await?;
-    Ok(View::parse(&text))
+    Ok(View::parse(&nodes_of(conn).await?))
+}
+
+/// What a node says of itself; `None`: it does not name itself.
+pub async fn myself(conn: &mut ServerConnection) -> RedisResult<Option<Myself>> {
+    Ok(Myself::parse(&nodes_of(conn).await?))
+}
+
+async fn nodes_of(conn: &mut ServerConnection) -> RedisResult<String> {
+    in_time(PATIENCE, redis::cmd("CLUSTER").arg("NODES").query_async(conn)).await
 }
 
 impl Node {

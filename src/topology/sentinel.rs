@@ -5,6 +5,7 @@
 //! servers: a master that was replaced answers as a master for ten seconds more. A new one is believed once it says itself
 //! that it is a master.
 
+mod council;
 mod panel;
 mod trouble;
 mod view;
@@ -25,6 +26,7 @@ use crate::lock::{KeyspaceId, NodeId, SLOTS};
 use panel::Panel;
 use view::{Choice, Place};
 
+pub use council::Council;
 pub use trouble::Trouble;
 
 /// How often the sentinels are asked without a reason.
@@ -47,6 +49,7 @@ pub struct Service {
     kin: Arc<Kin>,
     map: watch::Sender<Arc<Map>>,
     panel: Mutex<Panel>,
+    council: watch::Sender<Council>,
 }
 
 impl Service {
@@ -68,7 +71,8 @@ impl Service {
             kin: Some(kin.clone()),
             ..standalone::node(server, NodeId::default()).map_err(silent)?
         };
-        let service = Service { name: name.to_string(), server, kin, map: watch::Sender::new(Arc::default()), panel };
+        let (map, council) = (watch::Sender::new(Arc::default()), watch::Sender::default());
+        let service = Service { name: name.to_string(), server, kin, map, panel, council };
         let began = Instant::now();
         loop {
             match service.refresh().await {
@@ -80,6 +84,11 @@ impl Service {
 
     pub fn map(&self) -> Arc<Map> {
         self.map.borrow().clone()
+    }
+
+    /// Its sentinels, as they were last asked.
+    pub fn council(&self) -> Council {
+        self.council.borrow().clone()
     }
 
     /// Every new map from now on.
@@ -116,7 +125,10 @@ impl Service {
     /// Asks all sentinels who the master is now.
     pub async fn refresh(&self) -> Result<(), Trouble> {
         let mut panel = self.panel.lock().await;
-        let choice = panel.ask(&self.name).await?;
+        let asked = panel.ask(&self.name).await;
+        let council = panel.council(&self.name);
+        self.council.send_if_modified(|known| std::mem::replace(known, council.clone()) != council);
+        let choice = asked?;
         let map = self.map();
         let name = named(&choice.master);
         let is_known = map.masters().next().is_some_and(|master| master.name == name);

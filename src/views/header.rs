@@ -18,6 +18,7 @@ use crate::base::text;
 use crate::engine::Stream;
 use crate::model::{Source, State};
 use crate::server::Mode;
+use crate::server::health::Status;
 use crate::settings::keys::Command;
 
 /// A piece of a line.
@@ -192,6 +193,7 @@ fn truth(app: &App) -> Vec<Part> {
             parts.push(part(cost, Style::new()).gives_way(4));
         }
     }
+    parts.extend(sentinels(app));
     match &app.recording {
         Recording::Off | Recording::Changing => {}
         Recording::On { trouble: None, .. } => parts.push(part("  REC", theme.warning())),
@@ -209,6 +211,15 @@ fn truth(app: &App) -> Vec<Part> {
         false => parts.push(part("  READ-ONLY ", theme.good())),
     }
     parts
+}
+
+/// Too few sentinels answer: a master that fails is not replaced, and nothing is written.
+fn sentinels(app: &App) -> Option<Part> {
+    let council = app.scene.others.council.as_ref()?;
+    let few = app.scene.others.sentinels().is_some_and(|check| check.status == Status::Bad);
+    let dot = app.theme.sign("·", "-");
+    let text = format!(" {dot} {} of {} sentinels: NO FAILOVER", council.answering(), council.sentinels.len());
+    few.then(|| part(text, app.theme.bad()))
 }
 
 fn stream(app: &App, node: &NodeScene) -> (&'static str, Style) {

@@ -1,6 +1,7 @@
 //! The nodes: what they are, how they are watched, what can harm locks there, what happened to them, and our load.
 
 mod nodes;
+mod others;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -38,7 +39,15 @@ fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
     let width = usize::from(width);
     let nodes = app.scene.nodes.as_slice();
     let parts: Vec<Vec<Line>> = match nodes {
-        [node] => vec![node_lines(app, node, width), happened(app, width)],
+        [node] if app.scene.others.nodes.is_empty() => {
+            vec![node_lines(app, node, width), others::sentinels(app, width), happened(app, width)]
+        }
+        [node] => vec![
+            nodes::table(app, width),
+            others::sentinels(app, width),
+            happened(app, width),
+            node_lines(app, node, width),
+        ],
         several => {
             let shared = in_common(&several.iter().map(checks).collect::<Vec<_>>());
             let own = several.iter().map(|node| own_lines(app, node, &shared, width));
@@ -48,7 +57,9 @@ fn lines(app: &App, width: u16) -> Vec<Line<'static>> {
             parts
         }
     };
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&Line::raw(""))
+    let beside = app.scene.others.nodes.iter().map(|node| others::lines(app, node, width));
+    let parts = parts.into_iter().chain(beside);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&Line::raw(""))
 }
 
 /// What happened to the servers, the newest first.

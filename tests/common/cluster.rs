@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use lockscope::lock::slot_of;
 use redis::{Client, Cmd, Connection, RedisError, RedisResult, Value};
 
-use super::program::{events, version};
+use super::bus::Bus;
+use super::program::{events, has, version};
 use super::server::{BUS, Server, field, free_port};
 use super::tls::Certificates;
 use super::wait_until;
@@ -24,6 +25,8 @@ pub struct Cluster {
     masters: usize,
     /// The port of each node's bus, by its own port.
     buses: HashMap<u16, u16>,
+    /// By which they talk, where a test may cut it.
+    bus: Option<Bus>,
     /// What a node is started with.
     arguments: Vec<String>,
     certificates: Option<Certificates>,
@@ -37,7 +40,25 @@ impl Cluster {
 
     /// The same with more arguments of the nodes.
     pub fn with(masters: usize, arguments: &[&str]) -> Option<Cluster> {
-        Cluster::form(masters, 2 * masters, NODE_TIMEOUT, arguments, None)
+        Cluster::form(masters, 2 * masters, NODE_TIMEOUT, arguments, None, None)
+    }
+
+    /// The same, where single nodes can be cut off from the others. They wait long for each other, so that one that is cut
+    /// off serves its clients for as long. `None`, counted as left out, where the server can't be told its bus port.
+    pub fn start_on_bus(masters: usize) -> Option<Cluster> {
+        if !has((7, 0), "choice of the cluster's bus port") {
+            return None;
+        }
+        Cluster::form(masters, 2 * masters, "15000", &[], None, Some(Bus::default()))
+    }
+
+    /// This node and the others do not hear from each other any more; clients reach all of them.
+    pub fn cut_off(&self, index: usize) {
+        self.bus.as_ref().expect("a cluster on a bus").cut(index as u8 + 1);
+    }
+
+    pub fn heal(&self) {
+        self.bus.as_ref().expect("a cluster on a bus").heal();
     }
 
     /// Masters alone, which wait long for each other: many of them ask little of the machine.
@@ -47,14 +68,14 @@ impl Cluster {
 
     /// The same with more arguments of the nodes.
     pub fn masters_with(masters: usize, arguments: &[&str]) -> Option<Cluster> {
-        Cluster::form(masters, masters, "15000", arguments, None)
+        Cluster::form(masters, masters, "15000", arguments, None, None)
     }
 
     /// Masters alone with TLS only; `None`, counted as left out, if the server was built without TLS.
     pub fn with_tls(masters: usize, arguments: &[&str]) -> Option<Cluster> {
         Server::with_tls(&[])?;
         let arguments = [&["--tls-cluster", "yes"], arguments].concat();
-        Cluster::form(masters, masters, "15000", &arguments, Some(Certificates::generate()))
+        Cluster::form(masters, masters, "15000", &arguments, Some(Certificates::generate()), None)
     }
 
     fn form(
@@ -63,11 +84,12 @@ impl Cluster {
         node_timeout: &str,
         arguments: &[&str],
         certificates: Option<Certificates>,
+        bus: Option<Bus>,
     ) -> Option<Cluster> {
         let usual = ["--cluster-enabled", "yes", "--cluster-node-timeout", node_timeout];
         let rest = ["--repl-diskless-sync-delay", "0", "--notify-keyspace-events", events()];
         let arguments = [&usual[..], &rest, arguments].concat().into_iter().map(String::from).collect();
-        let mut cluster = Cluster { nodes: Vec::new(), masters, buses: HashMap::new(), arguments, certificates };
+        let mut cluster = Cluster { nodes: Vec::new(), masters, buses: HashMap::new(), bus, arguments, certificates };
         for _ in 0..all {
             cluster.start_node();
         }
@@ -102,16 +124,23 @@ impl Cluster {
 
     fn start_node(&mut self) {
         let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
-        let bus = free_port();
-        let text = bus.to_string();
+        let stop = self.bus.as_ref().map(Bus::stop);
+        let own = stop.as_ref().map_or_else(free_port, |stop| stop.own);
+        let text = own.to_string();
         if version() >= (7, 0) {
             arguments.extend(["--cluster-port", &text]);
+        }
+        let led = stop.as_ref().map(|stop| (stop.announced.to_string(), stop.address.to_string()));
+        if let Some((announced, address)) = &led {
+            arguments.extend(["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-bus-port", announced]);
+            arguments.extend(["--bind-source-addr", address, "--protected-mode", "no"]);
         }
         let node = match &self.certificates {
             Some(certificates) => Server::with_certificates(certificates, &arguments),
             None => Server::with(&arguments),
         };
-        self.buses.insert(node.port(), if version() >= (7, 0) { bus } else { node.port() + BUS });
+        let bus = if version() >= (7, 0) { own } else { node.port() + BUS };
+        self.buses.insert(node.port(), stop.map_or(bus, |stop| stop.announced));
         self.nodes.push(node);
     }
 
@@ -190,6 +219,13 @@ impl Cluster {
         wait_until("the replica to be the master", PATIENCE, || {
             field(&replica.ask::<String, _>(&["INFO", "replication"]), "role") == Some("master")
         });
+    }
+
+    /// Makes the replica the master of its master's slots, whatever the others say.
+    pub fn take_over(&self, index: usize) {
+        let replica = self.replica_of(index);
+        replica.cli(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+        wait_until("the replica to be the master", PATIENCE, || role(replica) == "master");
     }
 
     /// Begins to move a slot: keys that leave it are asked for at the target.
@@ -280,6 +316,12 @@ pub fn owns(node: &Server, slot: u16) -> bool {
         let number = |text: &str| text.parse::<u16>().expect("a slot");
         (number(first)..=number(last)).contains(&slot)
     })
+}
+
+/// `master` or `slave`.
+pub fn role(node: &Server) -> String {
+    let info: String = node.ask(&["INFO", "replication"]);
+    field(&info, "role").expect("a server that tells its role").to_string()
 }
 
 pub fn id(node: &Server) -> String {

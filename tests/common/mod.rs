@@ -9,6 +9,7 @@
 pub mod acting;
 pub mod alertmanager;
 pub mod burst;
+pub mod bus;
 pub mod cluster;
 pub mod desk;
 pub mod engine;

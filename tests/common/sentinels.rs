@@ -185,6 +185,23 @@ impl ServiceClient {
         }
     }
 
+    /// The same, at the master that the first sentinel names now: as a client that follows at once.
+    #[track_caller]
+    pub fn ask_anew(&mut self, command: &Cmd) -> Value {
+        let began = Instant::now();
+        loop {
+            let asked = connected(self.sentinels[0]).and_then(|mut sentinel| {
+                let port = named_by(&mut sentinel).ok_or_else(|| std::io::Error::other("no master"))?;
+                command.query(&mut connected(port)?)
+            });
+            match asked {
+                Ok(answer) => return answer,
+                Err(error) => assert!(began.elapsed() < PATIENCE, "no master answers: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn connection(&mut self) -> RedisResult<&mut Connection> {
         if self.connection.is_none() {
             let named = |port: &u16| named_by(&mut connected(*port).ok()?);

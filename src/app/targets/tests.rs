@@ -45,6 +45,10 @@ fn an_unknown_name_is_refused_with_the_nearest() {
     let screen = stage.screen();
     assert!(screen.contains("there is no target \"biling\"; did you mean \"billing\"?"), "{screen}");
     stage.press("esc");
+    assert_eq!(command(&mut stage, "target nope"), []);
+    let screen = stage.screen();
+    assert!(screen.contains("there is no target \"nope\"; there are billing, billing-eu, orders-redis"), "{screen}");
+    stage.press("esc");
     assert_eq!(command(&mut stage, "target orders-redis"), []);
     assert!(stage.notice().contains("this is orders-redis already"), "{}", stage.notice());
 }

@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use crate::base::json::write_pretty;
 use crate::base::server_text::ServerText;
-use crate::base::text::wrap;
+use crate::base::text::{visible, wrap};
 use crate::output::TextStyle;
 use crate::server::health::{Check, Report, Status, alike, in_common};
 use crate::server::{Mode, Role};
+use crate::topology::Council;
 
 /// The sign of a check's result, or a word in ASCII mode.
 fn sign(status: Status, ascii: bool) -> &'static str {
@@ -31,8 +32,18 @@ pub fn text(report: &Report, style: &TextStyle, out: &mut impl Write) -> io::Res
     write_rights(report, style, out)
 }
 
-/// Of several nodes: first what all have in common, then what is different at each.
-pub fn text_of_nodes(reports: &[(String, Report)], style: &TextStyle, out: &mut impl Write) -> io::Result<()> {
+/// Of several nodes: first the sentinels that watch them, then what all have in common, then what is different at each.
+pub fn text_of_nodes(
+    reports: &[(String, Report)],
+    watched: Option<(&Council, &Check)>,
+    style: &TextStyle,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if let Some((council, check)) = watched {
+        writeln!(out, "the service {}:", visible(council.service.as_bytes()))?;
+        write_checks(std::slice::from_ref(check), style, out)?;
+        writeln!(out)?;
+    }
     let Some((name, first)) = reports.first() else { return Ok(()) };
     let shared = in_common(&reports.iter().map(|(_, report)| report.checks.clone()).collect::<Vec<_>>());
     writeln!(out, "all {} nodes, with the figures of {name}:", reports.len())?;
@@ -92,9 +103,19 @@ pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Of several nodes of one target.
-pub fn json_of_nodes(reports: &[(String, Report)], out: &mut impl Write) -> io::Result<()> {
+pub fn json_of_nodes(
+    reports: &[(String, Report)],
+    watched: Option<(&Council, &Check)>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let nodes = reports.iter().map(|(name, report)| document(Some(name), report)).collect();
-    write_pretty(out, &Nodes { schema: "lockscope/1", nodes })
+    let service = watched.map(|(council, check)| {
+        let sentinel =
+            |(name, answers): &(String, bool)| SentinelLine { name: visible(name.as_bytes()), answers: *answers };
+        let sentinels = council.sentinels.iter().map(sentinel).collect();
+        ServiceLine { name: visible(council.service.as_bytes()), sentinels, quorum: council.quorum, check }
+    });
+    write_pretty(out, &Nodes { schema: "lockscope/1", service, nodes })
 }
 
 fn document<'a>(node: Option<&'a str>, report: &'a Report) -> Document<'a> {
@@ -133,7 +154,24 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Nodes<'a> {
     schema: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<ServiceLine<'a>>,
     nodes: Vec<Document<'a>>,
+}
+
+/// A Sentinel service, and who watches it.
+#[derive(Serialize)]
+struct ServiceLine<'a> {
+    name: String,
+    sentinels: Vec<SentinelLine>,
+    quorum: Option<usize>,
+    check: &'a Check,
+}
+
+#[derive(Serialize)]
+struct SentinelLine {
+    name: String,
+    answers: bool,
 }
 
 /// The server in a few words; null if it did not report them.

@@ -240,7 +240,27 @@ fn server_news() -> impl Strategy<Value = ServerNews> {
         ".{0,20}".prop_map(|name| ServerNews::Left { name }),
         (".{0,20}", ".{0,20}", any::<u16>(), any::<u64>())
             .prop_map(|(from, to, slots, locks)| ServerNews::SlotsMoved { from, to, slots, locks }),
+        (".{0,20}", ".{0,20}").prop_map(|(old, new)| ServerNews::SplitBrain { old, new }),
         any::<(i64, u64)>().prop_map(|(gained_ms, passed_ms)| ServerNews::Clock { gained_ms, passed_ms }),
+    ]
+}
+
+fn of_deposed() -> impl Strategy<Value = OfDeposed> {
+    let reign = || (".{0,20}", option::of(any::<u64>())).prop_map(|(name, epoch)| Reign { name, epoch });
+    let fall = prop_oneof![Just(Fall::Demoted), Just(Fall::Gone), Just(Fall::Restored)];
+    prop_oneof![
+        (any::<u16>(), reign(), reign(), time()).prop_map(|(space, old, new, at)| {
+            let succession = Box::new(Succession { space: KeyspaceId(space), old, new });
+            OfDeposed::Reigns { succession, at }
+        }),
+        (key(), [time(), time()], seen()).prop_map(|(key, [asked, answered], seen)| OfDeposed::Has {
+            key,
+            asked,
+            answered,
+            seen
+        }),
+        Just(OfDeposed::Walked),
+        (fall, time()).prop_map(|(fall, at)| OfDeposed::Ended { fall, at }),
     ]
 }
 
@@ -280,6 +300,7 @@ fn observation() -> impl Strategy<Value = Observation> {
         | Observation::Owners { .. }
         | Observation::TookOver { .. }
         | Observation::Cut { .. }
+        | Observation::Deposed { .. }
         | Observation::Emptied { .. }
         | Observation::Left { .. }
         | Observation::Watched { .. }
@@ -333,6 +354,7 @@ fn observation() -> impl Strategy<Value = Observation> {
             .prop_map(|(space, slots, at)| Observation::Owners { space: KeyspaceId(space), slots, at }),
         (node(), time()).prop_map(|(node, at)| Observation::TookOver { node, at }),
         (node(), option::of(time())).prop_map(|(node, since)| Observation::Cut { node, since }),
+        (node(), of_deposed()).prop_map(|(node, told)| Observation::Deposed { node, told }),
         (node(), time()).prop_map(|(node, at)| Observation::Emptied { node, at }),
         node().prop_map(|node| Observation::Left { node }),
         (node(), source()).prop_map(|(node, source)| Observation::Watched { node, source }),

@@ -244,7 +244,7 @@ impl Table {
         self.timeline.push_served(Notable { at, space, node, key: None, what }, locks);
     }
 
-    fn lose(&mut self, change: &Transition, cause: LostBy) {
+    pub(super) fn lose(&mut self, change: &Transition, cause: LostBy) {
         let Transition { at, space, node, .. } = *change;
         let losses = &mut self.patrol.losses;
         let known = losses.iter().position(|loss| loss.node == node && loss.cause == cause);

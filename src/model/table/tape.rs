@@ -32,7 +32,11 @@ impl Table {
     pub fn record(&mut self, most: usize) {
         let known = self.nodes.iter().zip(0..).filter_map(|(state, node)| Some((state.as_ref()?, NodeId(node))));
         let owners = self.owners.iter().map(|owners| owners.observation(Time(i64::MIN)));
-        let kept = known.flat_map(|(state, node)| state.observations(node)).chain(owners).collect();
+        let kept = known
+            .flat_map(|(state, node)| state.observations(node))
+            .chain(owners)
+            .chain(self.deposed_observations())
+            .collect();
         self.tape = Some(Tape { most, kept, left_out: 0 });
     }
 

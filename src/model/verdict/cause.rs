@@ -8,7 +8,7 @@ use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::history::cadence::Rhythm;
 use crate::model::verdict::signs::Signs;
-use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Tries};
+use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Succession, Tries};
 
 /// The worst state of a lock, with its evidence.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,8 @@ pub(in crate::model) enum Second<'a> {
     Took { from: Option<&'a Token>, at: Time, until: Option<Time> },
     /// A holder that lost it was seen again after another took it.
     Late { token: &'a Token, address: Option<&'a Address>, renewal: bool, at: Time, taken: Time },
+    /// It is held at a master that was replaced and still takes writes.
+    Elsewhere { token: &'a Token, at: Time, succession: &'a Succession },
     /// A reader and a writer hold it at once, or two hold one item, which its library never means to let happen.
     Beside { exclusive: bool },
 }
@@ -100,7 +102,7 @@ impl Cause<'_> {
     pub fn confidence(&self) -> f32 {
         match self {
             Cause::Split(Second::Took { .. }) => 0.9,
-            Cause::Split(Second::Late { .. }) => 0.95,
+            Cause::Split(Second::Late { .. } | Second::Elsewhere { .. }) => 0.95,
             Cause::Orphan(Gone::Closed { rhythm, doubtful, .. }) => match rhythm {
                 Some(rhythm) if rhythm.missed > 0 => {
                     if *doubtful {
@@ -121,6 +123,13 @@ impl Cause<'_> {
             Cause::Expiring { .. } => 0.9,
             _ => 1.0,
         }
+    }
+
+    /// What else must be known to decide what to do.
+    pub fn remark(&self) -> Option<String> {
+        let Cause::Split(Second::Elsewhere { succession, .. }) = self else { return None };
+        let (old, new) = (succession.old.host(), succession.new.host());
+        Some(format!("the hold on {new} stays: {old} throws away what is written there when it is demoted"))
     }
 
     /// The sentence with its numbers; `None` if the state word says it all.
@@ -198,6 +207,13 @@ impl Second<'_> {
                     None => "whose lease had no end".into(),
                 };
                 format!("taken over {} ago from {}, {rest}: both may be at work", ms(now, *at), who(*from, None))
+            }
+            Second::Elsewhere { token, at, succession } => {
+                let (who, ago) = (who(Some(token), None), ms(now, *at));
+                let (old, new) = (succession.old.words(), succession.new.words());
+                format!(
+                    "{who} holds it on {old}, seen at work there {ago} ago; {new} has replaced that: both may be at work"
+                )
             }
             Second::Late { token, address, renewal, at, taken } => {
                 let (what, who) = (if *renewal { "renew" } else { "release" }, who(Some(token), *address));

@@ -29,7 +29,7 @@ impl Table {
     /// The verdict, once its cause is found.
     pub(in crate::model) fn verdict(&self, lock: &Lock, cause: &Cause<'_>, signs: Signs, now: Time) -> Verdict {
         let state = cause.state();
-        let mut evidence: Vec<String> = cause.sentence(now).into_iter().collect();
+        let mut evidence: Vec<String> = cause.sentence(now).into_iter().chain(cause.remark()).collect();
         // A doubt that is no finding of its own is stated here.
         let doubted = signs.count() == 0 && !signs.is_empty();
         if state == State::NoTtl && signs.count() > 0 || doubted && state > State::Stalled {
@@ -145,7 +145,10 @@ impl Table {
     }
 
     /// Another client that may still be working under this lock.
-    fn second<'a>(&self, lock: &'a Lock, now: Time) -> Option<Second<'a>> {
+    fn second<'a>(&'a self, lock: &'a Lock, now: Time) -> Option<Second<'a>> {
+        if let Some(elsewhere) = self.held_elsewhere(lock, now) {
+            return Some(elsewhere);
+        }
         let contention = lock.contention()?;
         let fresh = |at: Time| now.ms_since(at) as f64 <= self.tuning.split_for_s * 1_000.0;
         let late = contention.notices().rev().find_map(|(at, notice)| match notice {

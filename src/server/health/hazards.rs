@@ -169,15 +169,23 @@ pub fn persistence(facts: &ServerFacts) -> Check {
     }
 }
 
-pub fn replication(facts: &ServerFacts) -> Check {
+/// `beside`: its master is read as well, so that a replica matters only for what it may become.
+pub fn replication(facts: &ServerFacts, beside: bool) -> Check {
     const NAME: &str = "replication";
     match known!(facts.role, NAME, "whether this is a master or a replica") {
         Role::Sentinel => Check::ok(NAME, "a sentinel has no data to replicate."),
-        // Its master is read beside it.
-        Role::Replica(upstream) if upstream.link_up && facts.mode.known() == Some(&Mode::Cluster) => {
+        Role::Replica(upstream) if upstream.link_up && (beside || facts.mode.known() == Some(&Mode::Cluster)) => {
             let silent = upstream.silent_s.map(|seconds| format!(", last heard {seconds}s ago")).unwrap_or_default();
             let master = upstream.master.visible();
             Check::ok(NAME, format!("a replica of {master}{silent}: it takes over if that fails."))
+        }
+        Role::Replica(upstream) if beside => {
+            let state = if upstream.syncing { "is being copied" } else { "is lost" };
+            let finding = format!(
+                "a replica of {}, which {state}: what is taken now does not reach it.",
+                upstream.master.visible()
+            );
+            Check::warn(NAME, finding).fix("Look at its log, and at masterauth and masteruser there.")
         }
         Role::Replica(upstream) => replica(NAME, upstream),
         Role::Master { replicas } if replicas.is_empty() => {
@@ -222,6 +230,13 @@ fn master(name: &'static str, replicas: &[Replica], min_replicas: &Fact<u64>) ->
         Fact::Known(least) => format!("; min-replicas-to-write is {least}."),
         Fact::Unknown(_) => ".".to_string(),
     };
+    if online == 0 {
+        let finding = format!(
+            "a master none of whose {} is online: every lock is on this server alone.",
+            count(replicas.len(), "replica")
+        );
+        return Check::bad(name, finding).fix("Look at the logs of the replicas: INFO replication names them.");
+    }
     let late = online < replicas.len() || lag.is_some_and(|lag| lag > LATE_S);
     let check = if late { Check::warn(name, finding) } else { Check::ok(name, finding) };
     match min_replicas {

@@ -16,6 +16,8 @@ pub struct Scope {
     pub db: i64,
     /// The patterns given to PSUBSCRIBE, exactly.
     pub subscriptions: Vec<String>,
+    /// The other servers of its service or cluster are looked at as well.
+    pub beside: bool,
 }
 
 /// What a line needs beyond that on a node of a cluster: finding the other nodes, and reading keys on their way to this one.
@@ -38,7 +40,7 @@ impl Scope {
     /// One subscription for each pattern, to the events by key of one database.
     pub fn new(patterns: Globs, db: i64) -> Scope {
         let subscriptions = channels::channels(db, &patterns);
-        Scope { patterns, db, subscriptions }
+        Scope { patterns, db, subscriptions, beside: false }
     }
 
     /// Keys that libraries keep beside a lock, where the patterns do not cover them: Redisson's `prefix:{NAME}` and

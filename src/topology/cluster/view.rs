@@ -47,6 +47,23 @@ impl View {
     }
 }
 
+/// What the node that was asked says of itself: its epoch, and the slots that it claims as a master.
+pub struct Myself {
+    pub epoch: u64,
+    pub slots: Vec<(u16, u16)>,
+}
+
+impl Myself {
+    pub fn parse(text: &str) -> Option<Myself> {
+        let is_own = |line: &&str| {
+            line.split_ascii_whitespace().nth(2).is_some_and(|flags| flags.split(',').any(|flag| flag == "myself"))
+        };
+        let seen = Seen::parse(text.lines().find(is_own)?)?;
+        let slots = if seen.role == SeenRole::Master { seen.slots } else { Vec::new() };
+        Some(Myself { epoch: seen.epoch, slots })
+    }
+}
+
 impl Seen {
     /// `ID IP:PORT@BUS[,HOSTNAME[,…]] FLAGS MASTER PING PONG EPOCH LINK SLOT…`
     fn parse(line: &str) -> Option<Seen> {
@@ -104,6 +121,8 @@ rubbish
         let view = View::parse(NODES);
         let ids: Vec<&str> = view.members.iter().map(|seen| seen.id.as_str()).collect();
         assert_eq!((ids, view.epoch()), (vec!["07c3", "67ed", "e7d1", "2930"], 7));
+        let own = Myself::parse(NODES).unwrap();
+        assert_eq!((own.epoch, own.slots), (1, vec![(0, 5460), (16383, 16383)]));
         let [replica, second, first, failed] = &view.members[..] else { panic!() };
         assert_eq!((&replica.role, replica.hostname.as_deref()), (&SeenRole::Replica("e7d1".into()), Some("host-4")));
         assert_eq!((second.slots.as_slice(), second.hostname.as_deref()), (&[(5461, 10922)][..], Some("host-2")));

@@ -1,6 +1,6 @@
 //! The sentinels that are asked: those that the user named, and those that they name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::super::cluster::Kin;
 use super::super::{Endpoint, Node, ServerConnection, in_time, standalone};
 use super::view::{self, Answer, Choice, Place, View};
-use super::{PATIENCE, Trouble, named};
+use super::{Council, PATIENCE, Trouble, named};
 use crate::lock::NodeId;
 
 /// A sentinel that did not answer is left alone for this long, so that the others do not wait for it in every round.
@@ -26,6 +26,7 @@ pub struct Panel {
     pub ids: HashMap<String, NodeId>,
     /// What they said last, and when they were asked.
     pub said: Option<(Choice, Instant)>,
+    quorum: Option<usize>,
 }
 
 /// One sentinel.
@@ -45,7 +46,7 @@ impl Panel {
             RedisResult::Ok(Watcher { name: node.name.clone(), node, conn: None, id: None, rests_until: None })
         };
         let watchers = named.iter().map(watcher).collect::<RedisResult<_>>()?;
-        Ok(Panel { watchers, kin, ids: HashMap::new(), said: None })
+        Ok(Panel { watchers, kin, ids: HashMap::new(), said: None, quorum: None })
     }
 
     /// All that are known, by their names.
@@ -70,6 +71,7 @@ impl Panel {
             first = self.watchers.len();
             self.learn(&views);
         }
+        self.quorum = views.iter().find_map(|view| view.quorum).or(self.quorum);
         if views.is_empty() {
             // Nobody else can answer, so those that did not are asked again at once.
             self.watchers.iter_mut().for_each(|watcher| watcher.rests_until = None);
@@ -80,6 +82,15 @@ impl Panel {
         let choice = view::choose(&views).map_err(masters)?;
         self.said = Some((choice.clone(), asked));
         Ok(choice)
+    }
+
+    /// Who of them answers, each counted once whatever it is called.
+    pub fn council(&self, service: &str) -> Council {
+        let mut known = HashSet::new();
+        let once = |watcher: &&Watcher| watcher.id.as_ref().is_none_or(|id| known.insert(id.clone()));
+        let answers = |watcher: &Watcher| (watcher.name.clone(), watcher.id.is_some() && watcher.conn.is_some());
+        let sentinels = self.watchers.iter().filter(once).map(answers).collect();
+        Council { service: service.to_string(), sentinels, quorum: self.quorum }
     }
 
     /// The services that they watch.

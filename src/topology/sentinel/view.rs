@@ -26,6 +26,8 @@ pub struct View {
     /// The other sentinels, by their ids.
     pub others: Vec<(String, Place)>,
     pub replicas: Vec<Place>,
+    /// How many sentinels must agree that the master is down.
+    pub quorum: Option<usize>,
 }
 
 /// What a sentinel answered.
@@ -72,6 +74,7 @@ pub async fn ask(conn: &mut ServerConnection, service: &str) -> RedisResult<Answ
         epoch: fields.get("config-epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0),
         others: listed(sentinels, |fields| Some((fields.get("runid")?.clone(), address_of(fields)?))),
         replicas: listed(replicas, address_of),
+        quorum: fields.get("quorum").and_then(|quorum| quorum.parse().ok()),
     }))
 }
 
@@ -125,7 +128,8 @@ mod tests {
     fn view(sentinel: &str, port: u16, epoch: u64, others: &[&str]) -> View {
         let others = others.iter().map(|id| (id.to_string(), ("10.0.0.9".to_string(), 26379))).collect();
         let (sentinel, master) = (sentinel.to_string(), ("10.0.0.1".to_string(), port));
-        View { sentinel, master, epoch, others, replicas: vec![("10.0.0.2".into(), 1), ("10.0.0.1".into(), 2)] }
+        let replicas = vec![("10.0.0.2".into(), 1), ("10.0.0.1".into(), 2)];
+        View { sentinel, master, epoch, others, replicas, quorum: Some(2) }
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::others;
 use crate::app::App;
 use crate::app::scene::NodeScene;
+use crate::app::theme::Theme;
 use crate::base::text::short_duration;
 use crate::engine::Stream;
 use crate::model::Source;
-use crate::server::Role;
+use crate::server::{ClockOffset, Role};
 use crate::views::part::{fit, fit_right, safe, whole_seconds};
 
 /// The titles of the columns behind the node's name, and how wide they are.
@@ -35,7 +37,20 @@ pub(super) fn table(app: &App, width: usize) -> Vec<Line<'static>> {
         }
         lines.push(Line::from(spans));
     }
+    for node in &app.scene.others.nodes {
+        let mut spans = vec![Span::raw(format!(" {}", fit(&safe(&node.name, theme), name, theme)))];
+        for (column, (text, style)) in COLUMNS.into_iter().zip(others::cells(app, node)) {
+            spans.push(Span::styled(cell(column, &safe(&text, theme)), style));
+        }
+        lines.push(Line::from(spans));
+    }
     lines
+}
+
+/// How far a clock is from ours.
+pub(super) fn clock_of(clock: ClockOffset, theme: Theme) -> (String, Style) {
+    let style = if clock.certain_us() > 500_000 { theme.warning() } else { Style::new() };
+    (offset(clock.offset_us), style)
 }
 
 /// The cells in the order of the columns. What is not known is `?`, what does not apply is a dash.
@@ -58,14 +73,13 @@ fn cells(app: &App, node: &NodeScene) -> [(String, Style); 8] {
     };
     let clock = match (node.facts.drift, node.facts.clock.known()) {
         (Some(_), _) => ("JUMPED".into(), theme.bad()),
-        (None, Some(clock)) => {
-            (offset(clock.offset_us), if clock.certain_us() > 500_000 { theme.warning() } else { plain })
-        }
+        (None, Some(known)) => clock_of(*known, theme),
         (None, None) => unknown(),
     };
     [
         role.map_or_else(unknown, |role| (role.name().to_string(), plain)),
-        node.slots.map_or_else(dash, |slots| (slots.to_string(), plain)),
+        // A master of a service has everything.
+        node.slots.filter(|_| app.scene.others.council.is_none()).map_or_else(dash, |slots| (slots.to_string(), plain)),
         lag,
         clock,
         watched(app, node),
