@@ -1,4 +1,4 @@
--- Begins the lease of a lock anew, if this token still holds it. A lock that is gone is not made again.
+-- Begins the lease of a lock again, if this token still holds it. A lock that is gone is not made again.
 --
 -- KEYS[1]  the lock
 -- ARGV[1]  the token of its holder

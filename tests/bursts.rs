@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use common::burst::{monitors, node, open, recogniser};
 use common::feed::Feed;
-use common::{Server, engine, lockscope_process, process, wait_until};
+use common::{Server, Worker, engine, lockscope_process, process, wait_until};
 use lockscope::base::clock::Clock;
-use lockscope::engine::{Engine, Sampling};
+use lockscope::engine::{Duty, Engine, Sampling};
 use lockscope::lock::{Key, KeyspaceId, Token};
 use lockscope::model::Notice;
 use lockscope::sources::pace::Pace;
@@ -355,4 +355,35 @@ async fn the_engine_samples_only_while_asked_to() {
     let before = calls(&cmdstat(&server));
     engine.run_for(Duration::from_millis(500)).await;
     assert!(before.is_some() && calls(&cmdstat(&server)) == before);
+}
+
+/// As ShedLock does: each attempt has a value of its own. What was waited for before a burst is not forgotten in the next one.
+#[tokio::test]
+async fn how_long_somebody_waits_goes_on_from_burst_to_burst() {
+    let server = Arc::new(told());
+    server.cli(&["SET", "lock:a", "t0", "PX", "600000"]);
+    let mut engine = engine::follow(&server, Feed::Notifications, Pace::Fast).await;
+    engine.run_until_inventory().await;
+    let bounds = Bounds { time: Duration::from_millis(300), lines: u64::MAX };
+    let pause = Duration::from_secs(2);
+    engine.sample_by(Some(Duty { burst: bounds, pause, most: None }));
+    let mut tries = Worker::new();
+    let (mut client, mut number) = (server.connection(), 0);
+    tries.repeat(Duration::from_millis(20), move || {
+        number += 1;
+        redis::cmd("SET").arg("lock:a").arg(format!("attempt-{number}")).arg("NX").exec(&mut client).unwrap();
+    });
+    let contenders = |engine: &Engine| {
+        let lock = engine.table().lock_named(KeyspaceId::FIRST, b"lock:a").unwrap();
+        engine.table().view(lock, engine.clock.now()).unwrap().contenders
+    };
+    until(&mut engine, "a burst in which it tries", |engine| !contenders(engine).is_empty()).await;
+    let (first, mut last) = (contenders(&engine)[0].first, contenders(&engine)[0].last);
+    for _ in 0..2 {
+        until(&mut engine, "the next burst", |engine| contenders(engine)[0].last > last + pause).await;
+        let now = contenders(&engine);
+        assert_eq!((now.len(), now[0].first), (1, first), "{now:#?}");
+        last = now[0].last;
+    }
+    assert!(last.since(first) > 2 * pause && contenders(&engine)[0].is_waiting(engine.clock.now()));
 }

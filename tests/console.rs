@@ -660,6 +660,32 @@ async fn a_lock_without_an_end_is_offered_one_before_it_is_freed() {
 }
 
 #[tokio::test]
+async fn marked_locks_without_an_end_get_one_by_one_answer() {
+    let server = Server::notifying(&[]);
+    let keys = ["lock:a", "lock:b", "lock:c"];
+    keys.iter().for_each(|key| drop(server.cli(&["SET", key, "worker-2"])));
+    server.cli(&["SET", "lock:ends", "worker-3", "PX", "600000"]);
+    with_console(&server.url(), async |operator| {
+        operator.wait_for("the locks", |screen| screen.contains("4 locks") && screen.contains("live")).await;
+        operator.write("W*x");
+        let screen = operator.wait_for("the gentler choice", |screen| screen.contains("give 3 of 4 locks 5m00s")).await;
+        assert!(!screen.contains("lock:ends  "), "it has an end: {screen}");
+        operator.write("y");
+        operator.press(KeyCode::Enter);
+        let screen = operator.wait_for("the results", |screen| screen.contains("┌ Result")).await;
+        assert_eq!(screen.matches("extended lock:").count(), 3, "{screen}");
+        for key in keys {
+            let ttl: i64 = server.ask(&["PTTL", key]);
+            assert!((1..=300_000).contains(&ttl), "{key}: {ttl}");
+        }
+        assert!(server.ask::<i64, _>(&["PTTL", "lock:ends"]) > 300_000);
+        operator.press(KeyCode::Esc);
+        operator.wait_for("the list again", |screen| !screen.contains("┌ Result")).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn all_marked_locks_are_freed_and_each_outcome_is_listed() {
     let server = Server::notifying(&[]);
     for number in 0..5 {

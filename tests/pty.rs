@@ -479,6 +479,8 @@ fn a_filter_works_while_it_is_typed_and_many_are_put_back_at_80x24() {
     terminal.press(ESC);
     terminal.wait_for("all again", |screen| screen.contains("lock:fine"));
     terminal.press("*x");
+    terminal.wait_for("the gentler choice", |screen| screen.contains("give 1 of 2 locks 5m00s"));
+    terminal.press("\t");
     terminal.wait_for("the question", |screen| screen.contains("free 2 locks"));
     terminal.press("y\r");
     common::wait_until("freed", PATIENCE, || server.ask::<i64, _>(&["DBSIZE"]) == 0);

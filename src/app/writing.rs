@@ -5,7 +5,7 @@ mod choices;
 
 use std::time::Duration;
 
-use self::choices::{back_choice, extend_choices, free_choices, free_marked, waiting};
+use self::choices::{back_choice, extend_choices, extend_many, free_choices, free_marked, waiting};
 use super::dialog::{Choice, Dialog, Sight};
 use super::{App, Batch, Effect, LockId, Overlay, Since};
 use crate::actions::{Action, Cleared, Kept, Outcome, Performed, Plan, Refusal};
@@ -38,7 +38,7 @@ pub struct Came {
     pub ended: Ended,
     /// The result is longer than the line at the bottom.
     pub to_be_read: bool,
-    /// An undo puts it back.
+    /// It can be put back.
     pub undoes: bool,
 }
 
@@ -194,9 +194,15 @@ impl App {
             }
             _ => {
                 let waiting = waiting(&locks);
-                let (seen, hidden): (Vec<_>, Vec<_>) =
-                    locks.into_iter().partition(|lock| self.page.opened.is_some() || self.shows(lock));
-                return self.open_dialog(Some(wish), free_marked(&seen, &hidden, now), Some(waiting), now);
+                let choices = match wish {
+                    Wish::Extend(ttl) => extend_many(&locks, ttl, now),
+                    Wish::Free => {
+                        let (seen, hidden): (Vec<_>, Vec<_>) =
+                            locks.into_iter().partition(|lock| self.page.opened.is_some() || self.shows(lock));
+                        free_marked(&seen, &hidden, now)
+                    }
+                };
+                return self.open_dialog(Some(wish), choices, Some(waiting), now);
             }
         }
         Vec::new()

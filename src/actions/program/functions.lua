@@ -236,7 +236,7 @@ local function tell_head(queue, deadlines, prefix)
   end
 end
 
--- Nobody listens. What the server does not tell is no proof of that.
+-- Nobody listens. What the server does not say is no proof of that.
 local function unheard(channel) local count, known = listeners(channel); return known and count == 0 end
 
 local function take_out(queue, deadlines, waiter)

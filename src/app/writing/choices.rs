@@ -1,11 +1,12 @@
 //! What a dialog offers for the locks that it is about: whom to free, and how long to extend.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::MOST;
 use crate::actions::{Freeing, Plan, Refusal, plan};
 use crate::app::dialog::Choice;
-use crate::app::{Batch, Since};
+use crate::app::{Batch, LockId, Since};
 use crate::base::text::{self, short_duration};
 use crate::base::time::Time;
 use crate::lock::Token;
@@ -36,13 +37,17 @@ pub(super) fn free_choices(lock: &LockView, found: &Inspection, now: Time) -> Re
 
 /// A time for a lock that never ends, and more time for one whose holder may be gone.
 fn more_time(lock: &LockView, now: Time) -> Vec<Choice> {
+    gentler_ttl(lock).and_then(|ttl| extend_choices(lock, Some(ttl), now).ok()).unwrap_or_default()
+}
+
+/// The TTL that such a lock is offered.
+fn gentler_ttl(lock: &LockView) -> Option<Duration> {
     let suspected = lock.liveness.as_ref().is_some_and(|liveness| liveness.is == Life::Suspected);
-    let ttl = match lock.ttl.remaining() {
+    match lock.ttl.remaining() {
         None => Some(FIRST_TTL),
         Some(left) if suspected || lock.verdict.state == State::Stalled => TTLS.into_iter().find(|ttl| *ttl > left),
         Some(_) => None,
-    };
-    ttl.and_then(|ttl| extend_choices(lock, Some(ttl), now).ok()).unwrap_or_default()
+    }
 }
 
 fn frees(lock: &LockView, found: &Inspection, now: Time) -> Result<Vec<Choice>, Refusal> {
@@ -97,24 +102,65 @@ pub(super) fn free_marked(seen: &[LockView], hidden: &[LockView], now: Time) -> 
     if hidden.is_empty() {
         return Ok(choices);
     }
-    let are = if hidden.len() == 1 { "1 is" } else { &format!("{} are", hidden.len()) };
+    let are = |count: usize| if count == 1 { "1 is".to_string() } else { format!("{count} are") };
     for choice in &mut choices {
-        choice.label.push_str(&format!(", of which {are} hidden by the filter"));
-        choice.hidden = hidden.iter().map(|lock| lock.key.clone()).collect();
+        let touched: BTreeSet<LockId> = choice.plans.iter().map(LockId::of_plan).collect();
+        let hidden = hidden.iter().filter(|lock| touched.contains(&LockId::of(lock)));
+        choice.hidden = hidden.map(|lock| lock.key.clone()).collect();
+        choice.label.push_str(&format!(", of which {} hidden by the filter", are(choice.hidden.len())));
     }
     if let Ok(mut visible) = free_many(seen, now) {
         for choice in &mut visible {
-            choice.label.push_str(&format!(" that you see; {are} hidden by the filter"));
+            choice.label.push_str(&format!(" that you see; {} hidden by the filter", are(hidden.len())));
         }
+        // What touches no hidden lock is among the visible choices.
+        choices.retain(|choice| !choice.hidden.is_empty());
         choices.splice(0..0, visible);
     }
     Ok(choices)
 }
 
-/// Frees all at once. Locks that can't be freed are left out and named.
-pub(super) fn free_many(locks: &[LockView], now: Time) -> Result<Vec<Choice>, Refusal> {
+/// Gives all of them the same time.
+pub(super) fn extend_many(locks: &[LockView], typed: Option<Duration>, now: Time) -> Result<Vec<Choice>, Refusal> {
+    let locks: Vec<&LockView> = locks.iter().take(MOST).collect();
+    let ttls = typed.map_or(TTLS.to_vec(), |ttl| vec![ttl]);
+    let choices: Vec<Choice> = ttls.into_iter().filter_map(|ttl| extend_all(&locks, locks.len(), ttl, now)).collect();
+    if choices.is_empty() {
+        return Err(Refusal::NotSo("none of these locks can be given that time".into()));
+    }
+    Ok(choices)
+}
+
+/// Gives more time to those of the marked locks whose holder may live, as is offered for each of them alone.
+fn more_time_for_many(locks: &[LockView], now: Time) -> Option<Choice> {
+    let in_doubt = |lock: &&LockView| Safe::of(lock).advice.answer() != "yes" && plan::returned(lock, now).is_none();
+    let doubted: Vec<(&LockView, Duration)> =
+        locks.iter().filter(in_doubt).filter_map(|lock| Some((lock, gentler_ttl(lock)?))).collect();
+    let ttl = doubted.iter().map(|(_, ttl)| *ttl).max()?;
+    let doubted: Vec<&LockView> = doubted.into_iter().map(|(lock, _)| lock).collect();
+    extend_all(&doubted, locks.len(), ttl, now)
+}
+
+/// Gives these locks, of so many, a TTL; `None` where none of them can have it.
+fn extend_all(locks: &[&LockView], of: usize, ttl: Duration, now: Time) -> Option<Choice> {
     let (mut plans, mut left_out) = (Vec::new(), Vec::new());
-    for lock in locks.iter().take(MOST) {
+    for lock in locks {
+        match plan::extend(lock, None, ttl, now) {
+            Ok(plan) => plans.push(plan),
+            Err(why) => left_out.push(why.to_string()),
+        }
+    }
+    let count = if plans.len() == of { of.to_string() } else { format!("{} of {of}", plans.len()) };
+    let locks = if of == 1 { "lock" } else { "locks" };
+    let label = format!("give {count} {locks} {}", short_duration(ttl.as_millis() as u64));
+    (!plans.is_empty()).then_some(Choice { label, plans, left_out, hidden: Vec::new() })
+}
+
+/// Frees all at once. Locks that can't be freed are left out and named. Where the holders of some may live, more time for
+/// those comes first.
+fn free_many(all: &[LockView], now: Time) -> Result<Vec<Choice>, Refusal> {
+    let (mut plans, mut left_out) = (Vec::new(), Vec::new());
+    for lock in all.iter().take(MOST) {
         match plan::free(lock, Freeing::default(), now) {
             Ok(Plan { only_by_force: Some(why), key, .. }) => left_out.push(format!("{key}: {why}")),
             Ok(plan) => plans.push(plan),
@@ -126,7 +172,9 @@ pub(super) fn free_many(locks: &[LockView], now: Time) -> Result<Vec<Choice>, Re
     }
     let locks = if plans.len() == 1 { "lock" } else { "locks" };
     let label = format!("free {} {locks}{}", plans.len(), against(&plans));
-    Ok(vec![Choice { label, plans, left_out, hidden: Vec::new() }])
+    let free = Choice { label, plans, left_out, hidden: Vec::new() };
+    let shown = &all[..all.len().min(MOST)];
+    Ok(more_time_for_many(shown, now).into_iter().chain([free]).collect())
 }
 
 /// For how many the answer to "free it?" is not yes, by their answers: ` (not yet: 2)`.

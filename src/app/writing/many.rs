@@ -107,6 +107,78 @@ fn a_proof_offers_to_free_first_and_a_doubt_more_time() {
     assert_eq!(asked(&stage).0, "give it 5m00s");
 }
 
+/// Two locks of threads that renewed them every 10 s until so long ago.
+fn silent(lease: u64, for_ms: u64) -> Stage {
+    let mut stage = Stage::new();
+    let locks = [("lock:a", "57"), ("lock:b", "58")];
+    for (name, thread) in locks {
+        stage.acquire_redisson(name, &format!("3f2a8c00-1111-4222-8333-444455556666:{thread}"), lease);
+    }
+    for _ in 0..4 {
+        stage.pass(10_000);
+        locks.iter().for_each(|(name, _)| stage.renew(name, lease));
+    }
+    stage.pass(for_ms);
+    stage.compose();
+    stage
+}
+
+#[test]
+fn marked_locks_in_doubt_are_offered_more_time_first_and_proven_ones_are_freed_first() {
+    // One renewal of each is late: their holders may live.
+    let mut stage = silent(30_000, 16_000);
+    stage.press("W * x");
+    let (label, keys) = asked(&stage);
+    assert_eq!((label.as_str(), keys.len()), ("give 2 locks 1m00s", 2), "{}", stage.screen());
+    stage.press("tab");
+    assert!(asked(&stage).0.starts_with("free 2 locks"), "{}", stage.screen());
+    // Several are missed: nothing lives there, so nothing is in the way of freeing them.
+    let mut stage = silent(300_000, 100_000);
+    stage.press("W * x");
+    assert_eq!(asked(&stage).0, "free 2 locks", "{}", stage.screen());
+    stage.press("tab");
+    assert_eq!(asked(&stage).0, "free 2 locks", "it is the only choice");
+    // One of three is in doubt: that one gets the time.
+    stage.press("esc");
+    stage.acquire("lock:forever", "worker-2", None);
+    stage.pass(2_000);
+    stage.compose();
+    stage.press("* * x");
+    let (label, keys) = asked(&stage);
+    assert_eq!((label.as_str(), keys.as_slice()), ("give 1 of 3 locks 5m00s", &["lock:forever".to_string()][..]));
+    stage.press("tab");
+    assert!(asked(&stage).0.starts_with("free 3 locks ("), "{}", asked(&stage).0);
+}
+
+#[test]
+fn more_time_for_marked_locks_says_which_of_them_the_filter_hides() {
+    let mut stage = silent(30_000, 16_000);
+    stage.press("W *");
+    stage.filter("lock:a");
+    stage.press("x");
+    let mut offered = Vec::new();
+    for _ in 0..4 {
+        offered.push(asked(&stage).0);
+        stage.press("tab");
+    }
+    let seen = |label: &String| label.contains("that you see; 1 is hidden by the filter");
+    let both = |label: &String| label.contains("2 locks") && label.contains(", of which 1 is hidden by the filter");
+    assert!(offered[..2].iter().all(seen) && offered[2..].iter().all(both), "{offered:?}");
+    assert!(offered[0].starts_with("give 1 lock 1m00s") && offered[2].starts_with("give 2 locks 1m00s"), "{offered:?}");
+}
+
+#[test]
+fn locks_whose_extension_was_refused_together_are_not_offered_to_be_freed() {
+    let mut stage = silent(30_000, 16_000);
+    stage.press("W");
+    let locks = stage.app.scene.rows.clone();
+    let wish = Wish::Extend(Some(std::time::Duration::from_secs(60)));
+    let effects = stage.app.take_seen(wish, locks, stage.now);
+    assert!(effects.is_empty(), "nothing is freed that could be undone: {effects:?}");
+    let (label, keys) = asked(&stage);
+    assert_eq!((label.as_str(), keys.len()), ("give 2 locks 1m00s", 2));
+}
+
 #[test]
 fn what_is_left_out_of_an_undo_is_among_the_results() {
     let mut stage = three();
@@ -203,7 +275,7 @@ fn several_locks_are_freed_only_with_the_advice_and_the_waiters_in_sight() {
         stage.acquire(key, "worker-1", None);
     }
     stage.compose();
-    stage.press("W g space j space x");
+    stage.press("W g space j space x tab");
     let (label, _) = asked(&stage);
     assert_eq!(label, "free 2 locks (no: 2)");
     let screen = stage.screen();

@@ -57,11 +57,11 @@ impl Waits {
             (WaitsAt::Channel, 1) => format!("{least}1 process is subscribed to its channel"),
             (WaitsAt::Channel, count) => format!("{least}{count} processes are subscribed to its channel"),
             (WaitsAt::Blocked, 1) => {
-                "at most 1 waits: 1 client is blocked on a list, and the server does not say on which".into()
+                "at most 1 waits: 1 client is blocked on a list; the server does not say on which, so each lock with such waiters counts it".into()
             }
             (WaitsAt::Blocked, count) => {
                 format!(
-                    "at most {count} wait: that many clients are blocked on lists, and the server does not say on which"
+                    "at most {count} wait: that many clients are blocked on lists; the server does not say on which, so each lock with such waiters counts them all"
                 )
             }
             (WaitsAt::Queue, 1) => format!("{least}1 waiter is in its queue"),

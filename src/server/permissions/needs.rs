@@ -96,7 +96,7 @@ pub static OBSERVER: &[Need] = &[
     may("lrange", &[Key, Word("0"), Word("9")], LISTS),
     may("exists", &[Key], "finding out which locks have counted attempts"),
     may("memory|usage", &[Key], "the size of a lock"),
-    may("object|idletime", &[Key], "seeing that somebody tries to take a lock"),
+    may("object|idletime", &[Key], "seeing that somebody polls for a lock"),
     may("dbsize", &[], "the progress of a scan"),
     may("info", &[], "knowing the server's version, memory and replicas"),
     may("time", &[], "comparing clocks"),
