@@ -109,6 +109,8 @@ pub struct Engine {
     atlas: Option<Atlas>,
     /// The nodes there that own no key.
     bystanders: Bystanders,
+    /// How often another server took over as a master, or a server on its own changed its role.
+    role_changes: u64,
 }
 
 impl Engine {
@@ -127,6 +129,7 @@ impl Engine {
             options,
             atlas: topology.shared().map(Atlas::open),
             bystanders: Bystanders::new(),
+            role_changes: 0,
         };
         let nodes = engine.atlas.as_ref().map_or_else(|| topology.nodes(), Atlas::nodes);
         let mut answers = join_all(nodes.iter().map(|node| probe(node, &engine.options.inventory))).await;
@@ -223,6 +226,7 @@ impl Engine {
                 self.table.apply(write);
             }
             driver.take(incoming, &mut self.table);
+            self.role_changes += u64::from(std::mem::take(&mut driver.changed_role));
             let (transitions, lost) = self.table.take_transitions();
             self.readers.tell(transitions, lost);
             next = driver.next_at_once();

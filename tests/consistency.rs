@@ -93,7 +93,7 @@ fn makes_sense(story: &[Transition], feed: Feed) {
         let mut held = false;
         for (index, change) in story.iter().enumerate() {
             let fits = match change.change {
-                Change::Found | Change::Acquired | Change::PutBack => !held,
+                Change::Found | Change::Acquired | Change::PutBack | Change::CameBack => !held,
                 Change::Renewed | Change::Taken | Change::Moved => held,
                 // Notifications report each end, so none may be called unseen.
                 Change::Ended(Ending::Unseen) => held && feed != Feed::Notifications,

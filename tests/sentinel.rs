@@ -13,7 +13,8 @@ use common::Sentinels;
 use common::engine::{endpoint_at, held, options};
 use common::sentinels::{SERVICE, ServiceClient};
 use lockscope::engine::{Engine, Reader, Stream};
-use lockscope::model::{Change, Ending, Limits, State, Transition};
+use lockscope::metrics::Sample;
+use lockscope::model::{Change, Ending, Limits, LockView, State, Transition};
 use lockscope::topology::{HostMap, Topology};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -155,6 +156,16 @@ impl Watch {
         self.stays().filter(|change| change.change.name() == what).count()
     }
 
+    fn row(&self, key: &str) -> Option<LockView> {
+        self.engine.snapshot().locks.into_iter().find(|lock| lock.key.to_string() == key)
+    }
+
+    fn role_changes(&self) -> Option<f64> {
+        let moment = self.engine.moment(&"shop".into());
+        let named = |sample: &&Sample| sample.series.metric.metric().name == "lockscope_role_changes_total";
+        moment.samples.iter().find(named).map(|sample| sample.value)
+    }
+
     fn timeline(&self) -> Vec<String> {
         let entries = self.engine.table().timeline().from(0);
         entries.map(|(_, entry)| entry.what.sentence(|token| token.to_string())).collect()
@@ -197,6 +208,7 @@ async fn a_failover_by_hand_moves_all_locks_and_loses_none() {
     let told = watch.timeline();
     let taken = format!("127.0.0.1:{port} took over from 127.0.0.1:{}", busy.service.servers[0].port());
     assert_eq!(told.iter().filter(|sentence| **sentence == taken).count(), 1, "{told:?}");
+    assert_eq!(watch.role_changes(), Some(1.0));
 }
 
 #[tokio::test]
@@ -273,6 +285,15 @@ async fn a_master_that_comes_back_empty_has_lost_all_and_that_is_proven() {
     let truth = busy.service.truth();
     watch.until("the table to be the truth", |watch| watch.table() == truth).await;
     assert!(truth.is_empty(), "{truth:?}");
+    let rows = watch.engine.snapshot().locks;
+    let lost = rows.iter().filter(|row| row.lost.as_ref().is_some_and(|lost| lost.by == Ending::Restart)).count();
+    assert_eq!((lost, rows.len(), watch.engine.table().held()), (STAYING, STAYING, 0), "each keeps its row");
+    // The holder of one writes it again, as a watchdog may.
+    let (key, token) = (staying(7), rows.iter().find(|row| row.key.to_string() == staying(7)).unwrap().lost.clone());
+    let token = token.and_then(|lost| lost.holder).expect("who held it");
+    busy.service.client().ask(redis::cmd("SET").arg(&key).arg(token.to_string()).arg("PX").arg(600_000));
+    let state = |watch: &Watch| watch.row(&key).map(|row| row.verdict.state);
+    watch.until("it is held again", |watch| state(watch) == Some(State::Held)).await;
 }
 
 /// The link of the replicas is cut, a lock is taken, and the master dies: no replica ever heard of the lock.
@@ -319,4 +340,15 @@ async fn a_lock_that_no_replica_heard_of_is_lost_and_that_is_proven() {
     watch.until("the table to be the truth", |watch| watch.table() == truth).await;
     let tells = |watch: &Watch| watch.timeline().iter().any(|told| told.contains("did not survive the failover"));
     watch.until("the timeline tells it", tells).await;
+    // Its row stays, and counts as no lock.
+    let row = watch.row("lock:late").expect("it is listed");
+    let lost = row.lost.as_ref().expect("it says how");
+    assert_eq!((row.verdict.state, lost.proven, row.holders.len()), (State::Lost, true, 0), "{:?}", row.verdict);
+    let evidence = &row.verdict.evidence[0];
+    assert!(evidence.starts_with("lost in a failover ") && evidence.contains("; robbed held it for "), "{evidence}");
+    assert_eq!(watch.engine.table().held(), truth.len());
+    // Who takes it now may work beside the one who was not told.
+    busy.service.client().ask(redis::cmd("SET").arg("lock:late").arg("another").arg("PX").arg(600_000));
+    let state = |watch: &Watch| watch.row("lock:late").map(|row| row.verdict.state);
+    watch.until("two may be at work", |watch| state(watch) == Some(State::Split)).await;
 }

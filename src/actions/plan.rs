@@ -328,6 +328,9 @@ fn about(lock: &LockView, holders: Vec<Token>, checks: Vec<Check>, hazards: Vec<
 }
 
 fn read(lock: &LockView, now: Time) -> Result<(&'static dyn dialects::Dialect, Sight<'_>), Refusal> {
+    if let Some(lost) = &lock.lost {
+        return Err(Refusal::NotSo(format!("{}: {}", lock.key, lost.nothing_to_free())));
+    }
     let id = dialects::by_name(lock.dialect).ok_or_else(|| nothing_to_compare(lock))?;
     Ok((dialects::dialect(id), lock.sight(now)))
 }

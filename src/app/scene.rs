@@ -52,8 +52,10 @@ pub struct Scene {
     pub first: usize,
     /// Rows of the list in all.
     pub listed: usize,
-    /// Number of locks and markers, regardless of the filter.
+    /// Number of locks and markers that are there, regardless of the filter.
     pub total: usize,
+    /// Locks that were lost, and are not listed because there are too many.
+    pub lost_beyond: u64,
     /// The selected row, counted from the top of the list.
     pub cursor: Option<usize>,
     /// The lock that is opened, or selected.
@@ -133,6 +135,7 @@ impl App {
             self.scene.see_nodes(nodes.clone(), slots, now);
             self.scene.served = table.timeline().servers().filter(|_| in_servers).cloned().collect();
             let short = |node: &NodeStatus| node.shortfall().is_some() || node.part().is_some();
+            self.scene.lost_beyond = table.lost_beyond(now);
             self.scene.complete = table.is_complete() && !nodes.into_iter().any(short);
             self.scene.changes.read(table.timeline(), now);
             self.reorder(table, now);
@@ -202,7 +205,7 @@ impl App {
             let order = (0..locks.len()).collect();
             // The user may clear the filter later, so hidden locks are kept too.
             let listed: BTreeSet<&LockRef> = scene.order.iter().collect();
-            let hidden = table.places().filter(|(place, _)| !listed.contains(place));
+            let hidden = table.places_listed_in(0..table.slots(), now).filter(|(place, _)| !listed.contains(place));
             locks.extend(hidden.filter_map(|(place, _)| view(&place)).take(FROZEN - locks.len()));
             Frozen { locks, order }
         });

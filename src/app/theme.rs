@@ -21,7 +21,7 @@ impl Theme {
     pub fn state(self, state: State) -> Style {
         match state {
             State::Split => self.bad().add_modifier(Modifier::UNDERLINED),
-            State::Orphan => self.bad(),
+            State::Lost | State::Orphan => self.bad(),
             State::NoTtl => self.paint(Color::Magenta).add_modifier(Modifier::BOLD),
             State::Stalled => self.warning().add_modifier(Modifier::BOLD),
             State::Contended | State::Long | State::Expiring => self.warning(),

@@ -148,6 +148,12 @@ impl App {
             self.say("no lock is selected".into(), now);
             return Vec::new();
         }
+        let shown = self.scene.lock.as_ref().filter(|lock| matches!(ids.as_slice(), [one] if one.is(lock)));
+        if let Some((lock, lost)) = shown.and_then(|lock| Some((lock, lock.lost.as_ref()?))) {
+            let why = self.without_holders(lock, format!("{}: {}", lock.key, lost.nothing_to_free()));
+            self.say(why, now);
+            return Vec::new();
+        }
         vec![Effect::See(wish, ids)]
     }
 

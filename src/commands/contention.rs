@@ -17,7 +17,7 @@ use crate::engine::{Duty, Engine, Sampled, Sampling};
 use crate::filter::Filter;
 use crate::lock::Kind;
 use crate::model::order;
-use crate::model::{LockView, Snapshot, State};
+use crate::model::{LockView, Snapshot};
 use crate::output::{self, wanted};
 use crate::settings::cli::Contention;
 use crate::sources::pace::Pace;
@@ -57,7 +57,7 @@ pub async fn run(session: &Session, options: &Contention) -> Result<u8, Fault> {
         super::print(|out| output::json::write_list(out, &snapshot, &locks, &place, &server))?;
     } else {
         // The table for people has only locks in demand; JSON has all.
-        let calm = locks.iter().filter(|lock| !lock.demand.is_any() && lock.verdict.state != State::Free).count();
+        let calm = locks.iter().filter(|lock| !lock.demand.is_any() && !lock.verdict.state.is_free()).count();
         locks.retain(|lock| lock.demand.is_any());
         super::print(|out| wanted::write(out, &locks, &session.style()))?;
         if calm > 0 {

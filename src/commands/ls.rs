@@ -41,12 +41,13 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
     let mut snapshot = engine.snapshot();
     let place = session.place();
     let mut locks = std::mem::take(&mut snapshot.locks);
-    let found = locks.len();
+    let lost = locks.iter().filter(|lock| lock.lost.is_some()).count();
+    let found = locks.len() - lost;
     let markers = locks.iter().filter(|lock| lock.kind == Kind::Marker).count();
     keep_matching(&mut locks, filter.as_ref(), &place);
     tell_unwatched(session, filter.as_ref(), (found, locks.len()), options.observe);
     order::sort(&mut locks, options.sort);
-    let matched = locks.len();
+    let matched = locks.iter().filter(|lock| lock.lost.is_none()).count();
     locks.truncate(options.limit.unwrap_or(usize::MAX));
     fencing::read(session, &mut engine, &mut locks).await?;
     let server = session.describe(&engine);
@@ -55,8 +56,10 @@ pub async fn run(session: &Session, options: &Ls) -> Result<u8, Fault> {
         (_, true) => output::csv::write(out, &locks, &place),
         _ => output::table::write(out, &locks, &session.style()),
     })?;
+    let shown = locks.iter().filter(|lock| lock.lost.is_none()).count();
     if !options.json && !options.csv {
-        session.say(&footer(session, &engine, (found, markers), matched, locks.len()));
+        session.say(&footer(session, &engine, (found, markers), matched, shown));
+        tell_lost(session, lost, snapshot.lost_beyond);
         let unknown = |lock: &&LockView| lock.liveness.as_ref().is_some_and(|liveness| liveness.is == Life::Unknown);
         match locks.iter().filter(unknown).count() {
             0 => {}
@@ -89,11 +92,25 @@ pub async fn matching(
     }
     waiters::count(session, engine).await?;
     let mut locks = engine.snapshot().locks;
+    // There is nothing to write to what was lost.
+    locks.retain(|lock| lock.lost.is_none());
     let found = locks.len();
     keep_matching(&mut locks, Some(&filter), &session.place());
     tell_unwatched(session, Some(&filter), (found, locks.len()), observe);
     order::sort(&mut locks, None);
     Ok(locks)
+}
+
+/// Nobody holds them, so they are not among the locks that are counted.
+fn tell_lost(session: &Session, lost: usize, beyond: u64) {
+    let more = if beyond > 0 { format!("; {beyond} more were lost and are not listed") } else { String::new() };
+    match lost {
+        0 => {}
+        1 => session.say(&format!("1 lock is gone from the server, and its holder may not know (LOST){more}")),
+        many => {
+            session.say(&format!("{many} locks are gone from the server, and their holders may not know (LOST){more}"))
+        }
+    }
 }
 
 /// Says why a filter by age matches nothing: one look does not show for how long a lock is held, or who renews it.

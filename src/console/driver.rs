@@ -18,7 +18,7 @@ use crate::console::chronicle::Chronicle;
 use crate::daemon::Own;
 use crate::engine::{Engine, NodeStatus, Reader};
 use crate::lock::KeyspaceId;
-use crate::model::{LockView, Notable, State, Table};
+use crate::model::{LockView, Notable, Table};
 use crate::output::node_json;
 use crate::views;
 
@@ -87,7 +87,7 @@ pub fn drive(app: &mut App, effects: Vec<Effect>, world: &mut impl World) -> io:
         match effect {
             Effect::See(wish, ids) => {
                 let locks = ids.iter().filter_map(|id| known.lock(id));
-                let held = locks.filter(|lock| lock.verdict.state != State::Free).collect();
+                let held = locks.filter(|lock| !lock.verdict.state.is_free()).collect();
                 events.extend(world.prove(wish, held));
             }
             Effect::Gather(id, form) => {

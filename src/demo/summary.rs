@@ -112,7 +112,7 @@ impl Summary {
     pub(super) fn finish(&mut self, engine: &Engine, reader: &mut Reader, watched: Duration) {
         self.look(engine, reader);
         self.watched = watched;
-        self.locks = engine.snapshot().locks.into_iter().filter(|lock| lock.verdict.state != State::Free).collect();
+        self.locks = engine.snapshot().locks.into_iter().filter(|lock| !lock.verdict.state.is_free()).collect();
         let names: Vec<&str> = engine.nodes().map(|node| node.name.as_str()).collect();
         for node in engine.nodes() {
             let product = node.facts.product.known().map(Product::to_string).unwrap_or_else(|| "a server".into());
@@ -141,8 +141,7 @@ impl Summary {
 
     fn see(&mut self, snapshot: &Snapshot) {
         for sighting in &mut self.sightings {
-            let held =
-                |lock: &&LockView| lock.verdict.state != State::Free && sighting.glob.matches(lock.key.as_bytes());
+            let held = |lock: &&LockView| !lock.verdict.state.is_free() && sighting.glob.matches(lock.key.as_bytes());
             let locks: Vec<&LockView> = snapshot.locks.iter().filter(held).collect();
             if let Some(best) = locks.iter().max_by_key(|lock| telling(lock)) {
                 sighting.lock = Some((*best).clone());

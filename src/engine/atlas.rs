@@ -129,6 +129,7 @@ impl Engine {
         }
         let at = self.clock.now();
         let failovers = map.failovers(&before);
+        self.role_changes += failovers.len() as u64;
         for Failover { from, to, .. } in &failovers {
             let trail = self.drivers.get(from).map(|driver| driver.trail.clone());
             self.drivers

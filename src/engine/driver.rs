@@ -19,7 +19,7 @@ use crate::base::clock::Clock;
 use crate::lock::Key;
 use crate::model::{KeyEvent, Observation, ServerNews, Source, Table, What};
 use crate::scan::Progress;
-use crate::server::{Persistence, ServerFacts};
+use crate::server::{Persistence, Role, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
 use crate::sources::notify::{self, Follower, Prefixes, Standing};
 use crate::sources::pace::Budget;
@@ -54,6 +54,8 @@ pub(super) struct Driver {
     pub(super) trail: Trail,
     /// The same of the master whose place it took, until it has said what it got of it.
     pub(super) former: Option<Trail>,
+    /// It became a master or a replica since somebody looked here.
+    pub(super) changed_role: bool,
     budget: Arc<Budget>,
     inspections: watch::Sender<Option<Subject>>,
     samples: watch::Sender<Option<Duty>>,
@@ -122,6 +124,7 @@ impl Driver {
             clock,
             trail: Trail::default(),
             former: None,
+            changed_role: false,
             budget: task.budget,
             inspections,
             samples,
@@ -231,6 +234,11 @@ impl Driver {
                 }
                 let restarted =
                     status.facts.run_id.known().zip(facts.run_id.known()).is_some_and(|(old, new)| old != new);
+                // Where several serve one keyspace, the map tells who took over.
+                let is_master =
+                    |facts: &ServerFacts| facts.role.known().map(|role| matches!(role, Role::Master { .. }));
+                let roles = is_master(&status.facts).zip(is_master(&facts)).filter(|_| !status.in_cluster);
+                self.changed_role |= roles.is_some_and(|(old, new)| old != new);
                 if restarted {
                     let at = self.clock.now();
                     table.apply(Observation::Noted { node, at, what: What::Restarted });

@@ -15,6 +15,7 @@ const STREAM: MetricId = MetricId::of("lockscope_stream");
 const STALE: MetricId = MetricId::of("lockscope_data_stale");
 const BLIND_SINCE: MetricId = MetricId::of("lockscope_blind_since_timestamp_seconds");
 const COMPLETE: MetricId = MetricId::of("lockscope_inventory_complete");
+const ROLE_CHANGES: MetricId = MetricId::of("lockscope_role_changes_total");
 const LAST_SCAN: MetricId = MetricId::of("lockscope_last_scan_timestamp_seconds");
 const COVERAGE: MetricId = MetricId::of("lockscope_sampling_coverage_ratio");
 const EVENTS: MetricId = MetricId::of("lockscope_events_total");
@@ -27,6 +28,7 @@ impl Engine {
     pub fn moment(&self, target: &Arc<str>) -> Moment {
         let mut moment = Moment::new(self.clock.now());
         moment.push(COMPLETE, &[target], f64::from(u8::from(self.incomplete().is_none())));
+        moment.push(ROLE_CHANGES, &[target], self.role_changes as f64);
         for node in self.nodes() {
             self.add_node(&mut moment, target, node);
         }

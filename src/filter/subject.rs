@@ -89,8 +89,8 @@ impl<'a> Subject<'a> {
     pub(super) fn never_expires(&self) -> bool {
         match self.of {
             Of::Nothing => false,
-            Of::View(lock) => lock.ttl == Ttl::Never,
-            Of::Kept(_, lock, now) => lock.left(now) == Ttl::Never,
+            Of::View(lock) => lock.ttl == Ttl::Never && !lock.verdict.state.is_free(),
+            Of::Kept(_, lock, now) => lock.is_held() && lock.left(now) == Ttl::Never,
         }
     }
 

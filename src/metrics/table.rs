@@ -124,6 +124,12 @@ pub const METRICS: &[Metric] = &[
         NODE,
         "The last moment of which everything is known, while the node does not answer or locks were not confirmed; absent in sight",
     ),
+    exposed(
+        "lockscope_role_changes_total",
+        Counter,
+        TARGET,
+        "Times that another server took over as a master, or that a server on its own became a master or a replica",
+    ),
     exposed("lockscope_last_scan_timestamp_seconds", Gauge, NODE, "When the last walk of the keyspace ended"),
     exposed("lockscope_locks", Gauge, &["target", "pattern", "state"], "Locks by state; every state, also 0"),
     exposed(

@@ -40,9 +40,9 @@ impl Grouping {
         self.by
     }
 
-    /// Adds a lock as the table keeps it. One that is not held any more is left out.
+    /// Adds a lock as the table keeps it. One that is gone and not listed as lost is left out.
     pub fn add(&mut self, table: &Table, place: LockRef, now: Time) {
-        let Some(lock) = table.lock_at(place).filter(|lock| lock.is_held()) else { return };
+        let Some(lock) = table.lock_at(place).filter(|lock| table.is_listed(lock, now)) else { return };
         let Some(member) = Member::kept(table, lock, now) else { return };
         name::each(table, lock, self.by, now, |name| self.put(name, &member));
     }

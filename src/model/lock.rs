@@ -12,7 +12,7 @@ use crate::model::history::holds::GroupId;
 use crate::model::history::{Beats, Hold, Past};
 use crate::model::table::ours::Ours;
 use crate::model::verdict::judge::is_watchdog;
-use crate::model::{Contention, HeldIs, KeyEvent, OwnWrite, Waits};
+use crate::model::{Contention, Former, HeldIs, KeyEvent, Loss, OwnWrite, Waits};
 
 /// Whether somebody holds it, as far as we know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,8 @@ pub(super) enum Phase {
     Unread,
     Held,
     Gone,
+    /// Gone, and listed: the server lost it, and its holder may not know.
+    Lost,
 }
 
 /// How the value was read, without the holders: those are decoded again when they are needed.
@@ -217,6 +219,18 @@ impl Lock {
 
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Held
+    }
+
+    /// Nobody holds it on the server, and it is listed nevertheless: its holder may not know.
+    pub fn is_lost(&self) -> bool {
+        self.phase == Phase::Lost
+    }
+
+    /// How the server lost it, and whose hold that was, as long as that one may believe in it.
+    pub(in crate::model) fn loss(&self, now: Time) -> Option<(&Former, &Loss)> {
+        let former =
+            self.contention()?.former.as_ref().filter(|former| former.until.is_none_or(|until| until > now))?;
+        former.lost.as_ref().map(|loss| (former, loss))
     }
 
     /// One alone holds it right now, though others could beside it. Of a lock that several hold, what is seen of one hides

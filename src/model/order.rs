@@ -127,7 +127,7 @@ pub enum End {
 impl SortKey {
     /// By the end of the lease; `None`: it has none.
     pub fn end(at: Option<Time>, state: State) -> SortKey {
-        let never = (state != State::Free).then_some(End::Never);
+        let never = (!state.is_free()).then_some(End::Never);
         SortKey::Soonest(at.map(End::At).or(never))
     }
 

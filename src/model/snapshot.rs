@@ -9,21 +9,22 @@ use crate::lock::{Kind, Mode};
 use crate::model::table::Table;
 use crate::model::table::markers::id_of;
 use crate::model::verdict::findings::is_said_by;
-use crate::model::{Contention, Lock, LockView, Presence, Proof, RenewalView, Snapshot, Source, Waits};
+use crate::model::{Contention, Lock, LockView, Lost, Presence, Proof, RenewalView, Snapshot, Source, Waits};
 
 /// How long a lock must have been watched before "no renewals" means anything.
 const WATCHED_MS: u64 = 1_000;
 
 impl Table {
-    /// All held locks and markers at `now`, worst first.
+    /// All held locks, those that were lost, and markers at `now`, worst first.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         // Sorted before they are decoded, because moving views is expensive.
         let badness = |lock: &Lock| (self.severity(lock, now), Reverse(self.held_for(lock, now).map(|(ms, _)| ms)));
-        let mut order: Vec<_> = self.locks().map(|lock| (badness(lock), &lock.key, lock.space, lock)).collect();
+        let mut order: Vec<_> = self.listed(now).map(|lock| (badness(lock), &lock.key, lock.space, lock)).collect();
         order.sort_unstable_by_key(|&(badness, key, space, _)| (badness, key, space));
         let mut locks: Vec<LockView> = order.into_iter().filter_map(|(.., lock)| self.view(lock, now)).collect();
         relate(&mut locks);
-        Snapshot { at: now, locks, complete: self.is_complete(), incomplete: None, dropped: self.locks_dropped() }
+        let (complete, dropped, lost_beyond) = (self.is_complete(), self.locks_dropped(), self.lost_beyond(now));
+        Snapshot { at: now, locks, complete, incomplete: None, dropped, lost_beyond }
     }
 
     /// One lock at `now`, decoded; `None` if it was never read as a lock.
@@ -53,6 +54,7 @@ impl Table {
             dialect_confidence: reading.strength.number(),
             second_choice: second.map(|(id, strength)| (dialects::dialect(id).name(), strength.number())),
             mode: reading.mode,
+            lost: self.listed_loss(lock, now).map(|(former, loss)| Lost::of(former, loss)),
             verdict,
             liveness,
             holders,

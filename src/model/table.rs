@@ -41,6 +41,7 @@ use crate::model::lock::{Phase, Told};
 use crate::model::table::absent::{Departed, Ignored};
 use crate::model::table::agenda::Agenda;
 use crate::model::table::deposed::Deposed;
+use crate::model::table::losses::Listed;
 use crate::model::table::markers::Markers;
 use crate::model::table::node::NodeState;
 use crate::model::table::ours::LeaseEvent;
@@ -62,13 +63,15 @@ pub struct Limits {
     pub locks: usize,
     /// Locks that are gone but remembered.
     pub gone: usize,
+    /// Locks that are listed although they are lost.
+    pub lost: usize,
     /// Transitions not taken yet.
     pub transitions: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { locks: 2_000_000, gone: 10_000, transitions: 100_000 }
+        Limits { locks: 2_000_000, gone: 10_000, lost: 1_000, transitions: 100_000 }
     }
 }
 
@@ -88,6 +91,7 @@ pub struct Table {
     agenda: Agenda,
     /// Locks that are gone, oldest first, each with its `left` count at that time.
     gone: VecDeque<(LockRef, u32)>,
+    lost: Listed,
     ignored: Ignored,
     departed: Departed,
     pub(super) clients: Clients,
@@ -126,6 +130,7 @@ impl Table {
             held: 0,
             agenda: Agenda::default(),
             gone: VecDeque::new(),
+            lost: Listed::default(),
             ignored: Ignored::default(),
             departed: Departed::default(),
             clients: Clients::default(),
@@ -389,18 +394,31 @@ impl Table {
     }
 
     /// The key is gone: remember the lock for a while.
-    pub(super) fn leave(&mut self, place: LockRef) {
+    pub(super) fn leave(&mut self, place: LockRef, at: Time) {
         let Some(lock) = self.at(place) else { return };
         if lock.phase == Phase::Unread && lock.past.is_none() {
             return self.remove(place);
         }
-        lock.phase = Phase::Gone;
+        if lock.is_lost() && lock.loss(at).is_some() {
+            // It was looked at again, and is still not there.
+            return;
+        }
+        let was_held = lock.is_held();
         if let Some(contention) = &mut lock.contention {
             contention.waits = None;
         }
         (lock.expires, lock.own_ends) = (MaybeTime::NONE, None);
         lock.beats = None;
         lock.held_by = HeldBy::Nobody;
+        if !was_held || !self.list_lost(place, at) {
+            self.bury(place);
+        }
+    }
+
+    /// Remembers it like all others that are gone.
+    fn bury(&mut self, place: LockRef) {
+        let Some(lock) = self.at(place) else { return };
+        lock.phase = Phase::Gone;
         lock.left = lock.left.wrapping_add(1);
         let left = lock.left;
         self.gone.push_back((place, left));

@@ -185,7 +185,7 @@ fn a_lock_first_heard_of_after_a_gap_has_missed_nothing() {
 
 #[test]
 fn a_full_table_says_what_it_left_out() {
-    let mut table = following(Limits { locks: 2, gone: 10, transitions: 10 });
+    let mut table = following(Limits { locks: 2, gone: 10, lost: 10, transitions: 10 });
     for key in ["lock:a", "lock:b", "lock:c"] {
         let read = Observation::Read {
             node: NODE,
@@ -223,7 +223,7 @@ fn a_record_begins_with_the_nodes_and_counts_what_it_has_no_room_for() {
 proptest! {
     #[test]
     fn late_repeated_and_disordered_events_never_corrupt_the_table(deeds in deeds::any(), wire in deeds::wire()) {
-        let limits = Limits { locks: 64, gone: 2, transitions: 50 };
+        let limits = Limits { locks: 64, gone: 2, lost: 2, transitions: 50 };
         let mut table = following(limits);
         table.record(10_000);
         let (server, now) = deeds::play(&mut table, deeds, wire, |_, _| {});

@@ -15,6 +15,8 @@ pub enum Change {
     Renewed,
     /// Our undo put it back: the hold continues.
     PutBack,
+    /// It was gone, and is there again with its old holder, without having been taken: its server has other data now.
+    CameBack,
     /// The holder changed without a release in between.
     Taken,
     /// Another node of the keyspace has it now: a failover, or its slot moved. The hold continues.
@@ -102,13 +104,24 @@ impl Ending {
         use Ending::*;
         matches!(self, Evicted | Flushed | Renamed | Failover | Restart | SlotTaken | Unseen)
     }
+
+    /// The server did something to the lock, so that its holder may go on without knowing. What is only gone unseen was most
+    /// likely released while nobody watched.
+    pub fn is_untold(self) -> bool {
+        self.is_loss() && self != Ending::Unseen
+    }
+
+    /// The event of the server itself proves the loss.
+    pub fn is_told_by_server(self) -> bool {
+        matches!(self, Ending::Evicted | Ending::Flushed | Ending::Renamed)
+    }
 }
 
 impl Change {
     /// The word of the JSON contract.
     pub fn name(self) -> &'static str {
         match self {
-            Change::Found | Change::PutBack => "found",
+            Change::Found | Change::PutBack | Change::CameBack => "found",
             Change::Acquired => "acquired",
             Change::Renewed => "renewed",
             Change::Taken => "taken",
@@ -122,7 +135,11 @@ impl Change {
 
     /// The same for people, with more distinctions than the contract has.
     pub fn word(self) -> &'static str {
-        if self == Change::PutBack { "put back" } else { self.name() }
+        match self {
+            Change::PutBack => "put back",
+            Change::CameBack => "came back",
+            _ => self.name(),
+        }
     }
 }
 

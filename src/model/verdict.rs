@@ -9,6 +9,7 @@ pub mod findings;
 pub(in crate::model) mod hazards;
 pub(in crate::model) mod judge;
 pub(in crate::model) mod liveness;
+pub(in crate::model) mod lost;
 pub(in crate::model) mod rivals;
 pub mod safe;
 pub(in crate::model) mod signs;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 pub enum State {
     /// Two may be at work under it.
     Split,
+    /// The server lost it, or may have: nobody holds it there, and whoever did may not know.
+    Lost,
     /// Its holder is gone.
     Orphan,
     NoTtl,
@@ -43,8 +46,9 @@ pub enum State {
 }
 
 impl State {
-    pub const ALL: [State; 11] = [
+    pub const ALL: [State; 12] = [
         State::Split,
+        State::Lost,
         State::Orphan,
         State::NoTtl,
         State::Stalled,
@@ -57,6 +61,11 @@ impl State {
         State::Free,
     ];
 
+    /// Nobody holds it on the server.
+    pub fn is_free(self) -> bool {
+        matches!(self, State::Free | State::Lost)
+    }
+
     /// Whether nothing is wrong.
     pub fn is_usual(self) -> bool {
         matches!(self, State::Held | State::Test | State::Done | State::Free)
@@ -66,6 +75,7 @@ impl State {
     pub fn name(self) -> &'static str {
         match self {
             State::Split => "split",
+            State::Lost => "lost",
             State::Orphan => "orphan",
             State::NoTtl => "no-ttl",
             State::Stalled => "stalled",
@@ -83,6 +93,7 @@ impl State {
     pub fn label(self) -> &'static str {
         match self {
             State::Split => "SPLIT",
+            State::Lost => "LOST",
             State::Orphan => "ORPHAN",
             State::NoTtl => "NO-TTL",
             State::Stalled => "STALLED",

@@ -10,7 +10,7 @@ use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Sight, Waiting};
 use crate::lock::{Holder, Key, KeyspaceId, Kind, Mode, NodeId, RawValue};
 use crate::model::{
-    Certainty, Connection, Contender, Demand, Finding, Hold, Liveness, Notice, Presence, Proof, Severity, Source,
+    Certainty, Connection, Contender, Demand, Finding, Hold, Liveness, Lost, Notice, Presence, Proof, Severity, Source,
     Tries, Usual, Verdict, Waits,
 };
 
@@ -97,6 +97,9 @@ pub struct LockView {
     pub second_choice: Option<(Name, f32)>,
     pub mode: Mode,
     pub verdict: Verdict,
+    /// How the server lost it, where its state says so.
+    #[serde(default)]
+    pub lost: Option<Lost>,
     /// Whether its holder lives; `None` where nobody holds it, lockscope does, or it stays when the work is done.
     pub liveness: Option<Liveness>,
     pub holders: Vec<Holder>,
@@ -165,15 +168,18 @@ pub struct Snapshot {
     pub incomplete: Option<String>,
     /// Locks that were dropped because the table was full.
     pub dropped: u64,
+    /// Locks that were lost whose leases may still run, beyond those that are listed.
+    pub lost_beyond: u64,
 }
 
 impl LockView {
     /// Its place among all locks.
     pub fn severity(&self) -> Severity {
-        Severity::new(self.verdict.state, self.liveness.as_ref().is_some_and(Liveness::is_doubted))
+        let doubted = self.liveness.as_ref().is_some_and(Liveness::is_doubted);
+        Severity::new(self.verdict.state, doubted || self.lost.as_ref().is_some_and(|lost| !lost.proven))
     }
 
-    /// The state as tables show it, with a `?` where its holder may be gone.
+    /// The state as tables show it, with a `?` where it is in doubt.
     pub fn state_label(&self) -> Cow<'static, str> {
         self.severity().label()
     }

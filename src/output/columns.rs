@@ -38,7 +38,7 @@ impl Column {
 /// The colour of a state, as SGR parameters; the word itself says the same.
 pub(super) fn paint(state: State) -> &'static str {
     match state {
-        State::Split | State::Orphan => "1;31",
+        State::Split | State::Lost | State::Orphan => "1;31",
         State::NoTtl => "1;35",
         State::Stalled => "1;33",
         State::Contended | State::Long | State::Expiring => "33",
@@ -55,6 +55,9 @@ pub fn library(lock: &LockView) -> String {
 }
 
 pub(super) fn holders(lock: &LockView, style: &TextStyle) -> String {
+    if let Some(lost) = &lock.lost {
+        return lost.holder.as_ref().map_or("-".into(), |token| format!("was {}", style.token(&token.to_string())));
+    }
     let Some(first) = lock.holders.first() else {
         return if lock.kind == Kind::Marker { "—" } else { "?" }.to_string();
     };
@@ -88,9 +91,10 @@ fn holder(holder: &Holder, style: &TextStyle) -> String {
     parts.join(" ")
 }
 
-/// The age, with how exactly it is known. "At least 0" is shown as unknown.
+/// The age, with how exactly it is known. "At least 0" is shown as unknown; what nobody holds has none.
 pub fn held(lock: &LockView) -> String {
     match (lock.held_ms, lock.held_is) {
+        (None, _) if lock.verdict.state.is_free() => "-".to_string(),
         (None, _) | (Some(0..1000), Some(HeldIs::AtLeast)) => "?".to_string(),
         (Some(ms), Some(HeldIs::AtLeast)) => format!("≥{}", short_duration(ms)),
         (Some(ms), Some(HeldIs::Estimated)) => format!("~{}", short_duration(ms)),
@@ -111,7 +115,7 @@ pub fn lease(lock: &LockView) -> String {
 /// The remaining TTL; none for a lock that is free.
 pub fn ttl(lock: &LockView) -> String {
     match lock.ttl {
-        Ttl::Never if lock.verdict.state == State::Free => "-".to_string(),
+        Ttl::Never if lock.verdict.state.is_free() => "-".to_string(),
         // Nobody knows whether it was renewed since.
         Ttl::In(left) if left.is_zero() && lock.stale => "?".to_string(),
         ttl => left(ttl),
@@ -127,6 +131,7 @@ pub(super) fn left(ttl: Ttl) -> String {
 
 fn renewals(lock: &LockView) -> String {
     match &lock.renewals {
+        None if lock.verdict.state.is_free() => "-".to_string(),
         None => "?".to_string(),
         Some(renewals) => match renewals.missed {
             Some(missed) if missed > 0 => format!("{}, {missed} missed", renewals.count),

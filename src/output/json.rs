@@ -33,7 +33,7 @@ pub fn write_list(
     write_value(out, server)?;
     write!(out, ",\"complete\":{},\"incomplete\":", snapshot.complete)?;
     write_value(out, &snapshot.incomplete)?;
-    write!(out, ",\"dropped\":{},\"locks\":[", snapshot.dropped)?;
+    write!(out, ",\"dropped\":{},\"lost_beyond\":{},\"locks\":[", snapshot.dropped, snapshot.lost_beyond)?;
     for (index, lock) in locks.iter().enumerate() {
         out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
         write_value(out, &Lock::of(lock, place))?;
@@ -119,7 +119,8 @@ mod tests {
     }
 
     fn list(locks: &[LockView]) -> (String, Value) {
-        let snapshot = Snapshot { at: Time(0), locks: Vec::new(), complete: true, incomplete: None, dropped: 0 };
+        let snapshot =
+            Snapshot { at: Time(0), locks: Vec::new(), complete: true, incomplete: None, dropped: 0, lost_beyond: 0 };
         let mut out = Vec::new();
         write_list(&mut out, &snapshot, locks, &place(), &json!({"url": "redis://h"})).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -31,7 +31,7 @@ pub fn write(out: &mut impl Write, entry: &Notable, place: &Place, style: &TextS
 
 fn paint(what: &What) -> &'static str {
     match what {
-        What::State { to: State::Split | State::Orphan, .. } => "1;31",
+        What::State { to: State::Split | State::Lost | State::Orphan, .. } => "1;31",
         What::State { to, .. } if *to < State::Held => "33",
         What::State { .. } => "32",
         What::Lost { cause, .. } if !cause.is_proven() => "33",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::model::cadence;
-use crate::model::{HeldIs, LockView, State};
+use crate::model::{HeldIs, LockView};
 
 /// The axis reaches at most this many leases back.
 const LEASES: u32 = 4;
@@ -40,7 +40,7 @@ pub struct Due {
 impl Sawtooth {
     /// Computes it, or says why there is nothing to draw.
     pub fn of(lock: &LockView, now: Time) -> Result<Sawtooth, &'static str> {
-        if lock.verdict.state == State::Free {
+        if lock.verdict.state.is_free() {
             return Err("nobody holds it");
         }
         let Some(left) = lock.ttl.remaining() else {
@@ -134,7 +134,7 @@ fn expected(given: &[Time], period: Duration, now: Time) -> Vec<Due> {
 mod tests {
     use super::*;
     use crate::base::time::Ttl;
-    use crate::model::RenewalView;
+    use crate::model::{RenewalView, State};
     use crate::testkit::sample;
 
     const NOW: Time = Time(1_790_000_900_000);

@@ -48,6 +48,8 @@ pub(super) struct Lock<'a> {
     state: &'static str,
     evidence: &'a [String],
     confidence: f32,
+    /// `null` where its state is not `lost`.
+    lost: Option<Lost<'a>>,
     safe_to_free: Safety,
     /// `null` where nobody holds it.
     liveness: Option<Liveness<'a>>,
@@ -89,6 +91,7 @@ impl<'a> Lock<'a> {
             state: lock.verdict.state.name(),
             evidence: &lock.verdict.evidence,
             confidence: lock.verdict.confidence,
+            lost: lock.lost.as_ref().map(Lost::of),
             safe_to_free: Safety::of(&model::Safe::of(lock)),
             liveness: lock.liveness.as_ref().map(Liveness::of),
             findings: lock.findings.iter().map(Finding::of).collect(),
@@ -115,6 +118,34 @@ impl<'a> Lock<'a> {
     pub(super) fn looked_at(self, lock: &'a LockView, found: &'a Inspection) -> Lock<'a> {
         let safe = model::Safe::of(lock).with_waiting(found.waiters.beside(lock).in_short());
         Lock { contention: Contention::looked_at(lock, found), safe_to_free: Safety::of(&safe), ..self }
+    }
+}
+
+/// A hold that the server lost, or may have.
+#[derive(Serialize)]
+struct Lost<'a> {
+    cause: &'static str,
+    proven: bool,
+    at: String,
+    holder: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_base64: Option<String>,
+    holders: usize,
+    lease_ends: Option<String>,
+}
+
+impl<'a> Lost<'a> {
+    fn of(lost: &'a model::Lost) -> Lost<'a> {
+        let (holder, holder_base64) = token(lost.holder.as_ref());
+        Lost {
+            cause: lost.by.word(),
+            proven: lost.proven,
+            at: lost.at.rfc3339(),
+            holder,
+            holder_base64,
+            holders: lost.holders,
+            lease_ends: lost.lease_ends.map(Time::rfc3339),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::TextStyle;
 use super::columns::{attempts, fail, holders, library, rate, wait};
 use crate::base::text::fit_marked;
-use crate::model::{Contender, LockView, State, WaitsAt};
+use crate::model::{Contender, LockView, WaitsAt};
 
 const TITLES: [&str; 7] = ["KEY", "LIBRARY", "HOLDER", "WAIT", "ATT/S", "FAIL/S", "TOP CONTENDER"];
 /// Columns and their smallest widths, cut in this order on a narrow terminal.
@@ -29,7 +29,7 @@ pub fn write(out: &mut impl Write, locks: &[LockView], style: &TextStyle) -> io:
             Some(waits) => format!("{} {}", wait(lock), waits.source()),
             None => wait(lock),
         };
-        let holder = if lock.verdict.state == State::Free { "free".into() } else { holders(lock, style) };
+        let holder = if lock.verdict.state.is_free() { "free".into() } else { holders(lock, style) };
         let texts =
             [lock.key.to_string(), library(lock), holder, wait, attempts(lock), failures(lock), top(lock, style)];
         texts.map(|text| style.plain(text).into_owned())
@@ -85,7 +85,7 @@ mod tests {
     use crate::filter::{Filter, Subject};
     use crate::lock::Token;
 
-    use crate::model::{Address, Tokens, Tries, TriesFrom, Waits};
+    use crate::model::{Address, State, Tokens, Tries, TriesFrom, Waits};
     use crate::testkit::sample;
 
     fn tries(failures: u64, unjudged: u64) -> Tries {

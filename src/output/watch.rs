@@ -30,11 +30,12 @@ pub fn write(out: &mut impl Write, change: &Transition, style: &TextStyle) -> io
     writeln!(out, "{start}{}  {}", style.painted(paint(change.change), &word), text::fit_marked(&line, room, mark))
 }
 
-/// How a lock was lost, if the event's word does not say it.
+/// How a lock was lost or came back, if the event's word does not say it.
 pub(super) fn why(change: Change) -> Option<&'static str> {
     match change {
         Change::Ended(Ending::Released | Ending::Expired | Ending::Forced) => None,
         Change::Ended(ending) => Some(ending.name()),
+        Change::CameBack => Some("came back: its server has other data now"),
         Change::Found | Change::Acquired | Change::Renewed | Change::PutBack | Change::Taken | Change::Moved => None,
     }
 }
@@ -42,7 +43,7 @@ pub(super) fn why(change: Change) -> Option<&'static str> {
 fn paint(change: Change) -> &'static str {
     match change {
         Change::Acquired | Change::PutBack => "32",
-        Change::Taken | Change::Ended(Ending::Forced) => "1;31",
+        Change::Taken | Change::CameBack | Change::Ended(Ending::Forced) => "1;31",
         Change::Ended(Ending::Released) => "",
         Change::Ended(_) => "33",
         Change::Found | Change::Renewed | Change::Moved => "2",

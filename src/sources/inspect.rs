@@ -14,7 +14,7 @@ pub use prove::{prove, prove_waits};
 use crate::base::time::{Time, Ttl};
 use crate::dialects::{self, Claim, Waiting};
 use crate::lock::{Key, RawValue};
-use crate::model::{LockView, Seen, State};
+use crate::model::{LockView, Seen};
 use crate::server::{Mode, Role, ServerFacts};
 use crate::sources::look::{Wanted, look};
 use crate::sources::waiters::{self, Waiters};
@@ -71,7 +71,7 @@ impl Subject {
             None => (Waiting::Polls { every: None }, Vec::new()),
         };
         let seen = Seen::Present { value: lock.value.clone(), ttl: lock.ttl };
-        let own = Belonging::found(lock.key.as_bytes(), Some(seen)).filter(|_| lock.verdict.state != State::Free);
+        let own = Belonging::found(lock.key.as_bytes(), Some(seen)).filter(|_| !lock.verdict.state.is_free());
         let mut keys = companions;
         if own.is_none() {
             keys.insert(0, lock.key.as_bytes().to_vec());

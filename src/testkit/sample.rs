@@ -26,6 +26,7 @@ pub fn redisson() -> LockView {
         second_choice: None,
         mode: Mode::Exclusive,
         verdict: Verdict { state: State::Held, evidence: Vec::new(), confidence: 0.97 },
+        lost: None,
         liveness: Some(Liveness {
             is: Life::Lives,
             confidence: Some(0.95),

@@ -60,7 +60,7 @@ pub fn scroll_most(app: &App, area: Rect) -> usize {
 fn line(app: &App, change: &Transition, key: &str) -> Line<'static> {
     let theme = app.theme;
     let style = match change.change {
-        Change::Taken => theme.bad(),
+        Change::Taken | Change::CameBack => theme.bad(),
         Change::Ended(Ending::Expired) => theme.warning(),
         Change::Ended(Ending::Released) => Style::new(),
         Change::Ended(_) => theme.bad(),

@@ -109,7 +109,7 @@ pub fn sentence(app: &App, lock: &LockView) -> String {
         several => parts.push(format!("held by {} at once", several.len())),
     }
     // The evidence of a free lock already says how its last hold ended.
-    let last = lock.past.last().filter(|_| lock.verdict.state != State::Free);
+    let last = lock.past.last().filter(|_| !lock.verdict.state.is_free());
     parts.extend(last.and_then(|hold| before(app, hold)));
     // The evidence of a stalled lock already has these numbers.
     if let Some(renewals) = &lock.renewals

@@ -274,7 +274,11 @@ fn count_parts(app: &App) -> Vec<Part> {
     for (state, count) in scene.counts.iter().filter(|(state, count)| *count > 0 && *state != State::Held) {
         let hidden = *state == State::Free && !shows_free(app.list.filter.as_ref());
         let hidden = if hidden { " hidden" } else { "" };
-        let part = part(format!("  {count} {}{hidden}", state.name()), theme.state(*state));
+        let beyond = match scene.lost_beyond {
+            more @ 1.. if *state == State::Lost => format!(" +{more} not listed"),
+            _ => String::new(),
+        };
+        let part = part(format!("  {count} {}{hidden}{beyond}", state.name()), theme.state(*state));
         parts.push(part.gives_way(COUNTS + *state as u8));
     }
     if !app.list.marked.is_empty() {

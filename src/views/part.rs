@@ -134,8 +134,12 @@ fn shown_token(app: &App, holder: &Holder) -> String {
 
 /// The holders in exactly `width` cells; the number of holders is never cut off.
 pub fn fit_holders(app: &App, lock: &LockView, width: usize) -> String {
+    let former = lock.lost.as_ref().and_then(|lost| lost.holder.as_ref());
     match lock.holders.as_slice() {
-        [] => fit("-", width, app.theme),
+        [] => {
+            let was = former.map_or("-".into(), |former| format!("was {}", token(app, &former.to_string())));
+            fit(&was, width, app.theme)
+        }
         [one] => {
             let (short, place) = (holder(app, one), place(app, lock));
             let whole = Some(safe(&one.token.to_string(), app.theme))
@@ -180,7 +184,8 @@ pub fn share_left(lock: &LockView) -> Option<f64> {
 
 /// The renewals seen, then the missed ones: `||||··  2 missed`.
 pub fn heartbeat(lock: &LockView, width: usize, theme: Theme) -> (String, Option<u64>) {
-    let Some(renewals) = &lock.renewals else { return ("?".into(), None) };
+    let unknown = if lock.verdict.state.is_free() { "-" } else { "?" };
+    let Some(renewals) = &lock.renewals else { return (unknown.into(), None) };
     let missed = renewals.missed.filter(|missed| *missed > 0);
     if renewals.count == 0 {
         return ("-".into(), None);

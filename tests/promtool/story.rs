@@ -93,7 +93,9 @@ impl Story {
             tell("lockscope_holds_ended_total", &["prod", pattern, "expired"], &|at| Some((at / 100) as f64));
             tell("lockscope_holds_ended_total", &["prod", pattern, "released"], &|_| Some(released));
         }
-        for (ending, from) in [("taken", 600), ("evicted", 700), ("flushed", 800)] {
+        for (ending, from) in
+            [("taken", 600), ("evicted", 700), ("flushed", 800), ("failover", 900), ("slot-taken", 1_000)]
+        {
             tell("lockscope_holds_ended_total", &["prod", pattern, ending], &during(from, LENGTH));
         }
         tell("lockscope_up", &["prod", "a:6379"], &|at| Some(if (300..500).contains(&at) { 0.0 } else { 1.0 }));
@@ -101,6 +103,7 @@ impl Story {
         tell("lockscope_blind_since_timestamp_seconds", &["prod", "a:6379"], &|at| {
             (300..500).contains(&at).then_some(298.5).or((700..900).contains(&at).then_some(698.0))
         });
+        tell("lockscope_role_changes_total", &["prod"], &during(890, LENGTH));
         tell("lockscope_build_info", &["0.1.0", "abc"], &|at| (at < 1_000).then_some(1.0));
         story
     }

@@ -59,7 +59,7 @@ pub(super) struct Sorting {
 #[derive(Default)]
 pub(super) struct Sorted {
     pub places: Vec<LockRef>,
-    /// Number of locks, and how many are in each state.
+    /// Number of locks that are there, and how many are in each state, also of those that are lost.
     pub total: usize,
     pub counts: [usize; State::ALL.len()],
 }
@@ -121,9 +121,9 @@ impl Sorting {
             self.judge_freed(table);
         }
         self.slot = slots.end;
-        for (place, lock) in table.places_in(slots) {
+        for (place, lock) in table.places_listed_in(slots, self.at) {
             let severity = table.severity(lock, self.at);
-            self.sorted.total += 1;
+            self.sorted.total += usize::from(lock.is_held());
             self.sorted.counts[severity.state as usize] += 1;
             let was = self.staying.get(&place);
             if severity.state != State::Free || self.shows_free || was.is_some() {
@@ -136,7 +136,7 @@ impl Sorting {
     /// Locks that are gone and stay for a moment. If one is taken again meanwhile, it is judged as it is then.
     fn judge_freed(&mut self, table: &Table) {
         for (place, was) in &self.staying {
-            if let Some(lock) = table.lock_at(*place).filter(|lock| !lock.is_held()) {
+            if let Some(lock) = table.lock_at(*place).filter(|lock| !table.is_listed(lock, self.at)) {
                 let rank = Rank::new(*place, lock, table.severity(lock, self.at), table, self.order, self.at);
                 self.judged.push(rank.at_least(*was));
             }
@@ -167,7 +167,8 @@ impl Sorting {
             }
             self.sink(0, table);
             let listed = |place: &LockRef| {
-                table.lock_at(*place).is_some_and(|lock| lock.is_held() || self.staying.contains_key(place))
+                let is_listed = |lock| table.is_listed(lock, self.at) || self.staying.contains_key(place);
+                table.lock_at(*place).is_some_and(is_listed)
             };
             self.sorted.places.extend(place.filter(listed));
         }

@@ -604,7 +604,7 @@ proptest! {
         gone in 0..4usize,
         slices in prop::option::of(1..4usize),
     ) {
-        let mut stage = Stage::with(Limits { locks: 64, gone, transitions: 50 });
+        let mut stage = Stage::with(Limits { locks: 64, gone, lost: gone, transitions: 50 });
         stage.app.scene.portion = slices.map_or(Portion::default(), tiny);
         for deed in deeds {
             let key = |n: u8| format!("lock:{n}:锁");

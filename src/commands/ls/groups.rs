@@ -1,6 +1,6 @@
 //! `lockscope ls --group`: the same locks, as groups.
 
-use super::{footer, tell_gaps, tell_unwatched};
+use super::{footer, tell_gaps, tell_lost, tell_unwatched};
 use crate::base::fault::Fault;
 use crate::base::text;
 use crate::commands::{self, session::Session};
@@ -31,14 +31,15 @@ pub fn run(
 ) -> Result<u8, Fault> {
     let (table, now, place) = (engine.table(), engine.clock.now(), session.place());
     let mut grouping = Grouping::new(by, usize::MAX);
-    let (mut found, mut markers, mut matched) = (0, 0, 0);
-    for (at, lock) in table.places() {
+    let (mut found, mut lost, mut markers, mut matched) = (0, 0, 0, 0);
+    for (at, lock) in table.places_listed_in(0..table.slots(), now) {
         let Some(subject) = Subject::of_kept(table, lock, now) else { continue };
-        found += 1;
+        found += usize::from(lock.is_held());
+        lost += usize::from(lock.is_lost());
         markers += usize::from(lock.reading().is_some_and(|reading| reading.kind == Kind::Marker));
         let node = place.node(lock.node);
         if filter.is_none_or(|filter| filter.matches(&subject.on_node(&node))) {
-            matched += 1;
+            matched += usize::from(lock.is_held());
             grouping.add(table, at, now);
         }
     }
@@ -62,6 +63,7 @@ pub fn run(
         let of = if groups.len() < all { format!("{} of ", groups.len()) } else { String::new() };
         let groups = text::counted(all as u64, "group");
         session.say(&format!("{of}{groups}: {}", footer(session, engine, (found, markers), matched, matched)));
+        tell_lost(session, lost, table.lost_beyond(now));
     }
     tell_gaps(session, engine, incomplete.as_deref());
     session.still_there(engine)

@@ -57,7 +57,7 @@ impl Changes {
             Change::Ended(Ending::Expired) => self.expired += 1,
             Change::Moved => self.moved += 1,
             Change::Ended(Ending::Unseen | Ending::Failover | Ending::SlotTaken | Ending::Restart) => self.lost += 1,
-            Change::Found | Change::PutBack | Change::Ended(_) => {}
+            Change::Found | Change::PutBack | Change::CameBack | Change::Ended(_) => {}
         }
     }
 }

@@ -70,7 +70,7 @@ pub(in crate::model) struct Round {
     finished: Option<Time>,
     /// By the place of the pattern.
     tallies: Vec<Tally>,
-    /// Groups with a held lock, by their numbers.
+    /// Groups with a listed lock, by their numbers.
     groups: Vec<bool>,
     /// Nodes with a lock that was not confirmed.
     stale: Vec<NodeId>,
@@ -97,11 +97,7 @@ impl Round {
 
     /// Adds a lock that is held, and in this state.
     pub fn see(&mut self, table: &Table, lock: &Lock, state: State, now: Time) {
-        let group = lock.group.index();
-        if self.groups.len() <= group {
-            self.groups.resize(group + 1, false);
-        }
-        self.groups[group] = true;
+        self.use_group(lock);
         if table.is_stale(lock) {
             if !self.stale.contains(&lock.node) {
                 self.stale.push(lock.node);
@@ -128,11 +124,23 @@ impl Round {
         tries.into_iter().for_each(|tries| tally.add_tries(tries));
     }
 
-    /// Adds a lock that nobody holds any more: somebody may have tried to take it lately.
+    /// Adds a lock that nobody holds any more: it may be listed as lost, and somebody may have tried to take it lately.
     pub fn see_gone(&mut self, table: &Table, lock: &Lock, now: Time) {
+        if table.is_listed(lock, now) {
+            self.use_group(lock);
+            self.tally(table, lock).states[State::Lost as usize] += 1;
+        }
         if let Some(tries) = lock.reading.and_then(|_| table.tries(lock, now)) {
             self.tally(table, lock).add_tries(tries);
         }
+    }
+
+    fn use_group(&mut self, lock: &Lock) {
+        let group = lock.group.index();
+        if self.groups.len() <= group {
+            self.groups.resize(group + 1, false);
+        }
+        self.groups[group] = true;
     }
 
     fn tally(&mut self, table: &Table, lock: &Lock) -> &mut Tally {

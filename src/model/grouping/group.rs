@@ -34,7 +34,7 @@ impl<'a> Member<'a> {
             key: &lock.key,
             severity,
             held: table.held_for(lock, now),
-            is_used: kind == Kind::Lock && severity.state != State::Free,
+            is_used: kind == Kind::Lock && !severity.state.is_free(),
             waits: lock.waits(now),
             waiting: lock.demand(now).waiting,
             tries: table.tries(lock, now),
@@ -47,7 +47,7 @@ impl<'a> Member<'a> {
             key: &lock.key,
             severity: lock.severity(),
             held: lock.held_ms.zip(lock.held_is),
-            is_used: lock.kind == Kind::Lock && lock.verdict.state != State::Free,
+            is_used: lock.kind == Kind::Lock && !lock.verdict.state.is_free(),
             waits: lock.waits,
             waiting: lock.demand.waiting,
             tries: lock.tries,
@@ -101,6 +101,7 @@ struct Worst {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Group {
     pub name: GroupName,
+    /// Those that are lost are not among them: nobody holds them.
     pub locks: usize,
     /// By [`State`].
     counts: [usize; State::ALL.len()],
@@ -135,12 +136,12 @@ impl Group {
 
     pub(super) fn add(&mut self, member: &Member<'_>) {
         let severity = member.severity;
-        self.counts[severity.state as usize] += 1;
-        if self.locks == 0 || severity < self.worst {
+        if self.all() == 0 || severity < self.worst {
             (self.worst, self.as_bad) = (severity, 0);
             self.named.clear();
         }
-        self.locks += 1;
+        self.counts[severity.state as usize] += 1;
+        self.locks += usize::from(severity.state != State::Lost);
         if severity == self.worst {
             self.as_bad += 1;
             self.name_it(member);
@@ -176,6 +177,11 @@ impl Group {
         self.named.truncate(NAMED);
     }
 
+    /// How many there are in all states.
+    fn all(&self) -> usize {
+        self.counts.iter().sum()
+    }
+
     pub fn count(&self, state: State) -> usize {
         self.counts[state as usize]
     }
@@ -202,6 +208,6 @@ impl Group {
 
     /// Whether some are worse than the others.
     pub fn has_odd_ones(&self) -> bool {
-        self.as_bad < self.locks && (!self.worst.state.is_usual() || self.worst.is_suspected())
+        self.as_bad < self.all() && (!self.worst.state.is_usual() || self.worst.is_suspected())
     }
 }

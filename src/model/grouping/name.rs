@@ -175,7 +175,8 @@ pub(super) fn each(table: &Table, lock: &Lock, by: GroupBy, now: Time, mut tell:
             OTHER => tell(NameRef::OtherPatterns),
             pattern => tell(NameRef::Pattern(pattern)),
         },
-        GroupBy::Holder => each_holder(&table.holders(lock, now), tell),
+        GroupBy::Holder if lock.is_held() => each_holder(&table.holders(lock, now), tell),
+        GroupBy::Holder => tell(NameRef::Nobody),
         GroupBy::Library => {
             lock.reading()
                 .into_iter()

@@ -376,7 +376,15 @@ fn ending() -> impl Strategy<Value = Ending> {
 
 fn transition() -> impl Strategy<Value = Transition> {
     let change = prop_oneof![
-        select(vec![Change::Found, Change::Acquired, Change::Renewed, Change::PutBack, Change::Taken, Change::Moved]),
+        select(vec![
+            Change::Found,
+            Change::Acquired,
+            Change::Renewed,
+            Change::PutBack,
+            Change::CameBack,
+            Change::Taken,
+            Change::Moved
+        ]),
         ending().prop_map(Change::Ended),
     ];
     (time(), key(), change, option::of(token()), option::of(token()), any::<bool>(), source()).prop_map(
@@ -483,6 +491,14 @@ fn view() -> impl Strategy<Value = LockView> {
                 dialect,
                 dialect_confidence,
                 second_choice,
+                lost: (state == State::Lost).then(|| Lost {
+                    by: Ending::Failover,
+                    proven: confidence > 0.5,
+                    at: Time(1),
+                    holder: holders.first().map(|holder| holder.token.clone()),
+                    holders: holders.len(),
+                    lease_ends: held_is.map(|_| Time(2)),
+                }),
                 verdict: Verdict { state, evidence, confidence },
                 holders,
                 held_is,

@@ -8,7 +8,7 @@ use crate::lock::{Holder, KeyspaceId};
 use crate::model::lock::Phase;
 use crate::model::table::Table;
 use crate::model::table::slots::LockRef;
-use crate::model::{Holds, Lock};
+use crate::model::{Former, Holds, Lock, Loss};
 
 impl Table {
     pub fn recogniser(&self) -> &Recogniser {
@@ -33,6 +33,26 @@ impl Table {
     /// All locks that are held, in no order.
     pub fn locks(&self) -> impl Iterator<Item = &Lock> {
         self.slots.held().map(|(_, lock)| lock)
+    }
+
+    /// All locks that are held, and those whose holders may not know that they are lost, in no order.
+    pub fn listed(&self, now: Time) -> impl Iterator<Item = &Lock> {
+        self.places_listed_in(0..self.slots(), now).map(|(_, lock)| lock)
+    }
+
+    /// The listed locks in these slots, for callers that walk all slots piece by piece.
+    pub fn places_listed_in(&self, slots: Range<usize>, now: Time) -> impl Iterator<Item = (LockRef, &Lock)> {
+        self.slots.known_in(slots).filter(move |(_, lock)| self.is_listed(lock, now))
+    }
+
+    /// It is held, or its holder may not know that it is lost.
+    pub fn is_listed(&self, lock: &Lock, now: Time) -> bool {
+        lock.is_held() || self.listed_loss(lock, now).is_some()
+    }
+
+    /// How it was lost, if that is listed.
+    pub(in crate::model) fn listed_loss<'a>(&self, lock: &'a Lock, now: Time) -> Option<(&'a Former, &'a Loss)> {
+        if lock.is_lost() { lock.loss(now) } else { None }
     }
 
     /// Locks that are gone and still known; some may be held again.

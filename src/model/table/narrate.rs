@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use crate::base::time::Time;
 use crate::dialects;
-use crate::lock::{Holder, Token};
+use crate::lock::{Holder, Kind, Token};
 use crate::model::held_by::HeldBy;
 use crate::model::history::Hold;
 use crate::model::history::holds::{Mark, Over};
+use crate::model::lock::Reading;
+use crate::model::table::losses::Blame;
 use crate::model::table::ours::{Freed, Ours};
 use crate::model::table::resolve::Occurrence;
-use crate::model::{Beats, Change, Ending, Former, HeldIs, Lock, Source, Transition};
+use crate::model::{Beats, Change, Ending, Former, HeldIs, Lock, Loss, Source, Transition};
 
 /// How long a holder without a lease counts as working after the server lost its lock.
 const UNTOLD: Duration = Duration::from_secs(60);
@@ -24,12 +26,20 @@ pub(in crate::model) struct Narrator<'a> {
     finally: Option<Token>,
     /// How many hold it after the steps so far, and at the end.
     holders: (usize, usize),
-    /// Every change was told.
-    all: bool,
-    /// Where the server can have lost it, it did.
-    proven: bool,
+    heard: Heard,
     out: Vec<Transition>,
     marks: Vec<Mark>,
+}
+
+/// How much of what happened since the last look was told.
+#[derive(Clone, Copy, Default)]
+pub(in crate::model) struct Heard {
+    /// Every change was, so that the time between two renewals is known.
+    pub all: bool,
+    /// Changes may have been missed.
+    pub missed: bool,
+    /// How it was lost, where nobody saw the end.
+    pub blame: Option<Blame>,
 }
 
 /// The result of the steps.
@@ -64,23 +74,14 @@ impl<'a> Narrator<'a> {
             holding,
             finally,
             holders,
-            all: false,
-            proven: false,
+            heard: Heard::default(),
             out: Vec::new(),
             marks: Vec::new(),
         }
     }
 
-    /// Whether every change since the last look was told, so that the time between two renewals is known.
-    pub fn with_all(mut self, all: bool) -> Narrator<'a> {
-        self.all = all;
-        self
-    }
-
-    /// Whether a loss whose end nobody saw is proven.
-    pub fn with_proof(mut self, proven: bool) -> Narrator<'a> {
-        self.proven = proven;
-        self
+    pub fn having(self, heard: Heard) -> Narrator<'a> {
+        Narrator { heard, ..self }
     }
 
     /// Narrates the steps in order. Only the last hold can be the one that was read; the holders of earlier holds in
@@ -95,15 +96,22 @@ impl<'a> Narrator<'a> {
                     self.say(self.lock.confirmed, Change::Found, None);
                 }
                 Occurrence::Begin { at, exact } => {
-                    let robbed = self.robbed();
+                    let lost = self.forget_loss();
+                    if !exact && looked_at && self.is_back(lost.is_some()) {
+                        (self.holding, self.holders.0) = (self.finally.clone(), self.holders.1);
+                        self.go_on(at);
+                        self.say(at, Change::CameBack, None);
+                        continue;
+                    }
                     self.start(Some(at).filter(|_| exact), looked_at);
                     self.marks.push(Mark::Started { holders: self.holders() });
-                    if let Some(Former { token, until, .. }) = robbed.filter(|former| former.token != self.holding) {
+                    if let Some(Former { token, until, .. }) = lost.filter(|former| self.is_robbed(former)) {
                         self.take_over(token, until, at);
                     }
                     self.say(at, Change::Acquired, None);
                 }
                 Occurrence::PutBack { at, ours } => {
+                    self.forget_loss();
                     self.resume(at, looked_at);
                     match ours {
                         true => self.say_ours(at, Change::PutBack, None),
@@ -127,13 +135,11 @@ impl<'a> Narrator<'a> {
                 }
                 Occurrence::Move { at } => self.say(at, Change::Moved, None),
                 Occurrence::End { at, ending } => {
-                    let (until, alone) = (self.lock.expires(), self.lock.has_one_holder());
+                    let lost = self.loss(at, ending);
                     self.finish(at, ending);
                     let previous = self.holding.take();
-                    // A reader or the owner of a permit shares it anyway.
-                    if self.proven && alone && matches!(ending, Ending::Failover | Ending::Restart) {
-                        let (token, until) = (previous.clone(), Some(until.unwrap_or(at + UNTOLD)));
-                        let former = Former { token, until, robbed: true };
+                    if let Some((loss, until)) = lost {
+                        let former = Former { token: previous.clone(), until: Some(until), lost: Some(loss) };
                         self.lock.contention.get_or_insert_default().former = Some(former);
                     }
                     match ending {
@@ -184,7 +190,7 @@ impl<'a> Narrator<'a> {
     /// What a renewal at that time adds to the figures.
     fn renewed(&self, at: Time) -> Mark {
         let lock = &*self.lock;
-        let known = self.all && lock.has_one_holder();
+        let known = self.heard.all && lock.has_one_holder();
         let resumed = lock.beats().and_then(|beats| beats.resumed);
         let given = lock
             .beats()
@@ -225,14 +231,8 @@ impl<'a> Narrator<'a> {
         let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
         let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
         let (Some(freed), Some(_)) = (freed, hold) else {
-            // Freed before we watched, or by somebody else: it is not a new hold. Its age is known where its end was seen.
-            let before = self.lock.past.as_mut().and_then(|past| past.go_on(self.holding.as_ref()));
-            let seen = before.map(|hold| (hold.since, if hold.exact { HeldIs::Exact } else { HeldIs::AtLeast }));
-            self.lock.beats = None;
-            self.lock.set_lease(None);
-            (self.lock.since, self.lock.since_is) = seen.unwrap_or((at, HeldIs::AtLeast));
-            self.marks.push(Mark::Started { holders: self.holders() });
-            return;
+            // Freed before we watched, or by somebody else.
+            return self.go_on(at);
         };
         self.marks.push(Mark::Resumed(freed.counted));
         (self.lock.since, self.lock.since_is) = (freed.since, freed.since_is);
@@ -243,6 +243,45 @@ impl<'a> Narrator<'a> {
             beats.resume(at);
         }
         self.lock.held_by.beats_mut().for_each(|beats| beats.resume(at));
+    }
+
+    /// The last hold continues: it is no new one. Its age is known where its end was seen.
+    fn go_on(&mut self, at: Time) {
+        let before = self.lock.past.as_mut().and_then(|past| past.go_on(self.holding.as_ref()));
+        let seen = before.map(|hold| (hold.since, if hold.exact { HeldIs::Exact } else { HeldIs::AtLeast }));
+        self.lock.beats = None;
+        self.lock.set_lease(None);
+        (self.lock.since, self.lock.since_is) = seen.unwrap_or((at, HeldIs::AtLeast));
+        self.marks.push(Mark::Started { holders: self.holders() });
+    }
+
+    /// Who holds it now held it last, by a token that is used only once, and nobody saw it being taken: the server has
+    /// other data now.
+    fn is_back(&self, was_lost: bool) -> bool {
+        let again = self.lock.reading.is_none_or(|reading| dialects::dialect(reading.dialect).tokens_come_again());
+        let last = self.lock.past().last().and_then(|hold| hold.holder.as_ref());
+        (was_lost || self.heard.missed) && !again && last.is_some() && last == self.finally.as_ref()
+    }
+
+    /// What to remember of a hold whose holder may not know that the server lost it, and until when.
+    fn loss(&self, at: Time, by: Ending) -> Option<(Loss, Time)> {
+        let lock = &*self.lock;
+        let is_hold = |reading: &Reading| reading.kind == Kind::Lock && !reading.test;
+        lock.reading.filter(is_hold).filter(|_| by.is_untold())?;
+        let proven = by.is_told_by_server() || self.heard.blame.is_some_and(|blame| blame.proven);
+        let until = lock.expires().unwrap_or(at + UNTOLD);
+        let loss = Loss {
+            by,
+            at,
+            since: (lock.since, lock.since_is),
+            given: lock.beats().and_then(Beats::last).unwrap_or(lock.since),
+            proven,
+            cut: self.heard.blame.and_then(|blame| blame.cut),
+            holders: self.holders.0,
+            alone: lock.has_one_holder(),
+            leased: lock.expires().is_some(),
+        };
+        (until > at).then_some((loss, until))
     }
 
     fn finish(&mut self, at: Time, ending: Ending) {
@@ -274,15 +313,20 @@ impl<'a> Narrator<'a> {
         self.lock.past.get_or_insert_default().push(hold);
     }
 
-    /// Who was robbed of it by the server, and was not told.
-    fn robbed(&mut self) -> Option<Former> {
-        self.lock.contention.as_mut()?.former.take_if(|former| former.robbed)
+    /// Who lost it by the server, if somebody did: the loss is over.
+    fn forget_loss(&mut self) -> Option<Former> {
+        self.lock.contention.as_mut()?.former.take_if(|former| former.lost.is_some())
+    }
+
+    /// Its holder was not told, and another has it now. A reader or the owner of a permit shares it anyway.
+    fn is_robbed(&self, former: &Former) -> bool {
+        former.lost.is_some_and(|loss| loss.proven && loss.alone) && former.token != self.holding
     }
 
     /// Remembers the former holder while its lease may make it believe that it still holds the lock.
     fn take_over(&mut self, token: Option<Token>, until: Option<Time>, at: Time) {
         if until.is_none_or(|until| until > at) {
-            self.lock.contention.get_or_insert_default().former = Some(Former { token, until, robbed: false });
+            self.lock.contention.get_or_insert_default().former = Some(Former { token, until, lost: None });
         }
     }
 
@@ -302,8 +346,8 @@ impl<'a> Narrator<'a> {
         let Lock { space, node, .. } = *self.lock;
         let (key, source) = (self.lock.key.clone(), self.source);
         let proven = match change {
-            Change::Ended(Ending::Failover | Ending::Restart | Ending::SlotTaken) => self.proven,
-            Change::Ended(ending) => ending.is_loss() && ending != Ending::Unseen,
+            Change::Ended(ending) if ending.is_told_by_server() => true,
+            Change::Ended(ending) if ending.is_loss() => self.heard.blame.is_some_and(|blame| blame.proven),
             _ => false,
         };
         self.out.push(Transition { at, space, node, key, change, holder, previous, proven, source });

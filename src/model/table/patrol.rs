@@ -85,6 +85,7 @@ impl Table {
     pub fn patrol(&mut self, most: usize, now: Time) -> bool {
         let before = self.timeline.end();
         self.timeline.age(now);
+        self.forget_lost(now);
         self.tell_losses(now);
         self.tell_ended(now);
         self.inquire(most / INQUIRED, now);
@@ -181,7 +182,7 @@ impl Table {
         for change in changes {
             let noted = self.patrol.noted(place);
             let now = match change.change {
-                Change::Found | Change::PutBack => None,
+                Change::Found | Change::PutBack | Change::CameBack => None,
                 Change::Renewed | Change::Moved => noted,
                 // Who wants it does not change with its holder.
                 Change::Acquired if noted == Some(State::Contended) => {
@@ -215,7 +216,8 @@ impl Table {
                         _ => continue,
                     }
                 }
-                Change::Found | Change::Acquired | Change::Renewed | Change::PutBack | Change::Moved => continue,
+                Change::Found | Change::Acquired | Change::Renewed => continue,
+                Change::PutBack | Change::CameBack | Change::Moved => continue,
             };
             let Transition { at, space, node, .. } = *change;
             self.timeline.push(Notable { at, space, node, key: Some(change.key.clone()), what });

@@ -12,7 +12,8 @@ use crate::model::lock::Phase;
 use crate::model::table::Table;
 use crate::model::table::agenda::{GRACE, Ticket};
 use crate::model::table::comparison::{Comparison, Foreign};
-use crate::model::table::narrate::{Narrated, Narrator};
+use crate::model::table::losses::Blame;
+use crate::model::table::narrate::{Heard, Narrated, Narrator};
 use crate::model::table::ours::Unseen;
 use crate::model::table::resolve::{KeyState, Occurrence, Resolved, Situation, resolve};
 use crate::model::table::slots::LockRef;
@@ -154,7 +155,7 @@ impl Table {
         let moved = self.has_moved(lock);
         if (moved || read.moving) && compared.was_manned && *look == KeyState::Same {
             let steps = compared.go_on(moved, read.answered);
-            return Some(Explained { steps, used, bare: false, unseen: None, proven: false });
+            return Some(Explained { steps, used, bare: false, unseen: None, blame: None });
         }
         if moved && compared.was_manned && self.awaits_proof(lock, read.answered) {
             return None;
@@ -189,15 +190,16 @@ impl Table {
         if behind > IN_TIME {
             compared.tell_when_given(lock, &mut steps, behind);
         }
-        let proven = self.explain_loss(lock, &mut steps);
-        Some(Explained { steps, bare, used, unseen, proven })
+        let blame = self.explain_loss(lock, &mut steps);
+        Some(Explained { steps, bare, used, unseen, blame })
     }
 
     /// Tells what happened, and stores what is known now.
     fn keep(&mut self, place: LockRef, compared: Comparison, explained: Explained, read: KeyRead) {
-        let Explained { steps, bare, used, unseen, proven } = explained;
+        let Explained { steps, bare, used, unseen, blame } = explained;
         let Some(lock) = self.lock_at(place) else { return };
         let told = if lock.phase == Phase::Unread { self.is_eventful(lock) } else { self.is_reported(lock) };
+        let heard = Heard { all: told, missed: self.missed(lock), blame };
         let test = self.tests.hold(&lock.key, &compared.after);
         let held_by = HeldBy::of(&compared.after, lock.node, &self.clients);
         let id = |holder: &Holder| self.clients.holder_id(&holder.token);
@@ -215,7 +217,7 @@ impl Table {
         }
         (lock.surprised, lock.flushed, lock.bare) = (MaybeTime::NONE, false, bare);
         (lock.asked, lock.confirmed) = (read.asked, read.answered);
-        let (Narrated { transitions, marks }, shared) = lock.narrate(&compared, &steps, read, (told, proven));
+        let (Narrated { transitions, marks }, shared) = lock.narrate(&compared, &steps, read, heard);
         if let Some(ours) = &mut lock.ours {
             ours.settled(read.asked);
         }
@@ -254,7 +256,7 @@ impl Table {
         for transition in transitions.into_iter().chain(shared.transitions) {
             self.report(transition);
         }
-        if is_held { self.schedule(place) } else { self.leave(place) }
+        if is_held { self.schedule(place) } else { self.leave(place, read.answered) }
     }
 
     /// Adds what happened to a lock to the statistics of its kind, and to the figures of its pattern.
@@ -326,22 +328,21 @@ struct Explained {
     used: usize,
     /// The write of ours among the steps that no event has shown.
     unseen: Option<Unseen>,
-    /// The loss among the steps is proven.
-    proven: bool,
+    /// How it was lost, where nobody saw an end among the steps.
+    blame: Option<Blame>,
 }
 
 impl Lock {
     /// What happened to it, and who joined or left while it was held.
-    /// `all`: every change since it was last read was told. `proven`: a loss among the steps is proven.
     fn narrate(
         &mut self,
         compared: &Comparison,
         steps: &[Occurrence],
         read: KeyRead,
-        (all, proven): (bool, bool),
+        heard: Heard,
     ) -> (Narrated, Narrated) {
         let Comparison { before, after, .. } = compared;
-        let told = Narrator::new(self, read.source, before, after).with_all(all).with_proof(proven).tell(steps);
+        let told = Narrator::new(self, read.source, before, after).having(heard).tell(steps);
         if compared.look != KeyState::Same || !compared.was_manned {
             return (told, Narrated::default());
         }

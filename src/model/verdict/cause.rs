@@ -8,12 +8,13 @@ use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::history::cadence::Rhythm;
 use crate::model::verdict::signs::Signs;
-use crate::model::{Address, Connection, HeldIs, Hold, Holds, State, Succession, Tries};
+use crate::model::{Address, Connection, Former, HeldIs, Hold, Holds, Loss, State, Succession, Tries};
 
 /// The worst state of a lock, with its evidence.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) enum Cause<'a> {
     Split(Second<'a>),
+    Lost(&'a Former, &'a Loss),
     Orphan(Gone<'a>),
     NoTtl {
         of_the_library: bool,
@@ -85,6 +86,7 @@ impl Cause<'_> {
     pub fn state(&self) -> State {
         match self {
             Cause::Split(_) => State::Split,
+            Cause::Lost(..) => State::Lost,
             Cause::Orphan(_) => State::Orphan,
             Cause::NoTtl { .. } => State::NoTtl,
             Cause::Stalled { .. } => State::Stalled,
@@ -98,11 +100,17 @@ impl Cause<'_> {
         }
     }
 
+    /// It may as well not be so.
+    pub fn is_doubted(&self) -> bool {
+        matches!(self, Cause::Lost(_, loss) if !loss.proven)
+    }
+
     /// 0 to 1.
     pub fn confidence(&self) -> f32 {
         match self {
             Cause::Split(Second::Took { .. }) => 0.9,
             Cause::Split(Second::Late { .. } | Second::Elsewhere { .. }) => 0.95,
+            Cause::Lost(_, loss) => loss.confidence(),
             Cause::Orphan(Gone::Closed { rhythm, doubtful, .. }) => match rhythm {
                 Some(rhythm) if rhythm.missed > 0 => {
                     if *doubtful {
@@ -137,6 +145,7 @@ impl Cause<'_> {
         let ago = |at: Time| short_duration(now.since(at).as_millis() as u64);
         Some(match self {
             Cause::Split(second) => second.sentence(now),
+            Cause::Lost(former, loss) => loss.sentence(former, now),
             Cause::Orphan(Gone::Closed { connection, at, rhythm, .. }) => {
                 let renewed = rhythm.map(|rhythm| format!("; {}", until(&rhythm, now))).unwrap_or_default();
                 format!("holder's connection {} closed {} ago{renewed}", connection.address, ago(*at))

@@ -41,7 +41,7 @@ impl Table {
             evidence.push(format!("and all of its {holders} holders are gone"));
         }
         let counts = lock.reading.is_some_and(|reading| reading.counts);
-        if state < State::NoTtl && lock.expires().is_none() && !counts {
+        if state < State::NoTtl && lock.is_held() && lock.expires().is_none() && !counts {
             evidence.push(no_ttl(is_without_lease(lock)));
         }
         // An operator who is about to free it must know who waits for it.
@@ -63,14 +63,15 @@ impl Table {
     /// Its place among all locks: as cheap.
     pub fn severity(&self, lock: &Lock, now: Time) -> Severity {
         let (cause, signs) = self.cause(lock, now);
-        Severity::new(cause.state(), !signs.is_empty())
+        Severity::new(cause.state(), cause.is_doubted() || !signs.is_empty())
     }
 
     /// The worst state, and the signs that its holder is gone.
     pub(in crate::model) fn cause<'a>(&'a self, lock: &'a Lock, now: Time) -> (Cause<'a>, Signs) {
         let nobody = |cause| (cause, Signs::default());
         let Some(reading) = lock.reading.filter(|_| lock.is_held()) else {
-            return nobody(Cause::Free { last: lock.past().last() });
+            let free = || Cause::Free { last: lock.past().last() };
+            return nobody(self.listed_loss(lock, now).map_or_else(free, |(former, loss)| Cause::Lost(former, loss)));
         };
         if reading.kind == Kind::Marker {
             return nobody(Cause::Done);

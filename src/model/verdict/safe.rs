@@ -237,7 +237,7 @@ impl Safe {
 /// What to do about a lock: every lock has one advice.
 pub fn advise(lock: &LockView) -> Advice {
     match lock.verdict.state {
-        State::Free => return Advice::NothingToFree,
+        State::Free | State::Lost => return Advice::NothingToFree,
         State::Done => return Advice::Leave(Stays::Marker),
         State::Test => return Advice::Leave(Stays::Test),
         _ if lock.stale => return Advice::LookAgain,

@@ -181,16 +181,16 @@ pub struct Severity {
 
 impl Severity {
     pub fn new(state: State, suspected: bool) -> Severity {
-        // A stalled watchdog has its own state.
-        let suspected = suspected && state > State::Orphan && state != State::Stalled;
-        Severity { class: if suspected { State::Orphan } else { state }, suspected, state }
+        // A stalled watchdog has its own state. What may be lost comes after what is.
+        let suspected = suspected && (state == State::Lost || state > State::Orphan && state != State::Stalled);
+        Severity { class: if suspected { state.min(State::Orphan) } else { state }, suspected, state }
     }
 
     pub fn is_suspected(self) -> bool {
         self.suspected
     }
 
-    /// The state as tables show it, with a `?` where its holder may be gone.
+    /// The state as tables show it, with a `?` where its holder may be gone, or may have released what seems lost.
     pub fn label(self) -> Cow<'static, str> {
         // CONTENDED fills its column.
         let marked = self.suspected && self.state != State::Contended;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::time::Time;
 use crate::lock::Token;
 use crate::model::wants::touched::Touched;
-use crate::model::{Address, Tries, Waits};
+use crate::model::{Address, Ending, HeldIs, Tries, Waits};
 
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
@@ -127,8 +127,30 @@ pub struct Former {
     pub token: Option<Token>,
     /// When its lease would have ended; `None`: it had no end.
     pub until: Option<Time>,
-    /// The server lost it, and nobody has taken it since.
-    pub robbed: bool,
+    /// How the server lost it, if it did and nobody has taken it since.
+    pub lost: Option<Loss>,
+}
+
+/// A hold that the server lost, or may have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Loss {
+    pub by: Ending,
+    /// When it was found to be gone.
+    pub at: Time,
+    /// When the hold began, and how well that is known.
+    pub since: (Time, HeldIs),
+    /// When its lease was last given, as far as that was seen.
+    pub given: Time,
+    /// Its holder can't have released it.
+    pub proven: bool,
+    /// Of a failover: nothing that was written after this time reached the new server.
+    pub cut: Option<Time>,
+    /// How many held it.
+    pub holders: usize,
+    /// One at a time may hold it.
+    pub alone: bool,
+    /// It had a lease; without one, `until` is a guess.
+    pub leased: bool,
 }
 
 /// One who was seen to want a lock: a token, where attempts carry one of their own, a client where its address is known.

@@ -27,7 +27,7 @@ const OLD_MS: u64 = 6_000;
 /// The remaining lease, and how long the lock has been held.
 pub fn ttl(app: &App, lock: &LockView) -> String {
     let left = match lock.ttl.remaining() {
-        _ if lock.verdict.state == State::Free => return "free".into(),
+        _ if lock.verdict.state.is_free() => return lock.verdict.state.name().into(),
         None => "never expires".into(),
         Some(left) => {
             let left = left.as_millis() as u64;
@@ -60,7 +60,7 @@ pub fn holders(app: &App, lock: &LockView, page: &mut Labelled) {
     if lock.holders.is_empty() {
         let why = match (lock.kind, lock.verdict.state) {
             (Kind::Marker, _) => "nobody: it marks work as done",
-            (Kind::Lock, State::Free) => "nobody",
+            (Kind::Lock, State::Free | State::Lost) => "nobody",
             (Kind::Lock, _) => "not known: the library does not store it",
         };
         page.say("holder", why, app.theme.dim());
@@ -179,7 +179,7 @@ pub fn waiters(app: &App, lock: &LockView, page: &mut Labelled) {
 
 /// What freeing it would run, and what the operator must know first.
 pub fn freeing(app: &App, lock: &LockView, page: &mut Labelled) {
-    if lock.verdict.state == State::Free {
+    if lock.verdict.state.is_free() {
         return;
     }
     let dead = app.page.closer.found.as_ref().map(|found| found.waiters.deaf()).unwrap_or_default();
@@ -228,7 +228,7 @@ pub fn keys(app: &App, lock: &LockView, page: &mut Labelled) {
     }
     let passed = app.scene.at.since(found.at);
     for key in &found.keys {
-        let line = if key.key == lock.key && lock.verdict.state != State::Free {
+        let line = if key.key == lock.key && !lock.verdict.state.is_free() {
             // For the lock's own key the table is more recent than the inspection.
             key_line(key, Some(lock.ttl), Duration::ZERO)
         } else {

@@ -17,7 +17,7 @@ impl Why {
         let state = lock.verdict.state;
         let certainty = Certainty::of(lock.verdict.confidence);
         let mut questions = vec![held(lock)];
-        if state != State::Free && lock.kind == Kind::Lock {
+        if !state.is_free() && lock.kind == Kind::Lock {
             if lock.mode == Mode::Exclusive || lock.mode == Mode::Write || state == State::Split {
                 questions.push(second(lock));
             }
@@ -47,7 +47,7 @@ fn decides(state: State) -> About {
         State::NoTtl | State::Expiring => About::Ends,
         State::Contended => About::Wanted,
         State::Long => About::Long,
-        State::Held | State::Test | State::Done | State::Free => About::Held,
+        State::Lost | State::Held | State::Test | State::Done | State::Free => About::Held,
     }
 }
 
@@ -101,7 +101,7 @@ fn ms_ago(lock: &LockView, ms: u64) -> Option<Time> {
 }
 
 fn held(lock: &LockView) -> Question {
-    let free = lock.verdict.state == State::Free;
+    let free = lock.verdict.state.is_free();
     let nobody = free || lock.kind == Kind::Marker;
     let answer = if nobody { Answer::No } else { Answer::Yes };
     let mut question = Question::new(About::Held, answer, Some(Certainty::Certain));
@@ -126,7 +126,8 @@ fn held(lock: &LockView) -> Question {
         question.add(Says::For, Fact::Age { ms, is }, by, at);
     }
     if nobody || lock.verdict.state == State::Test {
-        let said = lock.verdict.evidence.first().filter(|_| last.is_none()).cloned();
+        // Of what was lost, more is known than how its last hold ended.
+        let said = lock.verdict.evidence.first().filter(|_| last.is_none() || lock.lost.is_some()).cloned();
         said.into_iter().for_each(|said| question.add(Says::Neither, Fact::Said(said), By::Judgement, None));
     }
     question
