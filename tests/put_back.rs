@@ -22,7 +22,7 @@ const LEASE_MS: &str = "60000";
 fn works(server: &Arc<Server>) -> Worker {
     server.cli(&["SET", KEY, HOLDER, "NX", "PX", LEASE_MS]);
     let (mut worker, server) = (Worker::new(), server.clone());
-    worker.repeat(Duration::from_secs(1), move || server.cli(&["PEXPIRE", KEY, LEASE_MS]));
+    worker.repeat(Duration::from_secs(1), move || drop(server.cli(&["PEXPIRE", KEY, LEASE_MS])));
     worker
 }
 
@@ -77,11 +77,14 @@ fn what_the_console_freed_and_put_back_is_as_old_and_as_dead_as_before_at_80x24(
     console.press("g\r");
     console.wait_for("its renewals", |screen| screen.contains("4 seen"));
     console.press("\x1b");
+    console.wait_for("the list", |screen| screen.contains("STATE▾") && row(screen, "HELD", KEY));
     drop(worker);
     console.wait_for("its holder is dead", |screen| row(screen, "ORPHAN", KEY));
     console.press("\r");
     let before = console.wait_for("the detail", |screen| screen.contains(" seen, one every 1."));
-    console.press("\x1bWx");
+    console.press("\x1b");
+    console.wait_for("the list", |screen| screen.contains("STATE▾") && row(screen, "ORPHAN", KEY));
+    console.press("Wx");
     console
         .wait_for("freeing comes first", |screen| screen.contains("free it ") && screen.contains("held by   worker-1"));
     console.press("y its host is down\r");

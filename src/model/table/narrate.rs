@@ -225,7 +225,8 @@ impl<'a> Narrator<'a> {
         let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
         let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
         let (Some(freed), Some(_)) = (freed, hold) else {
-            // Freed before we watched, or by somebody else: it is not a new hold. Its age is known where its end was seen.
+            // It was freed before we watched, or its holder was not silent: it is not a new hold. Its age is known where its
+            // end was seen.
             let before = self.lock.past.as_mut().and_then(|past| past.go_on(self.holding.as_ref()));
             let seen = before.map(|hold| (hold.since, if hold.exact { HeldIs::Exact } else { HeldIs::AtLeast }));
             self.lock.beats = None;
@@ -258,9 +259,11 @@ impl<'a> Narrator<'a> {
         };
         let leased = self.lock.lease().is_some() || self.lock.expires().is_some();
         let counted = Over::of(&hold, leased, self.holders());
-        if ending == Ending::Forced {
+        let missed = self.lock.missed_at(at);
+        // Who takes a lock away from a silent holder may put it back, also by another lockscope.
+        if ending == Ending::Forced || ending == Ending::Released && missed > 0 {
             let Lock { since, since_is, .. } = *self.lock;
-            let (lease, missed) = (self.lock.lease(), self.lock.missed_at(at));
+            let lease = self.lock.lease();
             let (holder, mut beats) = (hold.holder.clone(), self.lock.beats.take());
             beats.iter_mut().for_each(|beats| beats.pause(at, missed));
             let mut held_by = std::mem::replace(&mut self.lock.held_by, HeldBy::Nobody);
