@@ -259,6 +259,8 @@ pub struct List {
     wanted: Option<LockId>,
     /// How far the keys moved the selection since the scene was composed.
     pub steps: isize,
+    /// The first row of the next order is selected, whichever lock that is.
+    to_top: bool,
     pub marked: BTreeSet<LockId>,
     /// Mark all listed locks when the scene is next composed.
     pub marks_all: bool,
@@ -342,6 +344,7 @@ impl App {
                 left: [None, None],
                 wanted: None,
                 steps: 0,
+                to_top: false,
                 marked: BTreeSet::new(),
                 marks_all: false,
                 order,

@@ -289,6 +289,21 @@ fn a_key_that_was_no_lock_and_becomes_one_is_seen() {
     }
 }
 
+/// They are gone before anybody can look: the event's own name says that they are no locks.
+#[test]
+fn lists_and_sets_that_come_and_go_are_not_told_as_locks() {
+    let server = Feed::Notifications.server();
+    let mut watch = Feed::Notifications.watch(&server, LOCKS);
+    let mut connection = server.connection();
+    let mut passes = redis::pipe();
+    for _ in 0..100 {
+        passes.cmd("RPUSH").arg("lock:queue").arg("job").cmd("LPOP").arg("lock:queue");
+        passes.cmd("SADD").arg("lock:members").arg("worker").cmd("SREM").arg("lock:members").arg("worker");
+    }
+    passes.exec(&mut connection).unwrap();
+    watch.tells_no_more(&server, &["lock:queue", "lock:members"]);
+}
+
 #[test]
 fn the_feed_in_use_is_always_visible() {
     for feed in Feed::ALL {

@@ -23,7 +23,7 @@ impl App {
             Command::Down => self.step(1),
             Command::PageUp => self.step(-(self.scene.page as isize)),
             Command::PageDown => self.step(self.scene.page as isize),
-            Command::Top => self.step(isize::MIN / 2),
+            Command::Top => self.go_to_top(),
             Command::Bottom => self.step(isize::MAX / 2),
             Command::Open => self.open(now),
             Command::Back => return self.back(now),
@@ -191,6 +191,16 @@ impl App {
             Overlay::None if in_timeline => self.timeline.step(by),
             Overlay::None if in_list => self.list.steps = self.list.steps.saturating_add(by),
             Overlay::None => self.page.scroll = self.page.scroll.saturating_add_signed(by).min(self.scene.scroll_most),
+        }
+    }
+
+    /// The rows may be a second old, and the first no longer the worst: they are sorted before it is selected.
+    fn go_to_top(&mut self) {
+        let sorts = self.in_list() && !self.display.paused && self.groups_by().is_none();
+        if sorts && matches!(self.overlay, Overlay::None) {
+            (self.list.to_top, self.scene.outdated, self.list.steps) = (true, true, 0);
+        } else {
+            self.step(isize::MIN / 2);
         }
     }
 

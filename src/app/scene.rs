@@ -253,6 +253,7 @@ impl App {
 
     /// Finds the selected lock in the new order; if it is gone, selects its neighbour.
     fn place_cursor(&mut self, table: &Table) {
+        let to_top = std::mem::take(&mut self.list.to_top);
         if self.groups_by().is_some() {
             return self.place_cursor_on_group();
         }
@@ -272,6 +273,7 @@ impl App {
         let found = place.and_then(|place| scene.order.iter().position(|other| *other == place));
         scene.cursor = match (found, scene.order.len()) {
             (_, 0) => None,
+            _ if to_top => Some(0),
             (Some(at), _) => Some(at),
             // A filter is typed to find the worst that it matches.
             (None, _) if typed.is_some() => Some(0),

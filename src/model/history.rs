@@ -115,10 +115,10 @@ impl Past {
         self.0.iter()
     }
 
-    /// Takes out the last hold if we ended it, because it continues.
+    /// Takes out the last hold if it was freed, because it continues.
     pub(super) fn resume(&mut self) -> Option<Hold> {
-        let is_ours = self.0.back().is_some_and(|hold| hold.ending == Ending::Forced);
-        if is_ours { self.0.pop_back() } else { None }
+        let freed = |hold: &Hold| matches!(hold.ending, Ending::Forced | Ending::Released);
+        if self.0.back().is_some_and(freed) { self.0.pop_back() } else { None }
     }
 
     /// Takes out the last hold if this was its holder, who has it again.

@@ -408,7 +408,7 @@ impl Lock {
         cadence::period_ms(self.beats()?.given(self.taken()), self.expected_ms())
     }
 
-    /// Who held it when we freed it, as long as it is free.
+    /// Who held it when it was freed and may be put back, as long as it is free.
     pub(super) fn freed_holders(&self) -> Option<&HeldBy> {
         let freed = self.ours.as_ref().filter(|_| self.phase == Phase::Gone)?.freed.as_ref()?;
         Some(&freed.held_by)

@@ -191,7 +191,7 @@ local function change(...)
   return answer
 end
 
--- A key that the command makes anew gets the TTL that it had. A hash that others have kept lasts as long as it did then, at
+-- A key that the command makes again gets the TTL that it had. A hash that others have kept lasts as long as it did then, at
 -- least: it may have been made to last no longer than they do.
 local function put(moment, command, key, ...)
   local was_there, left = redis.call("EXISTS", key), redis.call("PTTL", key)
@@ -244,12 +244,12 @@ local function take_out(queue, deadlines, waiter)
   change("ZREM", deadlines, waiter)
 end
 
--- Whoever listens by now keeps its place in the queue.
+-- A client that listens now keeps its place in the queue.
 local function drop_waiter(queue, deadlines, channel, waiter)
   if unheard(channel) then take_out(queue, deadlines, waiter) else stayed[#stayed + 1] = waiter end
 end
 
--- The longest lease of the readers in the hash, as it is now: whoever came since must not lose any of its own. Nothing where
+-- The longest lease of the readers in the hash, as it is now: a reader that came since must not lose any of its own. Nothing where
 -- one of them has an end that its leases do not tell, or there are too many to ask for.
 local function longest_lease(key, prefix)
   local longest = 0

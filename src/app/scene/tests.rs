@@ -65,6 +65,32 @@ fn the_order_does_not_move_under_a_finger() {
 }
 
 #[test]
+fn the_key_to_the_top_selects_the_lock_that_is_the_worst_then() {
+    let mut stage = three();
+    stage.pass(5_000);
+    stage.press("j");
+    stage.acquire("lock:forever", "t", None);
+    stage.pass(100);
+    stage.press("g");
+    assert_eq!((stage.selected().as_deref(), stage.rows()[0].as_str()), (Some("lock:forever"), "lock:forever"));
+    // Where sorting takes a while, the selection is that of the new order, and the next key waits for it.
+    let mut stage = in_slices();
+    settle(&mut stage);
+    let worst = stage.rows()[0].clone();
+    stage.press("G");
+    stage.release(&worst);
+    stage.press("g");
+    assert!(stage.app.awaits_order());
+    settle(&mut stage);
+    assert_eq!(stage.selected(), stage.rows().first().cloned());
+    assert_ne!(stage.selected(), Some(worst), "it is free");
+    stage.press("j");
+    stage.pass(2_000);
+    settle(&mut stage);
+    assert_eq!(stage.selected(), stage.rows().get(1).cloned(), "once, and no longer");
+}
+
+#[test]
 fn a_lock_freed_under_the_cursor_stays_for_a_moment_and_then_leaves() {
     let mut stage = three();
     stage.press("j");

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::app::{Event, Screen, Title};
+use crate::testkit::sample;
 use crate::testkit::stage::Stage;
 
 const LEASE: u64 = 600_000;
@@ -99,6 +100,18 @@ fn a_proof_offers_to_free_first_and_a_doubt_more_time() {
     assert_eq!(state, crate::model::State::Orphan, "{}", stage.screen());
     stage.press("W x");
     assert_eq!(asked(&stage).0, "free it", "{}", stage.screen());
+    // Without an end, and with a proof: an end comes second.
+    let mut stage = three();
+    let (mut dead, mut found) = (sample::forever(), sample::inspection());
+    (dead.verdict.state, dead.verdict.confidence) = (crate::model::State::Orphan, 0.9);
+    dead.findings.clear();
+    found.waiters.queue.clear();
+    let id = LockId::of(&dead);
+    stage.app.take_seen(Wish::Free, vec![dead], stage.now);
+    stage.app.take_closer_look(&id, &found, stage.now);
+    assert_eq!(asked(&stage).0, "free it", "{}", stage.screen());
+    stage.press("tab");
+    assert_eq!(asked(&stage).0, "give it 5m00s", "{}", stage.screen());
     // Without an end, and without a proof: an end first.
     let mut stage = Stage::new();
     stage.acquire("lock:forever", "worker-2", None);

@@ -231,7 +231,7 @@ impl<'a> Narrator<'a> {
         let freed = self.ours().freed.take().filter(|freed| freed.holder == self.holding);
         let hold = freed.is_some().then(|| self.lock.past.as_mut()?.resume()).flatten();
         let (Some(freed), Some(_)) = (freed, hold) else {
-            // Freed before we watched, or by somebody else.
+            // It was freed before we watched, or its holder was not silent.
             return self.go_on(at);
         };
         self.marks.push(Mark::Resumed(freed.counted));
@@ -297,9 +297,11 @@ impl<'a> Narrator<'a> {
         };
         let leased = self.lock.lease().is_some() || self.lock.expires().is_some();
         let counted = Over::of(&hold, leased, self.holders());
-        if ending == Ending::Forced {
+        let missed = self.lock.missed_at(at);
+        // Who takes a lock away from a silent holder may put it back, also by another lockscope.
+        if ending == Ending::Forced || ending == Ending::Released && missed > 0 {
             let Lock { since, since_is, .. } = *self.lock;
-            let (lease, missed) = (self.lock.lease(), self.lock.missed_at(at));
+            let lease = self.lock.lease();
             let (holder, mut beats) = (hold.holder.clone(), self.lock.beats.take());
             beats.iter_mut().for_each(|beats| beats.pause(at, missed));
             let mut held_by = std::mem::replace(&mut self.lock.held_by, HeldBy::Nobody);

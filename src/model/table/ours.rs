@@ -36,7 +36,7 @@ pub(in crate::model) struct Ours {
     done: Vec<Done>,
     /// Events of leases beside the lock, while nobody knows whether they are ours.
     leases: Vec<LeaseEvent>,
-    /// The hold that we ended, in case it is put back.
+    /// The hold that we ended, or that somebody else took away from a silent holder, in case it is put back.
     pub freed: Option<Freed>,
     /// The renewals of those whom we took out of a lock that others hold on, in case they are put back.
     parted: Vec<(HolderId, Box<Beats>)>,
@@ -50,7 +50,7 @@ pub(in crate::model) struct Ours {
     pub last: Option<(Time, Arc<OwnWrite>)>,
 }
 
-/// A hold that we ended.
+/// A hold that was ended, and may be put back.
 #[derive(Debug)]
 pub(in crate::model) struct Freed {
     pub holder: Option<Token>,

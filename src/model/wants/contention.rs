@@ -300,6 +300,10 @@ mod tests {
         assert_eq!(trying((1..=48).map(|try_no| lost(Some("uuid:57"), 1 + try_no % 24, i64::from(try_no)))), 1);
         let threads = (1..=48).map(|try_no| lost(Some(["a", "b", "c"][usize::from(try_no % 3)]), try_no, 1));
         assert_eq!(trying(threads), 3, "each of its threads");
+        let shared = |try_no: u16| {
+            lost(Some(["a", "b"][usize::from(try_no % 2)]), 1 + (try_no + try_no / 2) % 2, i64::from(try_no))
+        };
+        assert_eq!(trying((0..48).map(shared)), 2, "two threads that use two connections in turn");
     }
 
     #[test]

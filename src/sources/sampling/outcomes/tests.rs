@@ -175,6 +175,14 @@ fn a_hash_that_the_server_does_not_know_is_no_attempt() {
 }
 
 #[test]
+fn one_refused_run_of_a_script_that_is_known_by_its_hash_is_an_attempt() {
+    // Spring's: it was not seen to take anything here, and nobody repeats it.
+    let obtain = "1 EVALSHA 175897a4e379e99e79a54937be09226f76cdcfe5 1 lock:s t1 500";
+    assert_eq!(reported(&[obtain, "lua GET lock:s"]), ["1 lock:s lost t1"]);
+    assert_eq!(reported(&["1 EVALSHA another 1 lock:s t1 500", "lua GET lock:s"]), ["1 lock:s unclear t1"]);
+}
+
+#[test]
 fn the_same_looks_are_an_attempt_or_too_late_by_what_the_script_is_for() {
     let mut stage = Stage::new();
     let items = [
