@@ -317,4 +317,12 @@ async fn a_lock_that_no_replica_heard_of_is_lost_and_that_is_proven() {
     watch.until("the table to be the truth", |watch| watch.table() == truth).await;
     let tells = |watch: &Watch| watch.timeline().iter().any(|told| told.contains("did not survive the failover"));
     watch.until("the timeline tells it", tells).await;
+    // Another takes it, and nobody has told its old holder.
+    take(&mut busy.service.client(), "lock:late", "another", 60_000);
+    let is_split = |watch: &Watch| {
+        let (table, now) = (watch.engine.table(), watch.engine.clock.now());
+        let lock = table.locks().find(|lock| lock.is_held() && lock.key.to_string() == "lock:late");
+        lock.is_some_and(|lock| table.state(lock, now) == State::Split)
+    };
+    watch.until("both may be at work", is_split).await;
 }
