@@ -8,6 +8,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -113,16 +114,19 @@ fn hand_over(kind: &Kind, mut client: ClusterClient, progress: &Progress) -> BTr
     gone
 }
 
-/// Moves the slot round the masters, with a stop before and after its keys move.
-fn move_round(kind: &Kind, cluster: &Cluster, progress: &Progress) {
+/// Moves the slot round the masters, with a stop before and after its keys move. `alone`: a server does not move slots at once
+/// while others are half-way.
+fn move_round(kind: &Kind, cluster: &Cluster, progress: &Progress, alone: &RwLock<()>) {
     let _end = End(progress);
     let slot = slot_of(kind.key.as_bytes());
     let mut at = usize::from(slot / 5_462);
     while !progress.done.load(SeqCst) {
         let (from, to) = (cluster.master(at), cluster.master((at + 1) % 3));
         if moves_at_once(from) && progress.moves.load(SeqCst) % 2 == 1 {
+            let _alone = alone.write().expect("no mover panics");
             cluster.move_at_once(&[slot], from, to);
         } else {
+            let _beside = alone.read().expect("no mover panics");
             cluster.open_slot(slot, from, to);
             progress.wait(&progress.hand_overs, 2);
             while !cluster.migrate(slot, from, to, 10).is_empty() {}
@@ -185,6 +189,7 @@ fn nothing_is_freed_that_the_operator_did_not_see_while_slots_move() {
         common::left_to_the_matrix("releases while slots move at once: the server has no atomic migration of slots");
     }
     let (cluster, mut freed, mut moves) = (&cluster, 0, 0);
+    let alone = &RwLock::new(());
     let progress = KINDS.each_ref().map(|_| Progress::default());
     let accounts: Vec<(BTreeSet<String>, Operated)> = std::thread::scope(|scope| {
         let each = KINDS.iter().zip(&progress).map(|(kind, progress)| {
@@ -193,7 +198,7 @@ fn nothing_is_freed_that_the_operator_did_not_see_while_slots_move() {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
                 runtime.block_on(operate(kind, cluster, progress))
             });
-            let mover = scope.spawn(move || move_round(kind, cluster, progress));
+            let mover = scope.spawn(move || move_round(kind, cluster, progress, alone));
             (scope.spawn(move || hand_over(kind, client, progress)), operator, mover)
         });
         let each: Vec<_> = each.collect();

@@ -112,6 +112,7 @@ pub fn choose(cluster: &Cluster, round: usize) -> Scene {
     let owns = |index: usize| !keys_of(&cluster.nodes[index]).is_empty();
     let paired: Vec<&(usize, Vec<u16>)> =
         masters.iter().filter(|(index, replicas)| !replicas.is_empty() && owns(*index)).collect();
+    assert!(paired.len() > 1, "too few masters with locks and replicas");
     let (master, replicas) = paired[round % paired.len()];
     let replica = cluster.nodes.iter().position(|node| node.port() == replicas[0]).expect("one of the cluster");
     let other = paired[(round + 1) % paired.len()].0;
@@ -131,7 +132,7 @@ fn slots_with_locks(node: &Server) -> Vec<u16> {
     let mut slots: Vec<u16> = keys_of(node).iter().map(|key| lockscope::lock::slot_of(key.as_bytes())).collect();
     slots.sort_unstable();
     slots.dedup();
-    slots.truncate(12);
+    slots.truncate(slots.len().div_ceil(2).min(12));
     slots
 }
 

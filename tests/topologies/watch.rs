@@ -129,7 +129,9 @@ impl Watch {
             let words: Vec<&str> = told.iter().map(|change| change.change.name()).collect();
             match truth.get(key) {
                 Some(now) if now.token == fact.token => {
-                    assert!(words.iter().all(|word| *word == "moved"), "after {after}: {told:#?}");
+                    // A master with the data of before may take over from one that lost it all, and bring the lock back.
+                    let came_back = loses && words.ends_with(&["lost", "acquired"]);
+                    assert!(came_back || words.iter().all(|word| *word == "moved"), "after {after}: {told:#?}");
                 }
                 Some(_) => {}
                 None => {
