@@ -93,7 +93,9 @@ impl Story {
             tell("lockscope_holds_ended_total", &["prod", pattern, "expired"], &|at| Some((at / 100) as f64));
             tell("lockscope_holds_ended_total", &["prod", pattern, "released"], &|_| Some(released));
         }
-        for (ending, from) in [("taken", 600), ("evicted", 700), ("flushed", 800), ("failover", 900), ("slot-taken", 1_000)] {
+        for (ending, from) in
+            [("taken", 600), ("evicted", 700), ("flushed", 800), ("failover", 900), ("slot-taken", 1_000)]
+        {
             tell("lockscope_holds_ended_total", &["prod", pattern, ending], &during(from, LENGTH));
         }
         tell("lockscope_up", &["prod", "a:6379"], &|at| Some(if (300..500).contains(&at) { 0.0 } else { 1.0 }));
