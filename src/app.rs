@@ -69,7 +69,7 @@ pub use privacy::HIDDEN;
 pub use recording::{Recorded, Recording};
 pub use retrace::{Batch, Since};
 pub use tuner::{Lever, Order as TuneOrder, Over, Proposal, Reply, RuleFile, Stage, Tuner};
-pub use writing::{Ended, Wish, Writing};
+pub use writing::{Asking, Ended, Wish, Writing};
 
 /// A lock's identity. Selection and marks are stored by it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -205,6 +205,8 @@ pub enum Overlay {
     Leave,
     /// This target is being opened.
     Going(String),
+    /// What a write would be compared with is being read.
+    Asking(Asking),
 }
 
 /// How the list of locks is ordered.

@@ -142,6 +142,7 @@ impl Engine {
         }
         engine.take_owners(engine.clock.now());
         engine.attend(&Map::default());
+        engine.tell_unserved();
         Ok(engine)
     }
 
@@ -316,11 +317,13 @@ impl Engine {
         Snapshot { complete: incomplete.is_none(), incomplete, ..self.table.snapshot(self.clock.now()) }
     }
 
-    /// Why no node's keyspace could be walked; `None` if some were, or none was yet.
+    /// Why no node's keyspace could be walked; `None` if some were, or none was yet. That a cluster is down says more than
+    /// that one of its nodes is.
     pub fn unwalkable(&self) -> Option<&RedisError> {
         let failed = |node: &'_ NodeStatus| node.scan.as_ref().is_none_or(|scan| scan.failed.is_some());
         let all = self.nodes().all(failed);
-        self.nodes().filter(|_| all).find_map(|node| node.scan.as_ref()?.failed.as_ref())
+        let errors = self.nodes().filter(|_| all).filter_map(|node| node.scan.as_ref()?.failed.as_ref());
+        errors.min_by_key(|error| error.code() != Some("CLUSTERDOWN"))
     }
 
     /// Why locks may be missing from the table; `None` where none are.
@@ -335,7 +338,8 @@ impl Engine {
         let unwalked = || (!self.table.is_complete()).then(|| self.why_not_whole());
         let part = || self.nodes().find_map(|node| Some(node.part()?.sentence()));
         let unowned = || self.atlas.as_ref().and_then(Atlas::unowned);
-        short.or_else(unowned).or_else(unwalked).or_else(part)
+        let down = || self.nodes().find_map(NodeStatus::refusal);
+        short.or_else(down).or_else(unowned).or_else(unwalked).or_else(part)
     }
 
     fn why_not_whole(&self) -> String {

@@ -176,7 +176,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) -> Option<Position> {
         | Overlay::Sort
         | Overlay::Group
         | Overlay::Leave
-        | Overlay::Going(_) => {}
+        | Overlay::Going(_)
+        | Overlay::Asking(_) => {}
     }
     below
 }

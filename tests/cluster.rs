@@ -424,12 +424,22 @@ async fn a_cluster_that_is_down_is_stale_and_comes_back_with_what_is_left() {
     common::wait_until("the cluster to be down", PATIENCE, || {
         busy.cluster.master(0).ask::<String, _>(&["CLUSTER", "INFO"]).contains("cluster_state:fail")
     });
-    watch.engine.run_for(Duration::from_secs(1)).await;
+    let refuse = |watch: &Watch| watch.engine.nodes().filter(|node| node.refusal().is_some()).count();
+    watch.until("the others to say that they answer for no key", |watch| refuse(watch) == 2).await;
+    let failed = format!("slots are not served: 127.0.0.1:{} failed", busy.cluster.nodes[1].port());
+    watch.until("the reason", |watch| watch.engine.incomplete().is_some_and(|why| why.contains(&failed))).await;
+    let why = watch.engine.incomplete().unwrap();
+    assert!(why.starts_with("the cluster is down and answers for no key since 20"), "{why}");
     assert_eq!(watch.table().len(), STAYING, "what can't be read is not gone");
+    let rows = watch.engine.snapshot().locks;
+    assert!(rows.iter().all(|row| row.stale), "what is shown is from before");
     busy.cluster.nodes[1].restart();
     let truth = busy.cluster.truth();
     assert!(truth.len() < STAYING, "a third was lost: {}", truth.len());
     watch.until("the table to be the truth", |watch| watch.table() == truth && watch.engine.snapshot().complete).await;
     assert_eq!(watch.told("lost"), STAYING - truth.len());
     assert_eq!(watch.told("released"), 0);
+    watch.until("all to answer for keys again", |watch| refuse(watch) == 0).await;
+    let rows = watch.engine.snapshot().locks;
+    assert!(rows.iter().filter(|row| row.lost.is_none()).all(|row| !row.stale), "{rows:#?}");
 }

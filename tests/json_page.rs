@@ -211,6 +211,8 @@ fn looking(server: &Server, held: &mut Held) {
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
         held.hold(&["ls"], &ran.json());
     }
+    let lost = listing_lost(&desk, server);
+    held.hold(&["ls"], &lost);
     for by in ["pattern", "holder", "library", "node"] {
         let ran = desk.run(&["ls", "--json", "--group", by]);
         assert_eq!(ran.code, 0, "{by}: {}", ran.err);
@@ -239,6 +241,27 @@ fn looking(server: &Server, held: &mut Held) {
     held.hold(&["doctor"], &desk.run(&["doctor", "--json"]).json());
     held.hold(&["scripts"], &desk.run_bare(&["scripts", "--json"]).json());
     held.hold(&["a-script"], &desk.run_bare(&["scripts", "release", "--json"]).json());
+}
+
+/// What is listed while locks are renamed away, one after the other.
+fn listing_lost(desk: &Desk, server: &Server) -> Value {
+    let key = |number: usize| format!("lock:away:{number}").into_bytes();
+    for number in 0..60 {
+        server.cli(&[b"SET", key(number).as_slice(), ODD_TOKEN, b"PX", b"600000"]);
+    }
+    let mut child = desk.start(&["ls", "--json", "--observe", "2s", "-p", "lock:away:*"]);
+    for number in 0..60 {
+        if child.try_wait().expect("a child of ours").is_some() {
+            break;
+        }
+        server.cli(&[b"RENAME", key(number).as_slice(), format!("elsewhere:{number}").as_bytes()]);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let out = child.wait_with_output().expect("it ends").stdout;
+    let list: Value = serde_json::from_slice(&out).expect("a document");
+    let lost = list["locks"].as_array().expect("locks").iter().filter(|lock| lock["state"] == "lost").count();
+    assert!(lost > 0, "{list}");
+    list
 }
 
 /// A lock that is renewed and was freed before, beside a history with a gap and an alert that fired; then that alert.

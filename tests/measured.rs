@@ -136,7 +136,7 @@ async fn a_hold_is_counted_from_its_beginning_to_its_end() {
         "each is there before it happens"
     );
     let states = taken.samples.iter().filter(|sample| sample.series.metric().name == "lockscope_locks").count();
-    assert_eq!(states, 11, "every state is there, also at 0");
+    assert_eq!(states, 12, "every state is there, also at 0");
     let oldest = value(&taken, "lockscope_oldest_hold_timestamp_seconds", &[ORDERS]).unwrap();
     assert!((taken.at.0 as f64 / 1_000.0 - oldest).abs() < 10.0, "{oldest}");
     // Nobody runs the engine meanwhile, so all three may be heard of in the same moment.

@@ -99,7 +99,7 @@ fn prometheus_takes_the_default_rules_and_any_name() {
         for = "1m30s"
         no_data = "alert"
     "#;
-    for (name, text, count) in [("default.yml", DEFAULT_RULES, 13), ("nasty.yml", nasty, 16)] {
+    for (name, text, count) in [("default.yml", DEFAULT_RULES, 15), ("nasty.yml", nasty, 18)] {
         let rules = Rules::parse(text).unwrap_or_else(|fault| panic!("{fault}"));
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join(name), exported(&rules, "it's")).expect("a file");

@@ -307,3 +307,89 @@ fn too_few_sentinels_are_told_with_what_that_costs() {
         assert!(told.out.contains(&said), "{said}: {}", told.out);
     }
 }
+
+/// One of its masters is dead, and so is its replica, as all the others say by now. Returns the name of the master.
+fn down(cluster: &mut Cluster) -> String {
+    let dead = name(cluster.master(1));
+    cluster.nodes[4].kill();
+    cluster.nodes[1].kill();
+    wait_until("the cluster to be down", PATIENCE, || {
+        cluster.master(0).ask::<String, _>(&["CLUSTER", "INFO"]).contains("cluster_state:fail")
+            && cluster.master(0).ask::<String, _>(&["CLUSTER", "NODES"]).contains("master,fail ")
+    });
+    dead
+}
+
+#[test]
+fn a_cluster_that_is_down_is_said_to_be_down_with_the_reason_and_the_time() {
+    let Some(mut cluster) = filled() else { return };
+    let url = cluster.url();
+    let mut terminal = console(&url);
+    let watching = Watching::start(cluster.master(0), &[]);
+    watching.says(&format!("watching {} by", name(cluster.master(2))));
+    let dead = down(&mut cluster);
+    let why = format!("slots are not served: {dead} failed");
+    let screen = terminal.wait_for("the cluster is down", |screen| screen.contains("CLUSTER DOWN since "));
+    assert!(screen.lines().next().unwrap().contains("CLUSTER DOWN since "), "{screen}");
+    let screen = terminal.wait_for("the reason", |screen| {
+        let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        words.contains("as of ") && words.contains("the cluster is down: ") && words.contains("not served")
+    });
+    assert!(screen.contains("stale"), "{screen}");
+    watching.says("the cluster is down and answers for no key since ");
+    // Who comes now sees no locks, and why.
+    let late = Terminal::start(binary().to_str().unwrap(), &["-u", &url], &[]);
+    late.wait_for("the reason", |screen| {
+        let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        words.contains("No lock can be read: the cluster is down") && words.contains(&why)
+    });
+    let desk = Desk::with_url(&url);
+    // A key of a node that is alive, and one of the dead one.
+    let of = |master: usize| (0..).map(key).find(|key| usize::from(slot_of(key.as_bytes())) / SHARE == master).unwrap();
+    let (alive, gone) = (of(0), of(1));
+    for command in [
+        &["ls"][..],
+        &["show", &alive],
+        &["show", &gone],
+        &["acquire", &alive, "--ttl", "5s"],
+        &["acquire", &gone, "--ttl", "5s"],
+    ] {
+        let ran = desk.run(command);
+        assert_eq!(ran.code, 3, "{command:?}: {} {}", ran.out, ran.err);
+        assert!(ran.err.contains(&why), "{command:?}: {}", ran.err);
+    }
+    terminal.press("q");
+    terminal.wait_for_end();
+}
+
+#[test]
+fn a_question_about_a_frozen_master_is_announced_and_can_be_left() {
+    let Some(cluster) = Cluster::masters(3) else { return };
+    let mut client = cluster.client();
+    client.ask("lock:a", redis::cmd("SET").arg("lock:a").arg("worker-1").arg("PX").arg(600_000));
+    let owner = &cluster.nodes[usize::from(slot_of(b"lock:a")) / SHARE];
+    let mut terminal = Terminal::start(binary().to_str().unwrap(), &["-u", &cluster.url(), "--write"], &[]);
+    terminal.wait_for("the lock", |screen| screen.contains("lock:a") && !screen.contains("first scan"));
+    owner.pause();
+    terminal.press("x");
+    let asking = format!("asking {} about lock:a", name(owner));
+    terminal.wait_for("it says whom it asks", |screen| screen.contains(&asking) && screen.contains("esc cancels"));
+    terminal.press("\u{1b}");
+    terminal.wait_for("nothing is asked", |screen| screen.contains("not asked any more") && !screen.contains(&asking));
+    terminal.press("5");
+    terminal.wait_for("it is silent", |screen| screen.contains("NODE") && screen.contains("WITHOUT ANSWER"));
+    owner.resume();
+    // The answer is there as soon as the node is watched again.
+    let screen = terminal.wait_for("the node answers", |screen| screen.contains("3 nodes live"));
+    assert!(screen.contains("NODE") && !screen.contains("free it"), "{screen}");
+    // A command that waits in vain names the node, and not the URL.
+    owner.pause();
+    let ran = Desk::with_url(&format!(
+        "redis+cluster://{}",
+        name(cluster.nodes.iter().find(|node| node.port() != owner.port()).unwrap())
+    ))
+    .run(&["acquire", "lock:a", "--ttl", "5s"]);
+    owner.resume();
+    assert_eq!(ran.code, 3, "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains(&format!("{} did not answer in time", name(owner))), "{}", ran.err);
+}

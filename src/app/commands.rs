@@ -184,7 +184,7 @@ impl App {
             Overlay::Incident { scroll, text } => *scroll = scroll.saturating_add_signed(by).min(text.len()),
             Overlay::Help { scroll } => *scroll = scroll.saturating_add_signed(by).min(self.scene.help_most),
             Overlay::Filter(_) | Overlay::Command(_) | Overlay::Acquire(_) | Overlay::Dialog(_) => {}
-            Overlay::Sort | Overlay::Group | Overlay::Leave | Overlay::Going(_) => {}
+            Overlay::Sort | Overlay::Group | Overlay::Leave | Overlay::Going(_) | Overlay::Asking(_) => {}
             Overlay::None if in_lab => self.lab.step(by),
             Overlay::None if in_tuner => self.step_tuner(by),
             Overlay::None if in_alerts => self.alerting.step(by),

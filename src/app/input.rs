@@ -33,6 +33,7 @@ impl App {
                 return if key.code == KeyCode::Char('y') { vec![Effect::Quit] } else { Vec::new() };
             }
             Overlay::Going(_) => return self.stay_on(key, now),
+            Overlay::Asking(_) => return self.stop_asking(key, now),
             Overlay::Dialog(_) => return self.answer_dialog(key, now),
             Overlay::Help { .. } | Overlay::Incident { .. } => {
                 match self.keys.command(key, here) {
@@ -148,7 +149,8 @@ impl App {
             | Overlay::Sort
             | Overlay::Group
             | Overlay::Leave
-            | Overlay::Going(_) => {}
+            | Overlay::Going(_)
+            | Overlay::Asking(_) => {}
         }
         Vec::new()
     }
@@ -168,7 +170,8 @@ impl App {
             | Overlay::Sort
             | Overlay::Group
             | Overlay::Leave
-            | Overlay::Going(_) => {}
+            | Overlay::Going(_)
+            | Overlay::Asking(_) => {}
         }
     }
 }

@@ -5,6 +5,8 @@ mod choices;
 
 use std::time::Duration;
 
+use crossterm::event::{KeyCode, KeyEvent};
+
 use self::choices::{back_choice, extend_choices, extend_many, free_choices, free_marked, waiting};
 use super::dialog::{Choice, Dialog, Sight};
 use super::{App, Batch, Effect, LockId, Overlay, Since};
@@ -29,6 +31,15 @@ pub enum Wish {
     Free,
     /// To a TTL that was typed, or one of the usual ones.
     Extend(Option<Duration>),
+}
+
+/// What was asked of servers before the question can open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asking {
+    wish: Wish,
+    ids: Vec<LockId>,
+    /// Whom, and about what: `cache-1:7000 about lock:a`.
+    pub about: String,
 }
 
 /// The result of one write, in a line.
@@ -107,7 +118,7 @@ impl App {
         match self.writing.until {
             Some(until) if until <= now => {
                 self.writing.until = None;
-                if matches!(self.overlay, Overlay::Dialog(_) | Overlay::Acquire(_)) {
+                if matches!(self.overlay, Overlay::Dialog(_) | Overlay::Acquire(_) | Overlay::Asking(_)) {
                     self.overlay = Overlay::None;
                 }
                 let idle = short_duration(IDLE.as_millis() as u64);
@@ -154,7 +165,39 @@ impl App {
             self.say(why, now);
             return Vec::new();
         }
+        self.ask(wish, ids)
+    }
+
+    /// Asks for what the locks are now. A server may take its time: until it has answered, the last line says whom we
+    /// ask, and nothing else is done.
+    fn ask(&mut self, wish: Wish, ids: Vec<LockId>) -> Vec<Effect> {
+        let about = match ids.as_slice() {
+            [one] => {
+                let lock = self.scene.lock.as_ref().filter(|lock| one.is(lock));
+                let node = lock.and_then(|lock| self.scene.nodes.iter().find(|node| node.id == lock.node));
+                let name = node.map_or("the server".into(), |node| node.name.clone());
+                let away = node.filter(|node| node.is_away()).map_or("", |_| ", which does not answer now");
+                format!("{name} about {}{away}", one.key)
+            }
+            many => format!("the servers about {} locks", many.len()),
+        };
+        self.overlay = Overlay::Asking(Asking { wish, ids: ids.clone(), about });
         vec![Effect::See(wish, ids)]
+    }
+
+    /// A key while a server is asked.
+    pub(super) fn stop_asking(&mut self, key: KeyEvent, now: Time) -> Vec<Effect> {
+        if key.code == KeyCode::Esc {
+            (self.overlay, self.writing.pending) = (Overlay::None, None);
+            self.say("not asked any more; nothing was changed".into(), now);
+        }
+        Vec::new()
+    }
+
+    /// Whether the answer is to what is being asked: one that comes late must not open over something else.
+    fn is_asked(&self, wish: Wish, locks: &[LockView]) -> bool {
+        let Overlay::Asking(asking) = &self.overlay else { return false };
+        asking.wish == wish && locks.iter().all(|lock| asking.ids.iter().any(|id| id.is(lock)))
     }
 
     /// Asks once more, by what is there now: from a question, or from what was refused after one.
@@ -168,7 +211,10 @@ impl App {
             _ => None,
         };
         self.overlay = Overlay::None;
-        again.into_iter().collect()
+        match again {
+            Some(Effect::See(wish, ids)) => self.ask(wish, ids),
+            again => again.into_iter().collect(),
+        }
     }
 
     pub(super) fn wish_undo(&mut self, now: Time) -> Vec<Effect> {
@@ -190,8 +236,14 @@ impl App {
 
     /// Takes the locks from the table. A single lock is inspected first: its preview names who waits.
     pub(super) fn take_seen(&mut self, wish: Wish, mut locks: Vec<LockView>, now: Time) -> Vec<Effect> {
+        if !self.is_asked(wish, &locks) {
+            return Vec::new();
+        }
         match locks.len() {
-            0 => self.say("the lock is gone".into(), now),
+            0 => {
+                self.overlay = Overlay::None;
+                self.say("the lock is gone".into(), now);
+            }
             1 => {
                 let lock = locks.remove(0);
                 let id = LockId::of(&lock);
@@ -217,7 +269,11 @@ impl App {
     /// Opens the dialog after the inspection that it waited for.
     pub(super) fn take_closer_look(&mut self, id: &LockId, found: &Inspection, now: Time) -> Vec<Effect> {
         let Some((wish, lock)) = self.writing.pending.take_if(|(_, lock)| id.is(lock)) else { return Vec::new() };
+        if !self.is_asked(wish, std::slice::from_ref(&*lock)) {
+            return Vec::new();
+        }
         if !self.writes() {
+            self.overlay = Overlay::None;
             return Vec::new();
         }
         let mut lock = lock;
@@ -286,6 +342,9 @@ impl App {
                 if frees.is_empty() { Vec::new() } else { vec![Effect::Foresee(frees)] }
             }
             Err(why) => {
+                if matches!(self.overlay, Overlay::Asking(_)) {
+                    self.overlay = Overlay::None;
+                }
                 self.say(why.to_string(), now);
                 Vec::new()
             }

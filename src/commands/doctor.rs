@@ -10,7 +10,7 @@ pub use render::{json, json_of_nodes, text, text_of_nodes};
 use super::print;
 use super::session::Session;
 use crate::base::fault::Fault;
-use crate::base::text::{counted, visible};
+use crate::base::text::visible;
 use crate::server::health::{Status, examine, sentinels};
 use crate::server::permissions::Scope;
 use crate::settings::cli;
@@ -46,22 +46,13 @@ pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> 
     }
 }
 
-/// Slots of the cluster that nobody serves, and the masters that the other nodes gave up.
+/// Slots of the cluster that nobody serves.
 fn unserved(session: &Session) -> Option<Fault> {
-    let map = session.topology.cluster()?.map();
-    let masters = map.members.iter().filter(|member| member.failed && member.role == MemberRole::Master);
-    let given_up: Vec<&Node> = masters.map(|member| &member.node).collect();
-    let lost = map.slots.iter().filter(|(.., owner)| given_up.iter().any(|node| node.id == *owner));
-    let slots = lost.map(|(first, last, _)| u64::from(last - first) + 1).sum::<u64>() + u64::from(map.unowned());
-    let names: Vec<String> = given_up.iter().map(|node| visible(node.name.as_bytes())).collect();
-    let who = if names.is_empty() { "no node has them".to_string() } else { format!("{} failed", names.join(", ")) };
-    (slots > 0).then(|| {
-        Fault::server(format!(
-            "the cluster does not serve {}: {who}; unless cluster-require-full-coverage is no, it answers for no key. Start \
-             the node again, or have a replica take over: CLUSTER FAILOVER TAKEOVER there",
-            counted(slots, "slot")
-        ))
-    })
+    let why = session.topology.cluster()?.map().unserved()?;
+    Some(Fault::server(format!(
+        "{why}; unless cluster-require-full-coverage is no, the cluster answers for no key. Start the node again, or have a \
+         replica take over: CLUSTER FAILOVER TAKEOVER there"
+    )))
 }
 
 /// The nodes to examine: of a cluster or service the replicas too, since each may be promoted.

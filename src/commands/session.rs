@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::alerts::Rules;
-use crate::base::fault::Fault;
+use crate::base::fault::{Exit, Fault};
 use crate::base::glob;
 use crate::base::glob::Glob;
 use crate::base::talk;
@@ -229,7 +229,22 @@ impl Session {
     }
 
     pub fn fault(&self, error: &redis::RedisError) -> Fault {
-        Fault::from_redis(error, &self.shown)
+        self.blamed(error, &self.shown)
+    }
+
+    /// Where slots of a cluster are not served, that is why.
+    fn blamed(&self, error: &redis::RedisError, shown: &str) -> Fault {
+        let fault = Fault::from_redis(error, shown);
+        let cluster = self.topology.cluster().filter(|_| fault.exit == Exit::Server);
+        let Some(why) = cluster.and_then(|cluster| cluster.map().unserved()) else { return fault };
+        match error.code() {
+            Some("CLUSTERDOWN") => Fault::server(format!(
+                "the cluster of {} is down, and answers for no key: {why}; 'lockscope doctor' says what helps",
+                self.shown
+            )),
+            Some(_) => fault,
+            None => Fault::server(format!("{fault}; {why}")),
+        }
     }
 
     /// None of the nodes could be read. Somebody has named those of a cluster to us.
@@ -248,7 +263,7 @@ impl Session {
 
     /// The same of a node, by its own name in a cluster.
     pub fn fault_at(&self, node: &Node, error: &redis::RedisError) -> Fault {
-        Fault::from_redis(error, if node.is_in_cluster() { &node.name } else { &self.shown })
+        self.blamed(error, if node.is_in_cluster() { &node.name } else { &self.shown })
     }
 
     /// Exit code 0, or a fault if the server is lost by now. Of a cluster, all nodes: what is lost of it is told as missing.
@@ -256,6 +271,7 @@ impl Session {
         let lost = |node: &NodeStatus| match &node.stream {
             Stream::Reconnecting { why, .. } => Some(why.clone()),
             Stream::Silent { since, .. } => Some(format!("it does not answer since {}", since.rfc3339())),
+            Stream::Refusing { .. } => node.refusal(),
             _ => None,
         };
         let all = engine.nodes().all(|node| lost(node).is_some());

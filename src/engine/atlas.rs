@@ -155,7 +155,14 @@ impl Engine {
         for id in map.gainers(&before) {
             self.drivers.get_mut(&id).into_iter().for_each(Driver::scan);
         }
+        self.tell_unserved();
         self.readers.wake();
+    }
+
+    /// Each node knows why its cluster may be down.
+    pub(super) fn tell_unserved(&mut self) {
+        let why = self.atlas.as_ref().and_then(|atlas| atlas.map.unserved());
+        self.drivers.values_mut().for_each(|driver| driver.status.unserved = why.clone());
     }
 
     /// Tells which slots have moved, with the locks that are held in them.

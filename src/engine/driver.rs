@@ -168,6 +168,7 @@ impl Driver {
             Incoming::Standing(standing) => self.stands(standing, table),
             Incoming::Scanned(report) => self.scanned(report, table),
             Incoming::Position(position) => self.stands_at(&position, table),
+            Incoming::Serves(serves) => self.serves(serves, table),
             Incoming::Reconnected => self.status.reconnects += 1,
             Incoming::Inspected(key, inspection) => self.inspected = Some((key, inspection)),
             Incoming::Counted => self.rounds.done(),
@@ -177,6 +178,9 @@ impl Driver {
             Incoming::Sampled(sampling) => self.status.sampling = self.status.sampling.take().map(|_| sampling),
             Incoming::Looked { asked, answered, looks } => {
                 self.looks.under_way = false;
+                if looks.iter().any(|(_, seen)| matches!(seen, Looked::Seen(_))) {
+                    self.serves(true, table);
+                }
                 for (ticket, seen) in looks {
                     match seen {
                         Looked::Seen(seen) => table.answer(ticket, asked, answered, seen),
@@ -219,6 +223,23 @@ impl Driver {
         }
         self.trail.add(position);
         self.status.positioned = self.trail.asked;
+    }
+
+    /// Whether it answers for keys. While it does not, what is known of its locks is from before.
+    fn serves(&mut self, serves: bool, table: &mut Table) {
+        let (node, now) = (self.status.id, self.clock.now());
+        match (self.status.stream.clone(), serves) {
+            (Stream::Live(source), false) => {
+                self.status.stream = Stream::Refusing { source, since: now };
+                self.status.blind_since.get_or_insert(now);
+                table.apply(Observation::Silent { node, since: Some(now) });
+            }
+            (Stream::Refusing { source, .. }, true) => {
+                self.status.stream = Stream::Live(source);
+                table.apply(Observation::Silent { node, since: None });
+            }
+            _ => {}
+        }
     }
 
     /// The state of the event stream: up, behind or lost.

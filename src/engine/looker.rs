@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::Duration;
 
 use redis::RedisResult;
 use tokio::sync::mpsc;
@@ -15,6 +16,8 @@ use crate::model::{Table, Ticket};
 use crate::sources::look::{Look, Redirect, Wanted, look_around};
 use crate::topology::{Asking, Link};
 
+/// In a failover a cluster answers for no key for so long: reads go on. After that they wait until it does.
+const FAILOVER: Duration = Duration::from_secs(2);
 /// Keys read in one batch.
 pub(super) const LOOKS: usize = 256;
 
@@ -146,7 +149,12 @@ impl Importers {
 impl Driver {
     /// Whether a read can be requested now. If not, its reply or the event stream wakes us.
     pub(super) fn can_look(&self) -> bool {
-        !self.looks.under_way && !matches!(self.status.stream, Stream::Silent { .. } | Stream::Reconnecting { .. })
+        let answers = match self.status.stream {
+            Stream::Silent { .. } | Stream::Reconnecting { .. } => false,
+            Stream::Refusing { since, .. } => self.clock.now().since(since) < FAILOVER,
+            Stream::Off | Stream::Starting | Stream::Live(_) => true,
+        };
+        !self.looks.under_way && answers
     }
 
     pub(super) fn ask_for_looks(&mut self, table: &mut Table, now: Time) {

@@ -26,6 +26,9 @@ impl News {
             let sentence = match (&node.stream, &node.note) {
                 (Stream::Reconnecting { why, .. }, _) => format!("lost {}, reconnecting: {why}", node.name),
                 (Stream::Silent { since, .. }, _) => format!("{} does not answer since {}", node.name, since.rfc3339()),
+                (Stream::Refusing { .. }, _) => {
+                    format!("{}; what is shown of its locks is from before", node.refusal().unwrap_or_default())
+                }
                 (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
                 (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
                 (Stream::Off | Stream::Starting, _) => continue,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use redis::RedisResult;
+use redis::{RedisResult, Value};
 
 use crate::base::server_text::ServerText;
 use crate::base::time::Time;
@@ -28,9 +28,27 @@ pub(super) struct Position {
 }
 
 impl Position {
-    pub async fn ask(conn: &mut ServerConnection, now: impl Fn() -> Time) -> RedisResult<Option<Position>> {
-        let info: String = redis::cmd("INFO").arg("replication").query_async(conn).await?;
-        Ok(Position::read(&info, now()))
+    /// Also asks whether the server answers for keys, by a key that need not be there and may be another node's: a cluster
+    /// that is down answers for none. `None`: this user may not ask.
+    pub async fn ask(
+        conn: &mut ServerConnection,
+        key: Option<&[u8]>,
+        now: impl Fn() -> Time,
+    ) -> RedisResult<(Option<Position>, Option<bool>)> {
+        let mut pipe = redis::pipe();
+        pipe.cmd("INFO").arg("replication").ignore_errors();
+        if let Some(key) = key {
+            pipe.cmd("TYPE").arg(key);
+        }
+        let answers: Vec<Value> = pipe.query_async(conn).await?;
+        let Some(info) = answers.first() else { return Ok((None, None)) };
+        let serves = match answers.get(1) {
+            Some(Value::ServerError(error)) if error.code() == "CLUSTERDOWN" => Some(false),
+            Some(Value::ServerError(error)) if error.code() == "NOPERM" => None,
+            answered => answered.map(|_| true),
+        };
+        let info = redis::from_redis_value::<String>(info.clone()).ok();
+        Ok((info.and_then(|info| Position::read(&info, now())), serves))
     }
 
     fn read(info: &str, at: Time) -> Option<Position> {

@@ -28,6 +28,8 @@ pub struct NodeStatus {
     pub reached: bool,
     pub facts: ServerFacts,
     pub stream: Stream,
+    /// Slots of its cluster that nobody serves, and why.
+    pub unserved: Option<String>,
     /// What the source can't report, and how to get it.
     pub note: Option<String>,
     /// Why the connections of holders can't be followed; `None` if they can.
@@ -73,6 +75,7 @@ impl NodeStatus {
             reached: false,
             facts,
             stream,
+            unserved: None,
             note: None,
             clients_note: None,
             lacks: Vec::new(),
@@ -95,6 +98,13 @@ impl NodeStatus {
         self.facts.part().filter(|_| !self.in_cluster)
     }
 
+    /// Why it answers for no key, and since when; `None`: it does.
+    pub fn refusal(&self) -> Option<String> {
+        let Stream::Refusing { since, .. } = self.stream else { return None };
+        let why = self.unserved.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("the cluster is down and answers for no key since {}{why}", since.rfc3339()))
+    }
+
     /// It never answered, so there is nothing to wait for.
     pub fn is_out_of_reach(&self) -> bool {
         !self.reached && matches!(self.stream, Stream::Reconnecting { .. })
@@ -107,6 +117,7 @@ impl NodeStatus {
                 Stream::Reconnecting { why, .. } if self.in_cluster => self.unreached(why),
                 _ => format!("{} does not answer", self.name),
             }),
+            None if self.refusal().is_some() => self.refusal(),
             None => Some("the first scan of the keyspace has not ended yet".into()),
             Some(ScanReport { failed: Some(error), .. }) if self.in_cluster => Some(match is_silence(error) {
                 true => self.unreached(&text::said(error)),
@@ -150,6 +161,11 @@ pub enum Stream {
         source: Source,
         since: Time,
     },
+    /// It answers, but for no key since then: the cluster is down.
+    Refusing {
+        source: Source,
+        since: Time,
+    },
     /// Lost; the last answer came then.
     Reconnecting {
         why: String,
@@ -164,6 +180,7 @@ impl Stream {
             Stream::Starting => "starting",
             Stream::Live(source) => source.stream(),
             Stream::Silent { .. } => "silent",
+            Stream::Refusing { .. } => "refusing",
             Stream::Reconnecting { .. } => "reconnecting",
         }
     }

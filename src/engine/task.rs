@@ -26,6 +26,8 @@ pub(super) enum Incoming {
     Scanned(ScanReport),
     /// How far its replication stream has come.
     Position(Position),
+    /// Whether it answers for keys: a node of a cluster that is down does not.
+    Serves(bool),
     /// A source reconnected.
     Reconnected,
     Inspected(Key, Box<Inspection>),

@@ -6,14 +6,42 @@ use std::sync::Arc;
 
 use redis::{ErrorKind, RedisError};
 
-use super::Excess;
+use super::{Excess, Node};
 use crate::base::fault::Fault;
 use crate::base::text;
+
+/// An error of the connection to one of several nodes, with its name: it is not the URL that is to blame.
+#[derive(Debug)]
+struct AtNode {
+    name: String,
+    error: RedisError,
+}
+
+impl std::fmt::Display for AtNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.error)
+    }
+}
+
+impl Error for AtNode {}
+
+impl Node {
+    /// Names the node in an error of its connection, where it is one of several.
+    pub(super) fn blame(&self, error: RedisError) -> RedisError {
+        match io_error(&error).filter(|_| self.is_in_cluster()).map(io::Error::kind) {
+            Some(kind) => io::Error::new(kind, AtNode { name: self.name.clone(), error }).into(),
+            None => error,
+        }
+    }
+}
 
 impl Fault {
     /// Translates an error of the client crate. `url` is the server in its printable form; see
     /// [`ServerUrl::shown`](crate::topology::url::ServerUrl::shown) and [`shown`](crate::base::fault::shown).
     pub fn from_redis(err: &RedisError, url: &str) -> Fault {
+        if let Some(AtNode { name, error }) = io_error(err).and_then(|io| io.get_ref()?.downcast_ref()) {
+            return Fault::from_redis(error, name);
+        }
         if err.detail().is_some_and(|said| said.contains("SELECT is not allowed in cluster mode")) {
             return Fault::usage(format!(
                 "{url} is a node of a cluster, which has only database 0; leave the database out"

@@ -69,10 +69,10 @@ impl Topology {
 impl Owner {
     async fn open(topology: &Topology, space: KeyspaceId, key: &Key, writes: bool) -> RedisResult<Owner> {
         let node = topology.confirmed(space, key).await?;
-        let conn = connect(&node, writes).await?;
+        let conn = connect(&node, writes).await.map_err(|error| node.blame(error))?;
         let (topology, key, others) = (topology.clone(), key.clone(), HashMap::new());
         let mut owner = Owner { topology, key, writes, node, conn, others, confirmed: Instant::now() };
-        owner.is_master().await?;
+        owner.is_master().await.map_err(|error| owner.node.blame(error))?;
         Ok(owner)
     }
 
@@ -106,6 +106,11 @@ impl Owner {
     }
 
     async fn send(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
+        let answers = self.follow(pipeline).await;
+        answers.map_err(|error| self.node.blame(error))
+    }
+
+    async fn follow(&mut self, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
         self.confirm().await?;
         let mut answers = self.conn.req_packed_commands(pipeline, 0, pipeline.len()).await?;
         if self.topology.cluster().is_none() {

@@ -88,11 +88,25 @@ fn before(app: &App, hold: &Hold) -> Option<String> {
     }
 }
 
+/// Until when what is shown is known, and why not longer.
+fn stale(app: &App, lock: &LockView) -> String {
+    let nodes = &app.scene.nodes;
+    let node = nodes.iter().find(|node| node.id == lock.node);
+    let known = node.and_then(|node| node.blind_since).map_or(lock.confirmed, |since| since.max(lock.confirmed));
+    let down = nodes.iter().any(|node| node.refusal.is_some());
+    let why = match node.and_then(|node| node.unserved.as_ref()).filter(|_| down) {
+        Some(why) => format!("the cluster is down: {}", part::safe(why, app.theme)),
+        None if down => "the cluster is down".into(),
+        None => "not confirmed since changes were missed".into(),
+    };
+    format!("as of {}, {why}", part::clock_seconds(known))
+}
+
 /// One sentence with the actual numbers.
 pub fn sentence(app: &App, lock: &LockView) -> String {
     let mut parts: Vec<String> = Vec::new();
     if lock.stale {
-        parts.push("not confirmed since changes were missed".into());
+        parts.push(stale(app, lock));
     }
     // The evidence of a free lock tells how it ended, and its row what it was.
     if let Some(was) = app.scene.was(lock).filter(|_| lock.verdict.state != State::Free) {

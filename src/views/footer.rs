@@ -62,6 +62,12 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) -> Option<Position> {
             paint::line(frame, &Line::styled(text, app.theme.warning()), area);
             return None;
         }
+        Overlay::Asking(asking) => {
+            let about = part::safe(&visible(asking.about.as_bytes()), app.theme);
+            let text = format!(" asking {about} {} esc cancels", app.theme.sign("·", "-"));
+            paint::line(frame, &Line::styled(text, app.theme.warning()), area);
+            return None;
+        }
         Overlay::None
         | Overlay::Help { .. }
         | Overlay::Incident { .. }

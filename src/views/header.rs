@@ -160,7 +160,7 @@ fn truth(app: &App) -> Vec<Part> {
                     parts.push(part(format!(" {rate:.0} ev/s"), style).gives_way(3));
                 }
             }
-            Stream::Silent { .. } | Stream::Reconnecting { .. } => {
+            Stream::Silent { .. } | Stream::Refusing { .. } | Stream::Reconnecting { .. } => {
                 parts.push(part(", rows are stale", style).gives_way(1));
             }
             _ => {}
@@ -173,7 +173,7 @@ fn truth(app: &App) -> Vec<Part> {
             parts.push(part(format!(" {dot} {lost}events lost"), theme.bad()));
         }
         // While the server is lost, it matters more that the rows are stale than how old the scan is.
-        let scan = if matches!(node.stream, Stream::Silent { .. } | Stream::Reconnecting { .. }) { 3 } else { 1 };
+        let scan = if node.is_away() { 3 } else { 1 };
         match (node.scanning, node.scanned_ago) {
             (Some(share), None) => {
                 parts.push(part(format!(" {dot} first scan {:.0}%", share * 100.0), theme.warning()))
@@ -229,6 +229,7 @@ fn stream(app: &App, node: &NodeScene) -> (&'static str, Style) {
         Stream::Live(Source::Tracking) => ("tracking", theme.warning()),
         Stream::Live(_) => ("polling", theme.warning()),
         Stream::Silent { .. } => ("NO ANSWER", theme.bad()),
+        Stream::Refusing { .. } => ("CLUSTER DOWN", theme.bad()),
         Stream::Reconnecting { .. } => ("RECONNECTING", theme.bad()),
         Stream::Starting => ("connecting", theme.warning()),
         Stream::Off => ("not watched", theme.warning()),

@@ -160,6 +160,9 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, area: Rect) {
 /// Why the list is empty, and what to do about it.
 fn nothing(app: &App) -> Vec<String> {
     let scene = &app.scene;
+    if let Some(why) = scene.nodes.iter().find_map(|node| node.refusal.as_ref()).filter(|_| scene.total == 0) {
+        return vec![part::safe(&format!("No lock can be read: {why}."), app.theme)];
+    }
     if scene.total > 0 && app.list.filter.is_none() {
         return vec!["Nobody holds any of them right now; '/' and state:free lists them.".into()];
     }

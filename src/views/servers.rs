@@ -227,6 +227,7 @@ fn stream(app: &App, node: &NodeScene) -> (String, Style) {
         Stream::Live(Source::Notification) => ("keyspace notifications".into(), theme.good()),
         Stream::Live(Source::Tracking) => ("client-side caching broadcasts".into(), theme.warning()),
         Stream::Live(_) => ("polling".into(), theme.warning()),
+        Stream::Refusing { .. } => (format!("nothing: {}", node.refusal.clone().unwrap_or_default()), theme.bad()),
         Stream::Silent { since, .. } => (format!("nothing: it does not answer since {}", since.rfc3339()), theme.bad()),
         Stream::Reconnecting { why, since } => {
             (format!("nothing since {}: lost the server, reconnecting ({why})", since.rfc3339()), theme.bad())

@@ -18,6 +18,12 @@ pub struct NodeScene {
     pub in_cluster: bool,
     pub facts: ServerFacts,
     pub stream: Stream,
+    /// Why it answers for no key, and since when.
+    pub refusal: Option<String>,
+    /// Slots of its cluster that nobody serves, and why.
+    pub unserved: Option<String>,
+    /// The last moment of which everything is known, while more is not.
+    pub blind_since: Option<Time>,
     pub note: Option<String>,
     pub clients_note: Option<String>,
     /// What this user may not do there.
@@ -57,6 +63,11 @@ impl NodeScene {
         self.facts.part().filter(|_| !self.in_cluster)
     }
 
+    /// It does not answer, or for no key.
+    pub fn is_away(&self) -> bool {
+        matches!(self.stream, Stream::Silent { .. } | Stream::Refusing { .. } | Stream::Reconnecting { .. })
+    }
+
     pub(super) fn of(node: &NodeStatus, slots: Option<usize>, before: Option<&NodeScene>, now: Time) -> NodeScene {
         let scan = node.scan.as_ref();
         let sample = (now, node.events, node.spent);
@@ -81,6 +92,9 @@ impl NodeScene {
             in_cluster: node.in_cluster,
             facts: node.facts.clone(),
             stream: node.stream.clone(),
+            refusal: node.refusal(),
+            unserved: node.unserved.clone(),
+            blind_since: node.blind_since,
             note: node.note.clone(),
             clients_note: node.clients_note.clone(),
             lacks: node.lacks.clone(),

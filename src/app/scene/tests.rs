@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
 
 use super::*;
-use crate::app::{Event, Order};
+use crate::app::{Event, Order, Wish};
 use crate::lock::KeyspaceId;
 use crate::model::Column;
 use crate::model::Limits;
@@ -666,4 +666,48 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_lost_lock_keeps_its_row_counts_as_none_and_can_not_be_freed() {
+    let mut stage = three();
+    stage.evict("lock:b");
+    wait(&mut stage);
+    let screen = stage.screen();
+    let row = screen.lines().find(|line| line.contains("lock:b")).unwrap_or_else(|| panic!("{screen}"));
+    assert!(row.contains("LOST") && row.contains("was "), "{screen}");
+    assert!(!row.contains("never") && !row.contains('█'), "nobody holds it: {row}");
+    assert!(screen.contains("2 locks") && screen.contains("1 lost"), "{screen}");
+    assert_eq!(stage.rows()[0], "lock:b", "the worst first: {screen}");
+    stage.press("g W x");
+    assert!(stage.notice().starts_with("lock:b: it is not on the server any more"), "{}", stage.notice());
+    assert!(matches!(stage.app.overlay, Overlay::None));
+    stage.filter("state:lost");
+    assert_eq!(stage.rows(), ["lock:b"]);
+    stage.filter("ttl:none");
+    assert!(!stage.rows().contains(&"lock:b".to_string()), "it has no TTL to speak of");
+    stage.filter("");
+    // Its holder has it again.
+    stage.acquire("lock:b", "t", 60_000);
+    wait(&mut stage);
+    assert!(stage.screen().contains("3 locks"), "{}", stage.screen());
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_opens_nothing() {
+    let mut stage = three();
+    stage.press("W");
+    let lock = stage.app.scene.lock.clone().expect("it is selected");
+    let effects = stage.app.update(Event::Seen(Wish::Free, vec![lock.clone()]), stage.now);
+    assert!(effects.is_empty() && matches!(stage.app.overlay, Overlay::None));
+    // Nor does the answer to what was given up.
+    let id = LockId::of(&lock);
+    stage.app.update(Event::Key(KeyEvent::from(KeyCode::Char('x'))), stage.now);
+    let Overlay::Asking(asking) = &stage.app.overlay else { panic!("{:?}", stage.app.overlay) };
+    assert!(asking.about.ends_with(&format!(" about {}", id.key)), "{asking:?}");
+    assert!(stage.screen().contains("esc cancels"));
+    stage.app.update(Event::Key(KeyEvent::from(KeyCode::Esc)), stage.now);
+    assert_eq!(stage.notice(), "not asked any more; nothing was changed");
+    stage.app.update(Event::Seen(Wish::Free, vec![lock]), stage.now);
+    assert!(matches!(stage.app.overlay, Overlay::None));
 }

@@ -93,7 +93,9 @@ impl Sighting {
     /// Takes in the verdicts on its locks at one time.
     pub(super) fn hear(&mut self, locks: &[LockView], deadlocked: &BTreeMap<Key, String>) {
         let mut now = BTreeSet::new();
-        for lock in locks.iter().filter(|lock| self.glob.matches(lock.key.as_bytes())) {
+        // What may have been released while its master was replaced is no claim.
+        let said_so = |lock: &&LockView| lock.lost.as_ref().is_none_or(|lost| lost.proven);
+        for lock in locks.iter().filter(|lock| self.glob.matches(lock.key.as_bytes())).filter(said_so) {
             let deadlock = deadlocked.get(&lock.key).map(|sentence| (DEADLOCK, sentence.clone()));
             for (word, sentence) in said(lock).chain(deadlock) {
                 let new = Said { times: 0, sentence: format!("{}: {sentence}", lock.key) };

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Node;
+use crate::base::text::{counted, visible};
 use crate::lock::{Key, NodeId, SLOTS, slot_of};
 use crate::model::SlotRange;
 
@@ -64,6 +65,19 @@ impl Map {
     pub fn unowned(&self) -> u16 {
         let owned: u32 = self.slots.iter().map(|(first, last, _)| u32::from(last - first) + 1).sum();
         u32::from(SLOTS).saturating_sub(owned) as u16
+    }
+
+    /// Slots that nobody serves, and the masters that the other nodes gave up: `5461 slots are not served: cache-2:7000 failed`.
+    pub fn unserved(&self) -> Option<String> {
+        let failed = |member: &&Member| member.failed && member.role == MemberRole::Master;
+        let given_up: Vec<&Node> = self.members.iter().filter(failed).map(|member| &member.node).collect();
+        let lost = self.slots.iter().filter(|(.., owner)| given_up.iter().any(|node| node.id == *owner));
+        let slots = lost.map(|(first, last, _)| u64::from(last - first) + 1).sum::<u64>() + u64::from(self.unowned());
+        let names: Vec<String> = given_up.iter().map(|node| visible(node.name.as_bytes())).collect();
+        let who =
+            if names.is_empty() { "no node has them".to_string() } else { format!("{} failed", names.join(", ")) };
+        let are = if slots == 1 { "is" } else { "are" };
+        (slots > 0).then(|| format!("{} {are} not served: {who}", counted(slots, "slot")))
     }
 
     /// The nodes that own slots which they did not own before.

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::app::scene::NodeScene;
 use crate::engine::Stream;
 use crate::model::Source;
-use crate::views::part::whole_seconds;
+use crate::views::part::{clock_seconds, whole_seconds};
 
 pub(super) fn truth(app: &App) -> Vec<Part> {
     let (theme, nodes) = (app.theme, &app.scene.nodes);
@@ -21,7 +21,20 @@ pub(super) fn truth(app: &App) -> Vec<Part> {
     let notified = count(|node| matches!(node.stream, Stream::Live(Source::Notification)));
     let tracked = count(|node| matches!(node.stream, Stream::Live(Source::Tracking)));
     let mut parts = Vec::new();
+    let refusing = nodes.iter().filter_map(|node| match &node.stream {
+        Stream::Refusing { since, .. } => Some(*since),
+        _ => None,
+    });
+    let down = (refusing.clone().count(), refusing.min());
     match (lost + silent, live, nodes.len()) {
+        // None of those that answer do it for keys.
+        (_, 0, all) if let (count @ 1.., Some(since)) = down => {
+            parts.push(part(format!(" CLUSTER DOWN since {}", clock_seconds(since)), theme.bad()));
+            parts.push(part(", rows are stale", theme.bad()).gives_way(1));
+            if count < all {
+                parts.push(part(format!(", {} of {all} nodes lost", all - count), theme.bad()).gives_way(2));
+            }
+        }
         (0, _, all) if notified == all => parts.push(part(format!(" {all} nodes live"), theme.good())),
         (0, _, all) if tracked == all => parts.push(part(format!(" {all} nodes tracking"), theme.warning())),
         (0, live, all) if live == all => {
@@ -31,9 +44,16 @@ pub(super) fn truth(app: &App) -> Vec<Part> {
                 by.iter().filter(|(nodes, _)| *nodes > 0).map(|(nodes, by)| format!("{nodes} {by}")).collect();
             parts.push(part(format!(" {all} nodes: {}", by.join(", ")), theme.warning()));
         }
-        (0, live, all) => parts.push(part(format!(" {live} of {all} nodes are watched"), theme.warning())),
+        (0, live, all) if down.0 == 0 => {
+            parts.push(part(format!(" {live} of {all} nodes are watched"), theme.warning()));
+        }
         (away, _, all) => {
-            let word = if lost == 0 { "WITHOUT ANSWER" } else { "RECONNECTING" };
+            let word = match (lost, silent) {
+                (0, 0) => "REFUSE KEYS",
+                (0, _) => "WITHOUT ANSWER",
+                _ => "RECONNECTING",
+            };
+            let away = if away == 0 { down.0 } else { away };
             parts.push(part(format!(" {away} of {all} nodes {word}"), theme.bad()));
             parts.push(part(", their rows are stale", theme.bad()).gives_way(1));
         }

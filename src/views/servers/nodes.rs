@@ -105,6 +105,7 @@ fn watched(app: &App, node: &NodeScene) -> (String, Style) {
         Stream::Live(Source::Tracking) => ("tracking".into(), theme.warning()),
         Stream::Live(_) => ("polling".into(), theme.warning()),
         Stream::Silent { .. } => ("NO ANSWER".into(), theme.bad()),
+        Stream::Refusing { .. } => ("REFUSES KEYS".into(), theme.bad()),
         Stream::Reconnecting { .. } => ("RECONNECTING".into(), theme.bad()),
         Stream::Starting => ("connecting".into(), theme.warning()),
         Stream::Off => ("no".into(), theme.dim()),
