@@ -13,6 +13,7 @@ mod facts;
 mod inspector;
 mod looker;
 mod moment;
+mod names;
 mod news;
 mod observer;
 mod powers;
@@ -53,6 +54,7 @@ use readers::Readers;
 use task::Incoming;
 
 pub use bystanders::Bystander;
+pub use names::NamesFrom;
 pub use news::News;
 pub use observer::Observer;
 pub use readers::Reader;
@@ -72,13 +74,16 @@ pub struct Options {
     /// Follow changes, or only take the inventory once.
     pub follow: bool,
     pub inventory: Inventory,
+    /// Scan the names of keys on replicas, where there are any.
+    pub scan_on_replica: bool,
 }
 
 impl Options {
     /// Follows all locks that the recogniser knows, within the usual limits.
     pub fn following(recogniser: Recogniser, pace: Pace) -> Options {
         let (recogniser, limits) = (Arc::new(recogniser), Limits::default());
-        Options { recogniser, pace, limits, follow: true, inventory: Inventory::Walk }
+        let inventory = Inventory::Walk;
+        Options { recogniser, pace, limits, follow: true, inventory, scan_on_replica: false }
     }
 }
 
@@ -161,7 +166,8 @@ impl Engine {
 
     fn drive(&mut self, node: &Node, met: Met) {
         let inventory = self.inventory_of(node);
-        let mut driver = Driver::start(node, met, &self.options, inventory, self.clock);
+        let replicas = self.atlas.as_ref().map(|atlas| atlas.shared.clone()).filter(|_| self.options.scan_on_replica);
+        let mut driver = Driver::start(node, met, &self.options, (inventory, replicas), self.clock);
         let (node, space) = (node.id, node.space);
         self.table.apply(Observation::Joined { node, space });
         self.table.apply(Observation::Hazards { node, hazards: driver.status.facts.hazards() });

@@ -90,6 +90,8 @@ struct Page {
 /// What a walk needs.
 pub struct Walk<'a, M> {
     pub node: &'a Node,
+    /// Where the names of the keys are scanned: the node itself, or a replica of it.
+    pub names: &'a Node,
     pub recogniser: &'a Recogniser,
     pub budget: &'a Budget,
     pub clock: Clock,
@@ -151,7 +153,7 @@ impl Pass {
         let walkers = ranges.map(|(index, range)| {
             let names = names.clone();
             async move {
-                let conn = walk.node.connect().await?;
+                let conn = walk.names.connect().await?;
                 pass.walk_range(walk, (index, range), conn, names, |name| pass.keeps(walk.recogniser, name)).await
             }
         });
@@ -181,7 +183,7 @@ impl Pass {
         walk: &Walk<'_, impl From<Vec<Observation>>>,
         mut take: impl FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> RedisResult<()> {
-        let conn = walk.node.connect().await?;
+        let conn = walk.names.connect().await?;
         let (names, mut pages) = mpsc::channel::<Page>(1);
         let range = Range::whole();
         let taking = async {

@@ -99,6 +99,8 @@ pub struct Settings {
     pub single_node: bool,
     /// Where nodes of a cluster, or servers that sentinels name, are reached.
     pub hosts: HostMap,
+    /// The names of keys are scanned on replicas.
+    pub scan_on_replica: bool,
     pub environment: Option<Environment>,
     /// The patterns that replace those of the known libraries; empty without `--pattern`.
     pub patterns: Vec<Glob>,
@@ -212,6 +214,7 @@ impl Settings {
             mappings: mappings(cli, config)?,
             protected: protection.protected,
             tuning: config::tuned(config.findings.iter().chain(&target.findings)),
+            scan_on_replica: cli.scan_on == Some(cli::ScanOn::Replica),
             pace: cli.pace.or(target.pace),
             color: color(cli, outside),
             ascii: cli.ascii,

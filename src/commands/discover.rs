@@ -158,7 +158,15 @@ impl Survey {
         let budget = Budget::new(self.pace);
         let (groups, known, helpers) = (&mut self.groups, &self.known, &mut self.helpers);
         let (mut sampled, mut complete) = (0, true);
-        let walk = Walk { node, recogniser: &self.asked, budget: &budget, clock: self.clock, splittable: false, out };
+        let walk = Walk {
+            node,
+            names: node,
+            recogniser: &self.asked,
+            budget: &budget,
+            clock: self.clock,
+            splittable: false,
+            out,
+        };
         let mut pass = Pass::new(Arc::new(Progress::default()));
         let take = |name: Vec<u8>| {
             if sampled == most {
@@ -188,7 +196,8 @@ impl Survey {
         let budget = Budget::new(self.pace);
         let (recogniser, clock) = (self.asked.clone(), self.clock);
         let looking = async move {
-            let walk = Walk { node, recogniser: &recogniser, budget: &budget, clock, splittable: false, out };
+            let walk =
+                Walk { node, names: node, recogniser: &recogniser, budget: &budget, clock, splittable: false, out };
             let mut pass = Pass::new(Arc::new(Progress::default()));
             pass.visit(&walk, keys).await?;
             RedisResult::Ok(pass.shortfall())

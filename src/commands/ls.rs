@@ -11,7 +11,7 @@ use super::{fencing, roster, waiters};
 use crate::base::fault::Fault;
 use crate::base::talk;
 use crate::dialects::LeftOut;
-use crate::engine::{Engine, Stream};
+use crate::engine::{Engine, NodeStatus, Stream};
 use crate::filter::{Filter, Subject};
 use crate::lock::Kind;
 use crate::model::{Life, LockView, findings, order};
@@ -151,6 +151,8 @@ pub async fn take_inventory(session: &Session, engine: &mut Engine, observe: Opt
         progress.show(engine);
     }
     progress.clear();
+    let told = |node: &NodeStatus| Some(node.scan.as_ref()?.names.as_ref()?.sentence(&node.name));
+    engine.nodes().filter_map(told).for_each(|told| session.say(&told));
     match engine.unwalkable() {
         Some(error) => Err(session.fault(error)),
         None => Ok(()),

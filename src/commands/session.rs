@@ -204,6 +204,13 @@ impl Session {
 
     async fn start(&self, options: Options) -> Result<Engine, Fault> {
         self.holds_locks()?;
+        let options = Options { scan_on_replica: self.settings.scan_on_replica, ..options };
+        if options.scan_on_replica && self.topology.shared().is_none() {
+            return Err(Fault::usage(format!(
+                "--scan-on replica needs a cluster or a Sentinel service, and {} is read on its own; leave it out",
+                self.shown
+            )));
+        }
         let mut engine = Engine::start(&self.topology, options).await.map_err(|error| self.unstarted(&error))?;
         engine.tune(self.settings.tuning.clone());
         engine.fold(self.settings.folding(&self.settings.rules));

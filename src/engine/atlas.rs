@@ -27,7 +27,7 @@ const MOST: usize = 1_024;
 
 /// The cluster or service, and the map that the engine goes by.
 pub(super) struct Atlas {
-    shared: Shared,
+    pub shared: Shared,
     pub map: Arc<Map>,
     changes: watch::Receiver<Arc<Map>>,
     keeper: JoinSet<()>,

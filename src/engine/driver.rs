@@ -23,7 +23,7 @@ use crate::server::{Persistence, Role, ServerFacts};
 use crate::sources::inspect::{self, Inspection, Subject};
 use crate::sources::notify::{self, Follower, Prefixes, Standing};
 use crate::sources::pace::Budget;
-use crate::topology::Node;
+use crate::topology::{Node, Shared};
 
 use sampler::Duty;
 
@@ -65,7 +65,13 @@ pub(super) struct Driver {
 
 impl Driver {
     /// Starts the tasks of the node.
-    pub fn start(node: &Node, met: Met, options: &Options, inventory: Inventory, clock: Clock) -> Driver {
+    pub fn start(
+        node: &Node,
+        met: Met,
+        options: &Options,
+        (inventory, replicas): (Inventory, Option<Shared>),
+        clock: Clock,
+    ) -> Driver {
         let (out, inbox) = mpsc::channel(INBOX);
         let budget = Arc::new(Budget::new(options.pace));
         let task = Task { node: node.clone(), recogniser: options.recogniser.clone(), budget, clock, out };
@@ -75,7 +81,8 @@ impl Driver {
         let (scans, to_scan) = mpsc::channel(1);
         let progress = Arc::new(Progress::default());
         let (progress_here, keep_trying) = (progress.clone(), options.follow);
-        let scanner = scanner::Scanner { task: task.clone(), inventory, progress: progress_here, keep_trying };
+        let scanner =
+            scanner::Scanner { task: task.clone(), inventory, replicas, progress: progress_here, keep_trying };
         tasks.spawn(scanner.run(to_scan));
         let (inspections, to_inspect) = watch::channel(None);
         tasks.spawn(inspector::run(task.clone(), to_inspect));

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::driver::Driver;
+use super::names::{self, NamesFrom};
 use super::task::{Incoming, Task};
 use super::{Inventory, Stream};
 use crate::base::time::Time;
@@ -16,6 +17,7 @@ use crate::model::{Observation, Source, Table};
 use crate::scan::{Pass, Progress, Shortfall, Walk};
 use crate::server::{self, Flavor, Mode, ServerFacts};
 use crate::sources::notify::Prefixes;
+use crate::topology::{Node, Shared};
 
 const RETRY: Duration = Duration::from_millis(500);
 /// A walk that fails this often in a row is abandoned, and restarted later.
@@ -45,6 +47,8 @@ pub struct ScanReport {
     /// Why not everything was seen, though the walk did not fail.
     pub shortfall: Option<Shortfall>,
     pub failed: Option<RedisError>,
+    /// Where the names came from, if replicas were to be scanned.
+    pub names: Option<NamesFrom>,
 }
 
 /// One walk.
@@ -57,6 +61,8 @@ pub(super) struct Order {
 pub(super) struct Scanner {
     pub task: Task,
     pub inventory: Inventory,
+    /// Where to find replicas to scan; `None`: the node itself is scanned.
+    pub replicas: Option<Shared>,
     pub progress: Arc<Progress>,
     /// Whether to retry after a lost connection, or end the walk.
     pub keep_trying: bool,
@@ -74,20 +80,30 @@ impl Scanner {
         }
     }
 
+    /// The replica to scan now, if one was asked for and there is one.
+    async fn replica(&self) -> Option<(Node, Option<u64>)> {
+        match (&self.replicas, &self.inventory) {
+            (Some(shared), Inventory::Walk) => names::replica_of(&self.task.node, shared).await,
+            _ => None,
+        }
+    }
+
     async fn walk(&self, Order { started, splittable }: Order, first: bool) -> ScanReport {
         let task = &self.task;
         let progress = self.progress.clone();
-        let mut pass = if first { Pass::first(progress) } else { Pass::new(progress) };
-        let walk = Walk {
-            node: &task.node,
-            recogniser: &task.recogniser,
-            budget: &task.budget,
-            clock: task.clock,
-            splittable,
-            out: task.out.clone(),
-        };
+        let anew = |first| if first { Pass::first(progress.clone()) } else { Pass::new(progress.clone()) };
+        let (mut pass, mut beside) = (anew(first), self.replica().await);
         let (mut tries, mut settled) = (0, 0);
         let failed = loop {
+            let walk = Walk {
+                node: &task.node,
+                names: beside.as_ref().map_or(&task.node, |(replica, _)| replica),
+                recogniser: &task.recogniser,
+                budget: &task.budget,
+                clock: task.clock,
+                splittable: splittable && beside.is_none(),
+                out: task.out.clone(),
+            };
             let walked = match &self.inventory {
                 Inventory::Walk => pass.walk(&walk).await,
                 Inventory::Keys(keys) => pass.visit(&walk, keys).await,
@@ -103,6 +119,11 @@ impl Scanner {
                     tries += 1;
                     tokio::time::sleep(RETRY).await;
                     task.tell(Incoming::Reconnected).await;
+                    if beside.is_some() {
+                        // A cursor belongs to one process, and this may be another.
+                        (pass, settled) = (anew(first), 0);
+                        beside = self.replica().await;
+                    }
                 }
             }
         };
@@ -119,6 +140,10 @@ impl Scanner {
             denied: progress.denied.load(Ordering::Relaxed),
             shortfall: pass.shortfall(),
             failed,
+            names: self.replicas.is_some().then_some(match beside {
+                Some((replica, behind)) => NamesFrom::Replica { name: replica.name, behind },
+                None => NamesFrom::Master,
+            }),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::cli::Global;
+use super::cli::{Global, ScanOn};
 use crate::base::shell::quoted;
 use crate::base::text;
 use crate::topology::url::ServerUrl;
@@ -33,6 +33,9 @@ pub(super) fn again(cli: &Global, servers: &[ServerUrl]) -> String {
         file.iter().for_each(|file| option(name, &file.to_string_lossy()));
     }
     cli.map_hosts.iter().for_each(|pair| option("--map-host", pair));
+    if cli.scan_on == Some(ScanOn::Replica) {
+        words.push(" --scan-on replica".into());
+    }
     if cli.single_node {
         words.push(" --single-node".into());
     }

@@ -26,7 +26,7 @@ use crate::model::{Column, GroupBy};
 pub use alerting::{Bundle, Check, Labelling, Record, Serve, Tune, Watching, When};
 pub use rules::{Export, Fire, Format, Import, RulesCommand};
 pub use typed::OwnTune;
-pub use values::{DemoTopology, Environment, LockKind, OnLost, PaceArg};
+pub use values::{DemoTopology, Environment, LockKind, OnLost, PaceArg, ScanOn};
 pub use writing::{Acquire, Audit, Extend, Probe, Release, Scripts, Undo};
 
 #[derive(Parser, Debug)]
@@ -86,6 +86,9 @@ pub struct Global {
     /// Reach a node that the cluster or the sentinels call A (host or host:port) at B; repeatable
     #[arg(long = "map-host", value_name = "A=B", global = true, help_heading = "Server")]
     pub map_hosts: Vec<String>,
+    /// Scan the names of keys on a replica of each master, in a cluster or Sentinel service; locks are read on the master [default: master]
+    #[arg(long, value_name = "WHERE", global = true, help_heading = "Server")]
+    pub scan_on: Option<ScanOn>,
     /// Environment of the server; prod asks for more confirmation before a write
     #[arg(long, value_name = "ENV", global = true, help_heading = "Server")]
     pub env: Option<Environment>,

@@ -115,6 +115,7 @@ impl Stage {
             unread: 0,
             denied: 0,
             shortfall: None,
+            names: None,
             failed: None,
         });
         self.settle();

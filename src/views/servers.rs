@@ -161,6 +161,7 @@ fn notes(app: &App, node: &NodeScene) -> Vec<(&'static str, String, Style)> {
     let missing = [&node.note, &node.clients_note].into_iter().flatten();
     notes.extend(missing.map(|note| ("", note.clone(), theme.warning())));
     notes.extend(node.sampling.as_ref().map(|(_, sentence)| ("sampling", sentence.clone(), theme.warning())));
+    notes.extend(node.names.as_ref().map(|names| ("last scan", names.clone(), Style::new())));
     notes.extend(node.shortfall.as_ref().map(|why| ("last scan", format!("incomplete: {why}"), theme.bad())));
     notes
 }
@@ -206,6 +207,9 @@ fn node_lines(app: &App, node: &NodeScene, width: usize) -> Vec<Line<'static>> {
         _ => "not yet".into(),
     };
     say("last scan", (scan, plain));
+    if let Some(names) = &node.names {
+        say("", (names.clone(), plain));
+    }
     if let Some(why) = &node.shortfall {
         say("", (format!("incomplete: {why}"), theme.bad()));
     }

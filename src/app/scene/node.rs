@@ -49,6 +49,8 @@ pub struct NodeScene {
     pub scanning: Option<f64>,
     /// Keys that were skipped because they are too large for a lock.
     pub too_large: u64,
+    /// Where the names of the last scan came from, if not from the node as usual.
+    pub names: Option<String>,
     /// Why the last scan was incomplete.
     pub shortfall: Option<String>,
     sampled: (Time, u64, Duration),
@@ -114,6 +116,7 @@ impl NodeScene {
             scan_took: scan.map(|scan| scan.finished.since(scan.started)),
             scanning: node.scanning(),
             too_large: scan.map_or(0, |scan| scan.unread - scan.denied),
+            names: scan.and_then(|scan| Some(scan.names.as_ref()?.sentence(&node.name))),
             shortfall: node.shortfall(),
             sampled,
         }

@@ -80,6 +80,13 @@ impl fmt::Display for PaceArg {
     }
 }
 
+/// `--scan-on`: where the names of keys are scanned.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanOn {
+    Master,
+    Replica,
+}
+
 /// What the demo starts.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DemoTopology {
