@@ -4,6 +4,7 @@
 //! watching, replay and export, so that they can't differ. The time is an argument.
 
 mod alert;
+mod beside;
 mod blind;
 mod column;
 mod doubt;

@@ -23,10 +23,12 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::alerts::Rules;
+use crate::base::clock::Clock;
 use crate::base::fault::Fault;
 use crate::base::signals::Signals;
 use crate::engine::{Engine, News, Stream};
 use crate::metrics::Moment;
+use crate::store::History;
 pub use alarm::Alarm;
 pub use alarm::{EVERY, LOOKBACK};
 pub use archive::Archive;
@@ -37,7 +39,7 @@ use notify::Notify;
 pub use own::Own;
 use pager::Pager;
 pub use pager::Receivers;
-pub use replay::{replay, step_by_step};
+pub use replay::{replay, resumed, step_by_step};
 
 /// How often a moment is made.
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -91,12 +93,19 @@ impl Daemon<'_> {
     pub async fn run(mut self, start: impl AsyncFn() -> Result<Engine, Fault>) -> Result<Ended, Fault> {
         let mut signals = Signals::listen()?;
         let notify = Notify::from_environment();
+        // Before anything is measured, because it takes a while.
+        let alarm = self.alarm();
         let mut engine = start().await?;
         until_watched(&mut engine).await;
+        let archive = self.archive(&engine)?;
+        let alarm = alarm.unwrap_or_else(|why| {
+            (self.say)(&format!("the rules begin anew: {why}"));
+            Alarm::new(self.rules.clone())
+        });
         let mut state = State {
-            archive: self.archive(&engine)?,
+            archive,
             engine,
-            alarm: Alarm::new(self.rules.clone()),
+            alarm,
             pager: self.receivers.take().map(|to| Pager::start(to, self.rules.clone())).transpose()?,
             own: Own::new(),
             news: News::default(),
@@ -141,6 +150,16 @@ impl Daemon<'_> {
             archive.close()?;
         }
         Ok(if asked { Ended::Asked } else { Ended::Over(Box::new(state.engine)) })
+    }
+
+    /// The rules, going on where the history ended, if there is one.
+    fn alarm(&self) -> Result<Alarm, Fault> {
+        match &self.store {
+            Some(path) if path.exists() => {
+                resumed(&History::open(path)?, self.rules.clone(), Clock::start().now()).map(Alarm::resumed)
+            }
+            Some(_) | None => Ok(Alarm::new(self.rules.clone())),
+        }
     }
 
     /// Opens the store, if there is one.

@@ -220,6 +220,37 @@ fn the_dashboard_is_written_beside_the_rules() {
     assert!(!out.join("lockscope.rules.test.yml").exists());
 }
 
+/// Fails where a field of the one is missing or another in the other.
+fn has_all(one: &serde_json::Value, other: &serde_json::Value, place: &str) {
+    match (one, other) {
+        (serde_json::Value::Object(fields), serde_json::Value::Object(_)) => {
+            fields.iter().for_each(|(name, value)| has_all(value, &other[name], &format!("{place}.{name}")));
+        }
+        (serde_json::Value::Array(items), serde_json::Value::Array(others)) => {
+            assert_eq!(items.len(), others.len(), "{place}");
+            let pairs = items.iter().zip(others).enumerate();
+            pairs.for_each(|(at, (one, other))| has_all(one, other, &format!("{place}[{at}]")));
+        }
+        _ => assert_eq!(one, other, "{place}"),
+    }
+}
+
+#[test]
+fn grafanas_own_library_knows_every_field_of_the_dashboard() {
+    let Some(mut loads) = common::library::alone("grafana_dashboard") else { return };
+    let folder = process::temporary_directory();
+    let out = folder.path().to_str().unwrap();
+    let ran = Desk::with_url("redis://127.0.0.1:1").run(&["rules", "export", "--out", out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let file = folder.path().join("lockscope.dashboard.json");
+    let output = loads.arg(&file).output().expect("python starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let known: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert!(written["panels"].as_array().is_some_and(|panels| panels.len() > 5));
+    has_all(&written, &known, "dashboard");
+}
+
 #[test]
 fn what_can_not_be_exported_is_told_with_the_fix() {
     let folder = process::temporary_directory();

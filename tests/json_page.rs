@@ -321,7 +321,7 @@ fn tuning(desk: &Desk, held: &mut Held) {
     common::history::record(&file);
     let store = ["tune", "--json", "--store", file.to_str().expect("a path")];
     held.hold(&["tune"], &desk.run_bare(&store).json());
-    let rule = ["--rule", "LockManyWaiters", "--set", "above=6", "--label", "1=real"];
+    let rule = ["--rule", "LockManyWaiters", "--set", "above=6", "--label", "a=real"];
     held.hold(&["tune"], &desk.run_bare(&[&store[..], &rule].concat()).json());
 }
 

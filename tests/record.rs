@@ -6,12 +6,14 @@ mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Desk, Ran, Server, Serving, binary, process, wait_until};
 use lockscope::alerts::AlertState;
 use lockscope::base::time::Time;
-use lockscope::store::History;
+use lockscope::store::{End, History};
 use serde_json::Value;
 use terminal::Terminal;
 
@@ -176,13 +178,113 @@ fn a_disk_without_room_is_told_once_and_nothing_that_was_written_is_lost() {
 #[test]
 fn a_history_that_nobody_writes_any_more_says_nothing_about_now() {
     let scene = Scene::new();
+    let counted = "[[rules]]\nname = \"Taken\"\nmetric = \"lockscope_holds_ended_total\"\nselector = \"ending:taken\"\n\
+        window = \"5m\"\nabove = 0\n";
+    std::fs::write(scene.path("rules.toml"), format!("{RULES}{counted}")).unwrap();
+    scene.server.cli(&["SET", "lock:order:1", "worker", "PX", "600000"]);
     let child = scene.record();
     scene.is_written();
     end(child);
     wait_until("it is old", PATIENCE, || scene.state("NoTtl") == "unknown");
     let (code, alerts) = scene.check();
     assert_eq!(code, 0);
+    for alert in &alerts {
+        assert_eq!(alert["state"], "unknown", "what was counted before says nothing about now: {alert}");
+        assert!(alert["why"].as_str().is_some_and(|why| !why.is_empty()), "{alert}");
+    }
     assert!(alerts[0]["why"].as_str().unwrap().contains("nothing could be measured since"), "{alerts:?}");
+}
+
+#[test]
+fn an_alert_that_fires_when_the_recorder_is_killed_is_the_same_one_after_its_restart() {
+    let scene = Scene::new();
+    let mut child = scene.record();
+    scene.is_written();
+    scene.server.cli(&["SET", "lock:forever", "holder"]);
+    let firings = || History::open(&scene.path("history")).unwrap().firings(Time(0), Time(i64::MAX)).unwrap();
+    wait_until("it fires", PATIENCE, || !firings().is_empty());
+    let first = firings().remove(0);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nobody knows that it is over.
+    wait_until("it is old", PATIENCE, || {
+        scene.check().1[0]["why"].as_str().is_some_and(|why| why.contains("it stays while the server is out of sight"))
+    });
+    assert_eq!((scene.check().0, scene.state("NoTtl")), (1, "firing".into()));
+    let child = scene.record();
+    let still = |end: &End| matches!(end, End::Still(at) if *at > first.end.at());
+    wait_until("it goes on", PATIENCE, || still(&firings()[0].end));
+    let is_same = || {
+        let all = firings();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert_eq!((all[0].number, all[0].from, all[0].active_at), (first.number, first.from, first.active_at));
+    };
+    is_same();
+    assert_eq!(scene.state("NoTtl"), "firing");
+    let since = scene.check().1[0]["since"].as_str().and_then(Time::of_rfc3339);
+    assert_eq!(since, Some(first.active_at), "check tells the same beginning");
+    let tuned = || {
+        let (store, rules) = (scene.named("history"), scene.named("rules.toml"));
+        let arguments = ["tune", "--store", &store, "--rules", &rules, "--rule", "NoTtl", "--json"];
+        scene.desk.run_bare(&arguments).json()["rules"][0]["episodes"].as_array().unwrap().clone()
+    };
+    assert_eq!(tuned().len(), 1, "a replay fires once as well: {:?}", tuned());
+    assert_eq!(tuned()[0]["number"], first.number);
+    scene.server.cli(&["DEL", "lock:forever"]);
+    wait_until("it is over", PATIENCE, || matches!(firings()[0].end, End::Over(_)));
+    is_same();
+    end(child);
+}
+
+#[test]
+fn what_is_only_half_known_is_no_calm() {
+    let scene = Scene::new();
+    std::fs::write(
+        scene.path("rules.toml"),
+        "default_rules = false\n[[rules]]\nname = \"Long\"\nmetric = \"lockscope_oldest_hold_age_seconds\"\nabove = 900\n\
+         [[rules]]\nname = \"Refused\"\nmetric = \"lockscope_failure_ratio\"\nabove = 0.1\n",
+    )
+    .unwrap();
+    // It was held before anybody watched: how long, nobody knows.
+    scene.server.cli(&["SET", "lock:old", "holder"]);
+    // Without notifications nobody sees whether an attempt was refused.
+    scene.server.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
+    let mut tried = scene.server.connection();
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = over.clone();
+    let attempts = std::thread::spawn(move || {
+        while !ends.load(Ordering::Relaxed) {
+            let set = redis::cmd("SET").arg("lock:tried").arg("token").arg("NX").arg("PX").arg(600_000).clone();
+            let _ = set.query::<Option<String>>(&mut tried);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let child = scene.desk.start(&[
+        "record",
+        "--store",
+        &scene.named("history"),
+        "--rules",
+        &scene.named("rules.toml"),
+        "--monitor",
+    ]);
+    let why = |rule: &str| {
+        let (_, alerts) = scene.check();
+        let alert = alerts.iter().find(|alert| alert["rule"] == rule).expect("the rule").clone();
+        format!("{}: {}", alert["state"].as_str().unwrap(), alert["why"].as_str().unwrap_or_default())
+    };
+    wait_until("something is written", PATIENCE, || {
+        History::open(&scene.path("history"))
+            .is_ok_and(|store| store.summary().is_ok_and(|about| about.newest.is_some()))
+    });
+    for (rule, reason) in [("Long", "their age is only a lower bound"), ("Refused", "whose outcome is not known")] {
+        wait_until(rule, PATIENCE, || {
+            let told = why(rule);
+            told.starts_with("unknown: ") && told.contains(reason) && told.contains("(lock:")
+        });
+    }
+    over.store(true, Ordering::Relaxed);
+    attempts.join().unwrap();
+    end(child);
 }
 
 #[test]

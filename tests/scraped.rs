@@ -163,6 +163,10 @@ fn incident(server: Server, mut serving: Serving, prometheus: &Prometheus, telle
     prometheus.waits_for(&firing("NoTtl"), false);
     serving.says("is over: value 0, threshold 1");
     seen_by_all(prometheus);
+    // What fires when lockscope itself is gone is not over either.
+    server.cli(&["SET", "lock:forever", "holder"]);
+    prometheus.waits_for(&firing("NoTtl"), true);
+    seen_by_all(prometheus);
     let (check, screen) = tellers.end();
     let lines = serving.lines();
     let said = lines.iter().filter_map(|(at, line)| {
@@ -173,6 +177,8 @@ fn incident(server: Server, mut serving: Serving, prometheus: &Prometheus, telle
     let daemon = said.collect();
     drop(serving);
     prometheus.waits_for(&firing("Gone"), true);
+    seen_by_all(prometheus);
+    prometheus.waits_for(&format!("{} and on () {}", firing("NoTtl"), firing("Gone")), true);
     Told { daemon, check, screen }
 }
 

@@ -221,7 +221,7 @@ fn a_public_address_is_served_when_that_is_meant() {
 fn a_server_that_pauses_or_dies_is_down_and_comes_back() {
     let mut server = Server::notifying(&[]);
     alice(&server);
-    let serving = Serving::start(&server, &[]);
+    let mut serving = Serving::start(&server, &[]);
     let held = ["pattern=\"lock:order:*\"", "state=\"held\""];
     serving.shows("lockscope_locks", &held, Some(1.0));
     server.pause();
@@ -229,6 +229,8 @@ fn a_server_that_pauses_or_dies_is_down_and_comes_back() {
     serving.shows("lockscope_locks", &held, None);
     server.resume();
     serving.shows("lockscope_up", &[], Some(1.0));
+    serving.says(" answers again: watching ");
+    serving.shows("lockscope_inventory_complete", &[], Some(1.0));
     serving.shows("lockscope_locks", &held, Some(1.0));
     server.kill();
     serving.shows("lockscope_up", &[], Some(0.0));
@@ -263,6 +265,7 @@ fn a_server_that_stops_answering_is_noticed_before_its_connection_is_given_up() 
         "the last answer, not when it was noticed: {since} {paused}"
     );
     serving.shows("lockscope_locks", &held, None);
+    serving.shows("lockscope_inventory_complete", &[], Some(0.0));
     serving.says("does not answer since ");
     assert!(!serving.story().contains("reconnecting"), "the connection is kept: {}", serving.story());
     server.resume();

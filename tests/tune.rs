@@ -81,14 +81,14 @@ fn coverage_and_gaps_come_first_and_too_little_of_it_suggests_nothing() {
 #[test]
 fn labels_are_kept_and_three_of_them_give_precision_and_recall() {
     let scene = Scene::new();
-    let two = scene.rule(&["--label", "1=real", "--label", "2=noise"]);
+    let two = scene.rule(&["--label", "2=real", "--label", "5=noise"]);
     assert_eq!((&two["labels"]["real"], &two["labels"]["noise"]), (&1.into(), &1.into()));
     assert_eq!(
         (&two["current"]["precision"], &two["current"]["recall"]),
         (&Value::Null, &Value::Null),
         "two are too few"
     );
-    let three = scene.rule(&["--label", "4=real", "--set", "above=5"]);
+    let three = scene.rule(&["--label", "10=real", "--set", "above=5"]);
     assert_eq!(three["current"]["precision"].as_f64(), Some(2.0 / 3.0), "{three}");
     assert_eq!((&three["current"]["recall"], &three["candidate"]["recall"]), (&1.0.into(), &1.0.into()));
     assert_eq!(three["candidate"]["precision"], 1.0);
@@ -97,18 +97,43 @@ fn labels_are_kept_and_three_of_them_give_precision_and_recall() {
     assert_eq!((&suggestion["worst_value"], &suggestion["level"]), (&5.0.into(), &5.0.into()));
     assert_eq!(suggestion["margin"], false);
     assert_eq!((&three["suggestion"]["firings"], &three["suggestion"]["real_fired"]), (&2.into(), &2.into()));
-    let taken_back = scene.rule(&["--label", "4=none"]);
+    let taken_back = scene.rule(&["--label", "10=none"]);
     assert_eq!(taken_back["labels"]["real"], 1);
     let none = scene.tune(&["--rule", "LockManyWaiters", "--label", "9=real"]);
     assert_eq!(none.code, 2);
-    assert!(none.err.contains("there is no episode 9; the list goes from 1 to 4"), "{}", none.err);
+    assert!(none.err.contains("there is no episode 9; the list ends with 2, 5, a, 10"), "{}", none.err);
+}
+
+#[test]
+fn an_episode_has_one_number_wherever_it_is_told() {
+    let scene = Scene::new();
+    let rule = scene.rule(&["--set", "above=5"]);
+    let named = |field: &str| -> Vec<Value> {
+        rule["episodes"].as_array().unwrap().iter().map(|episode| episode[field].clone()).collect()
+    };
+    assert_eq!(named("name"), ["2", "5", "a", "10"], "{rule}");
+    assert_eq!(named("number"), [2.into(), 5.into(), Value::Null, 10.into()], "the near miss fired for nobody");
+    let info = scene.desk.run_bare(&["record", "--store", &scene.file("history"), "--info"]).out;
+    let listed: Vec<&str> = info.lines().filter_map(|line| line.strip_prefix("episode")?.split(':').next()).collect();
+    let listed: Vec<&str> = listed.into_iter().map(str::trim).collect();
+    assert_eq!(listed, ["2", "5", "10"], "{info}");
+    let out = scene.file("page");
+    let store = scene.file("history");
+    let ran = scene.desk.run_bare(&["bundle", "--episode", "5", "--store", &store, "--out", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page: Value = serde_json::from_str(&std::fs::read_to_string(format!("{out}/incident.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&page["episode"]["number"], &page["episode"]["active"]),
+        (&5.into(), &rule["episodes"][1]["from"]),
+        "{page}"
+    );
 }
 
 #[test]
 fn labels_that_no_threshold_tells_apart_get_no_suggestion() {
     let scene = Scene::new();
     // Its peak is 5; outside it the value was 8 for as long.
-    let rule = scene.rule(&["--label", "2=real"]);
+    let rule = scene.rule(&["--label", "5=real"]);
     assert_eq!(rule["suggestion"], Value::Null, "{rule}");
     let why = rule["no_suggestion"].as_str().unwrap();
     assert!(why.contains("no threshold tells the real episodes from the rest"), "{why}");

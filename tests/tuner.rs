@@ -55,10 +55,10 @@ fn from_a_guess_to_a_number_in_the_console() {
 
     // Jump: the second episode, which no longer fires, and what happened then.
     terminal.press("\x1b[D");
-    terminal.wait_for("the near miss", |screen| screen.contains("episode 3 of 4"));
+    terminal.wait_for("the near miss", |screen| screen.contains("episode a, 3 of 4"));
     terminal.press("\x1b[D");
     terminal.wait_for("the second episode", |screen| {
-        screen.contains("episode 2 of 4") && screen.contains("no longer fires")
+        screen.contains("episode 5, 2 of 4") && screen.contains("no longer fires")
     });
     terminal.press("\r");
     terminal.wait_for("what happened", |screen| screen.contains("nothing notable was recorded"));

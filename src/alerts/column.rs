@@ -112,6 +112,15 @@ impl Cursor {
         Time(forgotten.filter(|forgotten| *forgotten > at.0).map_or(next, |forgotten| forgotten.min(next)))
     }
 
+    /// The place of the point whose value was read last; of an increase there is none.
+    pub(super) fn read(&self) -> Option<usize> {
+        match self.reading {
+            Reading::Instant(_) => self.end.checked_sub(1),
+            Reading::Last(_) => self.last,
+            Reading::Increase(_) => None,
+        }
+    }
+
     /// The first so many points were taken away.
     pub fn forget(&mut self, points: usize) {
         if points > self.start {

@@ -2,13 +2,11 @@
 //!
 //! No part of the rule's expression: what fires, fires. It only says when silence is not calm.
 
-use std::collections::BTreeMap;
-
+use crate::alerts::beside::Beside;
 use crate::alerts::column::{Point, Prometheus, Reading};
-use crate::alerts::expression::{Column, Labels};
 use crate::base::time::Time;
 use crate::filter::Selector;
-use crate::metrics::{Metric, MetricId, Part, Series};
+use crate::metrics::{Metric, MetricId, Series};
 
 /// A metric of rules, the one that is above zero while it is in doubt, and why.
 const DOUBTS: [(&str, &str, &str); 3] = [
@@ -20,11 +18,8 @@ const AGE: &str = "locks were held already when lockscope began to watch, so tha
 const FAILURES: &str = "attempts were seen whose outcome is not known";
 
 pub(super) struct Doubt {
-    metric: MetricId,
     why: &'static str,
-    reading: Reading,
-    version: Prometheus,
-    columns: BTreeMap<Labels, Column>,
+    by: Beside,
     /// The pattern in doubt at the last evaluation.
     about: Option<String>,
 }
@@ -33,44 +28,39 @@ impl Doubt {
     /// `None` where values are never in doubt.
     pub(super) fn of(metric: &Metric, lookback: i64, version: Prometheus) -> Option<Doubt> {
         let (_, by, why) = DOUBTS.iter().find(|(of, ..)| *of == metric.name)?;
-        let reading = Reading::Instant(lookback);
-        Some(Doubt { metric: MetricId::named(by)?, why, reading, version, columns: BTreeMap::new(), about: None })
+        let by = Beside::new(MetricId::named(by)?, Reading::Instant(lookback), version);
+        Some(Doubt { why, by, about: None })
     }
 
     pub(super) fn metric(&self) -> MetricId {
-        self.metric
+        self.by.metric()
     }
 
     pub(super) fn add(&mut self, series: &Series, selector: &Selector, points: &[Point]) {
-        let wanted = series.metric == self.metric && series.part == Part::Value;
-        if wanted && selector.matches(|name| series.label(name)) {
-            let column = self.columns.entry(series.labels.clone());
-            column.or_insert_with(|| Column::new(self.reading, self.version)).add(points);
+        if selector.matches(|name| series.label(name)) {
+            self.by.add(series, points);
         }
     }
 
     pub(super) fn end_others(&mut self, at: Time) {
-        self.columns.values_mut().for_each(|column| column.end(at));
+        self.by.end_others(at);
     }
 
     pub(super) fn prune(&mut self, oldest: Time) {
-        self.columns.retain(|_, column| column.prune(self.reading, oldest));
+        self.by.prune(oldest);
     }
 
     pub(super) fn forget(&mut self) {
-        self.columns.clear();
+        self.by.forget();
     }
 
     /// One evaluation.
     pub(super) fn step(&mut self, at: Time) {
-        let pattern = self.metric.metric().labels.iter().position(|label| *label == "pattern");
-        self.about = None;
-        for (labels, column) in &mut self.columns {
-            if column.at(at).is_some_and(|value| value > 0.0) && self.about.is_none() {
-                self.about =
-                    Some(pattern.and_then(|at| labels.get(at)).map(|name| name.to_string()).unwrap_or_default());
-            }
-        }
+        let pattern = self.metric().metric().labels.iter().position(|label| *label == "pattern");
+        let mut in_doubt = self.by.at(at).filter(|(_, point)| point.value > 0.0);
+        self.about = in_doubt
+            .next()
+            .map(|(labels, _)| pattern.and_then(|at| labels.get(at)).map(|name| name.to_string()).unwrap_or_default());
     }
 
     /// Why the rule's calm is none.

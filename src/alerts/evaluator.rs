@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::alerts::column::{Point, Prometheus};
 use crate::alerts::status::{self, Sight};
 use crate::alerts::watched::Watched;
-use crate::alerts::{AlertChange, AlertState, RuleStatus, Rules};
+use crate::alerts::{Alert, AlertChange, AlertState, RuleStatus, Rules};
 use crate::base::time::Time;
 use crate::metrics::{METRICS, MetricId, Moment};
 
@@ -26,6 +26,8 @@ struct Judged {
     watched: Watched,
     state: AlertState,
     since: Option<Time>,
+    /// Why it could not say anything.
+    why: Option<String>,
 }
 
 impl Evaluator {
@@ -42,8 +44,12 @@ impl Evaluator {
             let companion = rule.companion();
             all.extend([Some(rule), companion].into_iter().flatten());
         }
-        let judge =
-            |rule| Judged { watched: Watched::new(rule, lookback, version), state: AlertState::Unknown, since: None };
+        let judge = |rule| Judged {
+            watched: Watched::new(rule, lookback, version),
+            state: AlertState::Unknown,
+            since: None,
+            why: None,
+        };
         let rules: Vec<Judged> = all.into_iter().map(judge).collect();
         let mut readers = vec![Vec::new(); METRICS.len()];
         for (index, rule) in rules.iter().enumerate() {
@@ -60,6 +66,18 @@ impl Evaluator {
             interval: interval.max(Duration::from_millis(1)),
             sight: Sight::default(),
             evaluated: None,
+        }
+    }
+
+    /// Forgets which alerts fire, but for some of them.
+    pub fn keep_firing(&mut self, mut kept: impl FnMut(&Alert) -> bool) {
+        self.rules.iter_mut().for_each(|rule| rule.watched.keep_firing(&mut kept));
+    }
+
+    /// These alerts fire since before the first evaluation. Those of other rules are left out.
+    pub fn resume<'a>(&mut self, alerts: impl IntoIterator<Item = &'a Alert>) {
+        for alert in alerts {
+            self.rules.iter_mut().for_each(|rule| rule.watched.resume(alert));
         }
     }
 
@@ -110,8 +128,8 @@ impl Evaluator {
         for rule in &mut self.rules {
             rule.watched.step(at, |change| changes.push(change));
             let worst = rule.watched.alerts().map(|alert| alert.state).min();
-            let unknown = status::why_unknown(&rule.watched, &self.sight).is_some();
-            let calm = if unknown { AlertState::Unknown } else { AlertState::Inactive };
+            rule.why = status::why_unknown(&rule.watched, &self.sight);
+            let calm = if rule.why.is_some() { AlertState::Unknown } else { AlertState::Inactive };
             let state = worst.unwrap_or(calm);
             if state != rule.state || rule.since.is_none() {
                 (rule.state, rule.since) = (state, Some(at));
@@ -129,13 +147,14 @@ impl Evaluator {
     /// Every rule, as it was at the last evaluation.
     pub fn status(&self) -> impl Iterator<Item = RuleStatus<'_>> {
         self.rules.iter().map(|rule| {
-            let unknown = rule.state == AlertState::Unknown;
+            // Before the first evaluation there is no reason yet but that.
+            let why = || rule.why.clone().or_else(|| status::why_unknown(&rule.watched, &self.sight));
             RuleStatus {
                 rule: rule.watched.rule(),
                 state: rule.state,
                 since: rule.since,
                 alerts: rule.watched.alerts().collect(),
-                why: unknown.then(|| status::why_unknown(&rule.watched, &self.sight)).flatten(),
+                why: (rule.state == AlertState::Unknown).then(why).flatten(),
                 warning: status::warning(&rule.watched, &self.sight),
             }
         })

@@ -269,8 +269,7 @@ pub(super) struct Output {
 impl Output {
     /// Until when the number of that moment, which was read last, stays.
     pub(super) fn until(&self, at: Time) -> Time {
-        let all = self.columns.iter().map(|column| column.cursor.until(&column.points, at));
-        all.min().unwrap_or(at)
+        self.columns.iter().map(|column| column.until(at)).min().unwrap_or(at)
     }
 }
 
@@ -311,6 +310,17 @@ impl Column {
 
     pub(super) fn at(&mut self, at: Time) -> Option<f64> {
         self.cursor.at(&self.points, at)
+    }
+
+    /// The same with the time it was measured at; of an increase there is none.
+    pub(super) fn point(&mut self, at: Time) -> Option<Point> {
+        self.at(at)?;
+        self.points.get(self.cursor.read()?).copied()
+    }
+
+    /// Until when the value of that moment, which was read last, stays.
+    pub(super) fn until(&self, at: Time) -> Time {
+        self.cursor.until(&self.points, at)
     }
 
     /// Forgets what no evaluation at or after `oldest` reads. Whether anything is left.

@@ -91,6 +91,12 @@ impl Machine {
         Machine { condition, phase: Phase::Inactive, value: None, unknown_since: None }
     }
 
+    /// One that fires since before the first evaluation.
+    pub fn firing(condition: Condition, active_at: Time, fired_at: Time, value: Option<f64>) -> Machine {
+        let phase = Phase::Firing { active_at, fired_at, keep_since: None };
+        Machine { condition, phase, value, unknown_since: None }
+    }
+
     /// One evaluation. `None` stands for a series that is not there. `unseen`: its target is out of sight, and what
     /// fires may stay so.
     pub fn step(&mut self, at: Time, value: Option<f64>, unseen: Option<Unseen>) -> Option<Change> {

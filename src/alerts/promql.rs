@@ -6,6 +6,7 @@ mod tokens;
 
 use std::fmt::Write;
 
+use crate::alerts::blind;
 use crate::alerts::expression::join;
 use crate::alerts::read::written;
 use crate::alerts::{NoData, Rule, Rules};
@@ -115,24 +116,29 @@ fn expression(rule: &Rule) -> String {
     };
     match rule.no_data {
         NoData::Stay(longest) => {
-            format!(
-                "{condition} or ({})",
-                staying(&rule.name, rule.labels().contains(&"target"), longest.as_secs_f64())
-            )
+            let stay = Stay { alert: rule.name.clone(), of_target: rule.labels().contains(&"target"), longest };
+            format!("{condition} or ({})", staying(&stay))
         }
         NoData::Ok | NoData::Keep(_) | NoData::Alert => condition,
     }
 }
 
-/// The alerts of that name that fire, while their target is out of sight and was so for less than these seconds. They keep
-/// their labels, so that they are the same alerts.
-pub(super) fn staying(alert: &str, of_target: bool, seconds: f64) -> String {
-    let firing = format!("ALERTS{{alertname={}, alertstate=\"firing\"}}", quoted(alert));
-    let target = if of_target { "target" } else { "" };
-    format!(
-        "max without (alertname, alertstate, severity) ({firing}) and on ({target}) (time() - {} < {seconds})",
-        super::blind::SINCE.metric().name
-    )
+/// The alerts of that name that fire, while their target is out of sight. They keep their labels, so that they are the same
+/// alerts.
+pub(super) fn staying(stay: &Stay) -> String {
+    let firing = format!("ALERTS{{alertname={}, alertstate=\"firing\"}}", quoted(&stay.alert));
+    let target = if stay.of_target { "target" } else { "" };
+    format!("max without (alertname, alertstate, severity) ({firing}) and on ({target}) ({})", stay.unseen())
+}
+
+impl Stay {
+    /// What is there for each target out of sight, but not for too long: lockscope says that it does not see all of it, or
+    /// says nothing of it any more.
+    pub fn unseen(&self) -> String {
+        let (since, up) = (blind::SINCE.metric().name, blind::UP.metric().name);
+        let (seconds, range) = (self.longest.as_secs_f64(), written(self.longest));
+        format!("time() - {since} < {seconds} or last_over_time({up}[{range}]) unless on (target) {up}")
+    }
 }
 
 /// The left side of the comparison.

@@ -71,7 +71,7 @@ pub(super) fn why_unknown(watched: &Watched, sight: &Sight) -> Option<String> {
         return Some("nothing was measured yet".into());
     }
     // What was counted before is no sight of what happens now.
-    if let (0, nodes @ 1..) = sight.up
+    if let (None, (0, nodes @ 1..)) = (sight.failed, sight.up)
         && rule.metric.metric().labels.contains(&"pattern")
     {
         return Some(format!("no sight: none of {} answers", counted(nodes as u64, "node")));
@@ -79,14 +79,15 @@ pub(super) fn why_unknown(watched: &Watched, sight: &Sight) -> Option<String> {
     if rule.fires_without_data() {
         return None;
     }
+    // What still counts within a window was measured before.
+    if let Some(failed) = sight.failed {
+        return Some(format!("nothing could be measured since {}", failed.rfc3339()));
+    }
     if let Some(why) = watched.doubt() {
         return Some(why);
     }
     if watched.has_value() {
         return None;
-    }
-    if let Some(failed) = sight.failed {
-        return Some(format!("nothing could be measured since {}", failed.rfc3339()));
     }
     if let Some(needs) = watched.needs() {
         return Some(format!("no coverage: {needs}"));

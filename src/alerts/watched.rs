@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::alerts::blind::{Blind, SINCE};
+use crate::alerts::blind::{Blind, Sight};
 use crate::alerts::column::{Point, Prometheus};
 use crate::alerts::doubt::Doubt;
 use crate::alerts::expression::{Expression, Join, Labels, Output, join};
@@ -66,7 +66,7 @@ impl Watched {
 
     /// The metrics that it reads.
     pub fn metrics(&self) -> impl Iterator<Item = MetricId> {
-        self.expression.metrics().chain(self.blind.iter().map(|_| SINCE))
+        self.expression.metrics().chain(self.blind.iter().flat_map(|_| Blind::metrics()))
     }
 
     /// The metric that says whether its calm is none; no part of what it compares.
@@ -92,10 +92,9 @@ impl Watched {
     /// Points of equal value that are no further apart than this are all alike to it, but for the first and the last. Zero
     /// if every point counts.
     pub fn slack(&self, metric: MetricId) -> Duration {
-        match &self.blind {
-            Some(blind) if metric == SINCE => blind.slack(),
-            _ => self.expression.slack(metric),
-        }
+        let of_blindness = self.blind.as_ref().filter(|_| Blind::metrics().contains(&metric)).map(Blind::slack);
+        let own = self.expression.metrics().any(|other| other == metric).then(|| self.expression.slack(metric));
+        own.into_iter().chain(of_blindness).min().unwrap_or_default()
     }
 
     /// What must be measured for it, and is not always.
@@ -113,9 +112,11 @@ impl Watched {
         if let Some(doubt) = &mut self.doubt {
             doubt.add(series, &self.rule.selector, points);
         }
-        let of_blindness =
-            self.blind.as_mut().filter(|blind| blind.takes(series)).map(|blind| blind.add(series, points));
-        let Some(labels) = self.expression.takes(series) else { return of_blindness.is_some() };
+        let of_blindness = self.blind.as_mut().is_some_and(|blind| {
+            blind.add(series, points);
+            blind.takes(series)
+        });
+        let Some(labels) = self.expression.takes(series) else { return of_blindness };
         let group = match self.rule.by {
             None => self.groups.entry(labels.clone()),
             Some(_) => {
@@ -128,6 +129,39 @@ impl Watched {
         let output = group.outputs.entry(labels).or_insert_with(|| self.expression.output());
         self.expression.add(output, series, points);
         true
+    }
+
+    /// An alert of the rule fires since before the first evaluation. Another's changes nothing.
+    pub fn resume(&mut self, alert: &Alert) {
+        let condition = Condition::from(&self.rule);
+        let machine =
+            Machine::firing(condition, alert.active_at, alert.fired_at.unwrap_or(alert.active_at), alert.value);
+        if alert.rule != self.rule.name {
+            return;
+        }
+        if let Some(absence) = &mut self.absence {
+            if absence.labels == alert.labels {
+                absence.machine = machine;
+            }
+            return;
+        }
+        let values = self.names.iter().map(|name| alert.labels.get(*name).map(|value| Arc::from(value.as_str())));
+        if let Some(labels) = values.collect::<Option<Labels>>().filter(|labels| labels.len() == alert.labels.len()) {
+            self.groups.insert(labels, Group { outputs: BTreeMap::new(), machine });
+        }
+    }
+
+    /// Forgets which alerts fire, but for some of them.
+    pub fn keep_firing(&mut self, kept: &mut impl FnMut(&Alert) -> bool) {
+        let (rule, names) = (&self.rule, &self.names);
+        let of_groups = self.groups.iter_mut().map(|(labels, group)| (named(names, labels), &mut group.machine));
+        let of_absence = self.absence.iter_mut().map(|absence| (absence.labels.clone(), &mut absence.machine));
+        for (labels, machine) in of_groups.chain(of_absence) {
+            let fires = machine.state() == AlertState::Firing;
+            if fires && !alert(rule, machine, labels).is_some_and(|alert| kept(&alert)) {
+                *machine = Machine::new(Condition::from(rule));
+            }
+        }
     }
 
     /// Ends the series that had no point at this time: they were missing there.
@@ -189,8 +223,11 @@ impl Watched {
         for (labels, Group { outputs, machine }) in &mut self.groups {
             let target = self.target.map(|at| &*labels[at]);
             let mut outputs: Vec<&mut Output> = outputs.values_mut().collect();
-            for (index, at) in times.clone().enumerate() {
-                let unseen = course.get(index).and_then(|sight| sight.of(target));
+            let mut course = course.iter().peekable();
+            for (index, at) in (0..).zip(times.clone()) {
+                while course.next_if(|(range, _)| range.end <= index).is_some() {}
+                let unseen = course.peek().filter(|(range, _)| range.contains(&index));
+                let unseen = unseen.and_then(|(_, sight)| sight.of(target));
                 let value = joined(outputs.iter_mut().map(|output| &mut **output), &self.expression, self.join, at);
                 if let Some(change) = machine.step(at, value, unseen) {
                     told(changed(&self.rule, at, change, machine.value(), named(&self.names, labels)));
@@ -213,8 +250,8 @@ impl Watched {
         let course = self.blind.as_mut().map(|blind| blind.course(grid.times())).unwrap_or_default();
         let target = self.target;
         let track = |(labels, group): (Labels, Group)| {
-            let unseen = course.iter().map(|sight| sight.of(target.map(|at| &*labels[at])));
-            let unseen = unseen.map(|unseen| unseen.is_some_and(|unseen| unseen.stays));
+            let stays = |sight: &Sight| sight.of(target.map(|at| &*labels[at])).is_some_and(|unseen| unseen.stays);
+            let unseen = course.iter().filter(|(_, sight)| stays(sight)).map(|(range, _)| range.clone());
             let mut outputs: Vec<Output> = group.outputs.into_values().collect();
             let (mut pieces, mut index) = (Pieces::default(), 0);
             while index < grid.count {
@@ -233,19 +270,7 @@ impl Watched {
     pub fn alerts(&self) -> impl Iterator<Item = Alert> {
         let of_groups = self.groups.iter().map(|(labels, group)| (named(&self.names, labels), &group.machine));
         let of_absence = self.absence.iter().map(|absence| (absence.labels.clone(), &absence.machine));
-        of_groups.chain(of_absence).filter_map(|(labels, machine)| {
-            Some(Alert {
-                rule: self.rule.name.clone(),
-                severity: self.rule.severity,
-                state: machine.state(),
-                labels,
-                value: machine.value(),
-                threshold: self.rule.compare.threshold(),
-                active_at: machine.active_at()?,
-                fired_at: machine.fired_at(),
-                unknown_since: machine.unknown_since(),
-            })
-        })
+        of_groups.chain(of_absence).filter_map(|(labels, machine)| alert(&self.rule, machine, labels))
     }
 
     /// How many points it keeps.
@@ -289,6 +314,21 @@ fn number<'a>(
 
 fn named(names: &[&str], values: &Labels) -> BTreeMap<String, String> {
     names.iter().zip(values).map(|(name, value)| (name.to_string(), value.to_string())).collect()
+}
+
+/// What it is now; `None` while it is inactive.
+fn alert(rule: &Rule, machine: &Machine, labels: BTreeMap<String, String>) -> Option<Alert> {
+    Some(Alert {
+        rule: rule.name.clone(),
+        severity: rule.severity,
+        state: machine.state(),
+        labels,
+        value: machine.value(),
+        threshold: rule.compare.threshold(),
+        active_at: machine.active_at()?,
+        fired_at: machine.fired_at(),
+        unknown_since: machine.unknown_since(),
+    })
 }
 
 fn changed(rule: &Rule, at: Time, change: Change, value: Option<f64>, labels: BTreeMap<String, String>) -> AlertChange {

@@ -31,10 +31,17 @@ pub async fn run(global: &Global, options: &Options) -> Result<u8, Fault> {
 /// A lock as it is now, with what a store has of it. One that is gone needs a store that knows it.
 async fn of_lock(session: &Session, typed: &str, store: Option<&Path>, options: &Options) -> Result<Bundle, Fault> {
     let key = one_lock::key(typed)?;
-    let history = store.map(|path| chronicle::open(path, &session.target_label())).transpose()?;
     let began = Clock::start().now();
     let found = one_lock::find(session, &key, options.observe).await;
-    let recorded = history.map(|history| Recorded::of_lock(&history, &key, Clock::start().now())).transpose()?;
+    let recorded = store.map(|path| {
+        let history = chronicle::open(path, &session.target_label())?;
+        Recorded::of_lock(&history, &key, Clock::start().now())
+    });
+    // The page of the lock is worth more now than what was recorded of it.
+    let (recorded, unread) = match recorded.transpose() {
+        Ok(recorded) => (recorded, None),
+        Err(why) => (None, Some(why)),
+    };
     let (mut lock, mut engine) = match (found, &recorded) {
         (Ok(found), _) => found,
         (Err(why), Some(recorded)) if why.exit_code() == 1 && !recorded.story.is_empty() => {
@@ -45,7 +52,10 @@ async fn of_lock(session: &Session, typed: &str, store: Option<&Path>, options: 
             bundle.add_actions_of(&actions(), &key);
             return Ok(bundle);
         }
-        (Err(why), _) => return Err(why),
+        (Err(why), _) => {
+            unread.iter().for_each(|unread| talk::say(&unread.to_string()));
+            return Err(why);
+        }
     };
     if options.observe.is_none() {
         roster::read(session, &mut engine).await;
@@ -69,6 +79,10 @@ async fn of_lock(session: &Session, typed: &str, store: Option<&Path>, options: 
         at: engine.clock.now(),
     };
     let mut bundle = Bundle::of_lock(&account, Some(&found), &place, server);
+    if let Some(why) = unread {
+        talk::say(&format!("{why}; the page has nothing that was recorded"));
+        bundle.leave_out(&why);
+    }
     bundle.add_actions_of(&actions(), &key);
     if let Some(recorded) = &recorded {
         bundle.add_recorded(recorded, &place, Some(began));

@@ -91,12 +91,13 @@ fn wanted(rules: &Rules, options: &Tune) -> Result<Vec<(Rule, Condition)>, Fault
 /// Labels an episode of the list.
 fn label(history: &History, trial: &mut Trial, labelling: &Labelling, now: Time) -> Result<(), Fault> {
     let episodes = trial.episodes();
-    let Some(listed) = labelling.number.checked_sub(1).and_then(|at| episodes.get(at)) else {
-        return Err(Fault::usage(format!(
-            "--label: there is no episode {}; the list goes from 1 to {}",
-            labelling.number,
-            episodes.len()
-        )));
+    let Some(listed) = episodes.iter().find(|listed| listed.name.to_string() == labelling.name) else {
+        let names: Vec<String> = episodes.iter().rev().take(5).rev().map(|listed| listed.name.to_string()).collect();
+        let has = match names.is_empty() {
+            true => "the list is empty".to_string(),
+            false => format!("the list ends with {}", names.join(", ")),
+        };
+        return Err(Fault::usage(format!("--label: there is no episode {}; {has}", labelling.name)));
     };
     let label = trial.labelled(&listed.episode, labelling.verdict);
     history.judge(&Label { by: audit::user(), at: now, ..label })?;

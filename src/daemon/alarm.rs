@@ -24,6 +24,8 @@ pub struct Alarm {
     /// The next time of the grid; `None` before the first moment.
     due: Option<Time>,
     evaluations: u64,
+    /// Alerts that fired when the history ended, and go on.
+    going_on: Vec<Alert>,
     names: Names,
 }
 
@@ -36,27 +38,37 @@ struct Names {
 
 impl Alarm {
     pub fn new(rules: Rules) -> Alarm {
-        let evaluator = Evaluator::new(rules, EVERY, LOOKBACK);
+        Alarm::resumed(Evaluator::new(rules, EVERY, LOOKBACK))
+    }
+
+    /// Goes on where a history ended.
+    pub fn resumed(evaluator: Evaluator) -> Alarm {
+        let alerts = evaluator.status().flat_map(|status| status.alerts);
+        let going_on = alerts.filter(|alert| alert.state == AlertState::Firing).collect();
         let names = Names {
             rules: evaluator.status().map(|status| Arc::from(visible(status.rule.name.as_bytes()))).collect(),
             severities: [Severity::Page, Severity::Ticket, Severity::Info].map(|one| (one, one.name().into())),
             states: [(AlertState::Firing, "firing".into()), (AlertState::Pending, "pending".into())],
         };
-        Alarm { evaluator, due: None, evaluations: 0, names }
+        Alarm { evaluator, due: None, evaluations: 0, going_on, names }
     }
 
-    /// Takes a moment, and evaluates if a time of the grid has come. A time that was missed is skipped.
+    /// Takes a moment, and evaluates if a time of the grid has come. A time that was missed is skipped. What goes on firing
+    /// from the history is told with the first.
     pub fn take(&mut self, moment: &Moment) -> Vec<AlertChange> {
+        let goes_on = |alert| AlertChange { at: moment.at, from: AlertState::Firing, alert };
+        let mut changes: Vec<AlertChange> = std::mem::take(&mut self.going_on).into_iter().map(goes_on).collect();
         self.evaluator.take(moment);
         let due = *self.due.get_or_insert_with(|| self.evaluator.next(moment.at));
         let next = self.evaluator.next(moment.at);
         // After a clock was set back, its old time may be far ahead.
         if moment.at < due && next == due {
-            return Vec::new();
+            return changes;
         }
         self.due = Some(next);
         self.evaluations += 1;
-        self.evaluator.evaluate(next - EVERY)
+        changes.extend(self.evaluator.evaluate(next - EVERY));
+        changes
     }
 
     /// Every rule, as it was at the last evaluation.
@@ -87,6 +99,7 @@ impl Alarm {
 /// What the log says of a change; `None` where nobody needs to know.
 pub fn sentence(change: &AlertChange) -> Option<String> {
     let what = match (change.from, change.alert.state) {
+        (AlertState::Firing, AlertState::Firing) => "still fires",
         (_, AlertState::Firing) => "fires",
         // Nobody knows whether it is.
         (AlertState::Firing, AlertState::Inactive) if change.alert.unknown_since.is_some() => "is given up",

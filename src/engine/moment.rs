@@ -27,7 +27,9 @@ impl Engine {
     /// The value of every series that is known now, for the target of that name.
     pub fn moment(&self, target: &Arc<str>) -> Moment {
         let mut moment = Moment::new(self.clock.now());
-        moment.push(COMPLETE, &[target], f64::from(u8::from(self.incomplete().is_none())));
+        // What a node has now is not known while it does not answer.
+        let whole = self.incomplete().is_none() && self.nodes().all(|node| matches!(node.stream, Stream::Live(_)));
+        moment.push(COMPLETE, &[target], f64::from(u8::from(whole)));
         moment.push(ROLE_CHANGES, &[target], self.role_changes as f64);
         for node in self.nodes() {
             self.add_node(&mut moment, target, node);

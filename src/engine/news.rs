@@ -8,7 +8,8 @@ use crate::lock::NodeId;
 /// What was told already.
 #[derive(Debug)]
 pub struct News {
-    said: BTreeMap<NodeId, String>,
+    /// The last sentence, and whether it was that the node is away.
+    said: BTreeMap<NodeId, (String, bool)>,
     /// Reported as lost; `None`: some, and nobody counted them.
     lost: Option<u64>,
 }
@@ -23,19 +24,23 @@ impl News {
     /// Tells what changed since the last call.
     pub fn tell(&mut self, engine: &Engine, mut say: impl FnMut(&str)) {
         for node in engine.nodes() {
-            let sentence = match (&node.stream, &node.note) {
-                (Stream::Reconnecting { why, .. }, _) => format!("lost {}, reconnecting: {why}", node.name),
-                (Stream::Silent { since, .. }, _) => format!("{} does not answer since {}", node.name, since.rfc3339()),
-                (Stream::Refusing { .. }, _) => {
-                    format!("{}; what is shown of its locks is from before", node.refusal().unwrap_or_default())
+            let note = node.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+            let (away, sentence) = match &node.stream {
+                Stream::Reconnecting { why, .. } => (true, format!("lost {}, reconnecting: {why}", node.name)),
+                Stream::Silent { since, .. } => {
+                    (true, format!("{} does not answer since {}", node.name, since.rfc3339()))
                 }
-                (Stream::Live(_), None) => format!("watching {} by {}", node.name, node.stream.name()),
-                (Stream::Live(_), Some(note)) => format!("watching {} by {}: {note}", node.name, node.stream.name()),
-                (Stream::Off | Stream::Starting, _) => continue,
+                Stream::Refusing { .. } => {
+                    let why = node.refusal().unwrap_or_default();
+                    (true, format!("{why}; what is shown of its locks is from before"))
+                }
+                Stream::Live(_) => (false, format!("watching {} by {}{note}", node.name, node.stream.name())),
+                Stream::Off | Stream::Starting => continue,
             };
-            if self.said.get(&node.id) != Some(&sentence) {
-                say(&sentence);
-                self.said.insert(node.id, sentence);
+            match self.said.insert(node.id, (sentence.clone(), away)) {
+                Some((before, _)) if before == sentence => {}
+                Some((_, true)) if !away => say(&format!("{} answers again: {sentence}", node.name)),
+                _ => say(&sentence),
             }
         }
         let lost: Option<u64> = engine.nodes().map(|node| node.lost).sum();

@@ -116,7 +116,7 @@ pub const METRICS: &[Metric] = &[
         "lockscope_inventory_complete",
         Gauge,
         TARGET,
-        "1 when the whole keyspace was walked and nothing was dropped",
+        "1 when the whole keyspace was walked, nothing was dropped and every node answers",
     ),
     exposed(
         "lockscope_blind_since_timestamp_seconds",

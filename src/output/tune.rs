@@ -307,16 +307,15 @@ fn write_episodes(out: &mut impl Write, trial: &Trial, style: &TextStyle) -> io:
     }
     let left_out = trial.candidate.outcome.left_out + episodes.len().saturating_sub(EPISODES) as u64;
     let shown = &episodes[episodes.len().saturating_sub(EPISODES)..];
-    let first = episodes.len() - shown.len();
     let mut table = vec![["#", "START", "LASTED", "FIRED AFTER", "PEAK", "WHAT", "LABEL", "ABOUT"].map(String::from)];
-    for (index, listed) in shown.iter().enumerate() {
+    for listed in shown {
         let episode = &listed.episode;
         table.push([
-            (first + index + 1).to_string(),
+            listed.name.to_string(),
             clock(episode.from),
             length(episode),
             if episode.kind == Kind::Fired { lasted(episode.fired.since(episode.from)) } else { "-".into() },
-            figure(&trial.subject.metric, episode.peak),
+            figure(&trial.subject.metric, trial.peak(episode)),
             became(listed, trial.is_changed()).to_string(),
             verdict(listed).to_string(),
             about(&trial.subject.tracks.tracks[episode.track].labels),

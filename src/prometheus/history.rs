@@ -12,7 +12,7 @@ use super::{OwnRule, Prometheus, Range, Tunable, answer};
 use crate::alerts::replay::{Grid, Shape, Track, Tracks};
 use crate::base::fault::Fault;
 use crate::base::time::Time;
-use crate::tune::{Calibration, Coverage, Hole, Labelled, Recorded, Subject};
+use crate::tune::{Calibration, Coverage, Hole, Labelled, Logged, Recorded, Subject};
 
 /// Steps of one answer; a Prometheus gives 11,000.
 const STEPS: u32 = 10_000;
@@ -24,9 +24,6 @@ const AT_ONCE: usize = 2;
 const SERIES: usize = 20_000;
 /// Evaluations in all: a year at 15 seconds.
 const EVALUATIONS: u32 = 2_200_000;
-
-/// Since when lockscope does not see everything of a target.
-const BLIND: &str = "lockscope_blind_since_timestamp_seconds";
 
 type Labels = BTreeMap<String, String>;
 
@@ -71,7 +68,7 @@ pub async fn load(
         true => (0..grid.count as usize).map(|index| columns.values().any(|column| column[index].is_some())).collect(),
     };
     let blind = match stay {
-        Some(stay) => values.columns(&format!("time() - {BLIND} < {}", stay.seconds), |_, _| ()).await?,
+        Some(stay) => values.columns(&stay.unseen(), |_, _| ()).await?,
         None => Columns::new(),
     };
     let carried = |labels: &Labels| carried(labels, &rule.labels);
@@ -82,9 +79,9 @@ pub async fn load(
         };
         let unseen: Vec<&Vec<Option<f64>>> =
             blind.iter().filter(|(blind, _)| of(blind)).map(|(_, column)| column).collect();
-        let unseen = (0..grid.count as usize).map(|index| unseen.iter().any(|column| column[index].is_some()));
-        let track = Track::new(carried(&labels), Shape::Level, grid, numbers);
-        tracks.push(if blind.is_empty() { track } else { track.unseen(unseen) });
+        let is_unseen = |index: &u32| unseen.iter().any(|column| column[*index as usize].is_some());
+        let unseen = (0..grid.count).filter(is_unseen).map(|index| index..index + 1);
+        tracks.push(Track::new(carried(&labels), Shape::Level, grid, numbers).unseen(unseen));
     }
     let tracks = Tracks::new(grid, tracks);
     let recorded = recorded(&fired, &grid, &rule.labels);
@@ -115,6 +112,7 @@ pub async fn load(
         condition: *condition,
         fixed: None,
         labels: Labelled::default(),
+        logged: Logged::default(),
         unscraped: Some("this history was scraped by the Prometheus itself".into()),
         warning,
         coverage: coverage(&known, &grid, (from, to)),

@@ -3,10 +3,11 @@
 //! What finds no room in the channel is left out, counted, and told as a gap. Dropping a recorder writes what it was given,
 //! as [`Recorder::close`] does, but nobody learns how it went.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
@@ -51,7 +52,9 @@ pub struct Recorder {
     path: PathBuf,
     inbox: Option<SyncSender<Message>>,
     writer: Option<JoinHandle<Result<(), Fault>>>,
+    /// Shared with the writer, and never waited for: while the writer changes it, what was read last counts.
     status: Arc<Mutex<Status>>,
+    known: RefCell<Status>,
     waiting: Arc<AtomicUsize>,
     clocks: Clocks,
     /// One that the writer was not told of yet, because its moment was left out.
@@ -83,6 +86,7 @@ impl Recorder {
             inbox: Some(inbox),
             writer: Some(writer),
             status,
+            known: RefCell::default(),
             waiting,
             clocks: Clocks::default(),
             jump: None,
@@ -140,7 +144,13 @@ impl Recorder {
     }
 
     pub fn status(&self) -> Status {
-        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut known = self.known.borrow_mut();
+        match self.status.try_lock() {
+            Ok(status) => known.clone_from(&status),
+            Err(TryLockError::Poisoned(status)) => known.clone_from(&status.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let mut status = known.clone();
         status.omitted += self.omitted.iter().map(|(_, count)| count).sum::<u64>();
         status
     }

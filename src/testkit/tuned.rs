@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::alerts::replay::{Grid, Shape, Track, Tracks};
 use crate::alerts::{Condition, Rules};
 use crate::base::time::Time;
-use crate::tune::{Coverage, Hole, Labelled, Subject, Trial};
+use crate::tune::{Coverage, Hole, Labelled, Logged, Subject, Trial};
 
 pub const START: i64 = 1_763_013_600_000;
 pub const RULE: &str = "LockManyWaiters";
@@ -46,6 +46,7 @@ pub fn trial() -> Trial {
         fixed: None,
         calibration: None,
         labels: Labelled::new(Vec::new(), &tracks.tracks),
+        logged: Logged::default(),
         tracks,
         coverage: Coverage {
             from: at(0),

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Coverage, Hole, Labelled, Subject};
+use super::{Coverage, Hole, Labelled, Logged, Subject};
 use crate::alerts::replay::{Grid, Track, Tracks};
 use crate::alerts::{Condition, Point, Rule, Watched};
 use crate::base::fault::Fault;
@@ -61,6 +61,8 @@ pub fn load(
     let metric = rule.metric.metric().name;
     let selector = rule.selector.as_str();
     let absence = watched.is_of_absence();
+    let mut logged = history.firings(Time(i64::MIN), to)?;
+    logged.retain(|firing| firing.rule == rule.name);
     Ok(Subject {
         rule: rule.name.clone(),
         severity: rule.severity.name().to_string(),
@@ -69,6 +71,7 @@ pub fn load(
         condition: Condition::from(rule),
         fixed: absence.then(|| "it fires where something is missing, and compares no number".into()),
         labels: Labelled::new(history.labels(&rule.name)?, &tracks.tracks),
+        logged: Logged::new(&logged, &tracks.tracks),
         unscraped: rule.window.map(|_| "what is counted within a window does not depend on when it is read".into()),
         warning: (tracks.tracks.iter().all(Track::is_empty) && !absence && !rule.begins_when_found()).then(|| {
             "no series that the rule looks at was recorded: that nothing fires does not mean that all was well".into()

@@ -54,7 +54,17 @@ impl Spans {
         spans.get(after).is_some_and(|(start, _)| *start <= to)
     }
 
-    pub fn has(&self, episode: &Episode) -> bool {
-        self.overlap(episode.track, episode.from, episode.to)
+    /// Whether the alert of an episode has one at its time; asked for episodes in the order of their beginnings.
+    pub fn forward(&self) -> impl FnMut(&Episode) -> bool {
+        let mut next = self.firsts.clone();
+        move |episode| {
+            let (Some(at), Some(end)) = (next.get_mut(episode.track), self.firsts.get(episode.track + 1)) else {
+                return false;
+            };
+            while *at < *end && self.spans[*at as usize].1 < episode.from {
+                *at += 1;
+            }
+            *at < *end && self.spans[*at as usize].0 <= episode.to
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::spans::Spans;
-use super::{Calibration, Coverage, Labelled, Marks, Profile, Scraped, Suggestion};
+use super::{Calibration, Coverage, Labelled, Logged, Marks, Name, Profile, Scraped, Suggestion};
 use crate::alerts::Condition;
 use crate::alerts::replay::{Episode, Kind, Outcome, Tracks};
 use crate::store::{Label, Verdict};
@@ -33,6 +33,8 @@ pub struct Subject {
     pub calibration: Option<Calibration>,
     /// What people said of its episodes.
     pub labels: Labelled,
+    /// Which of them were told when they fired.
+    pub logged: Logged,
     /// Why it can't be told what rarer readings would miss.
     pub unscraped: Option<String>,
     /// Why it says little that it does not fire.
@@ -118,6 +120,11 @@ impl Trial {
         self.suggest();
     }
 
+    /// The value of an episode that is farthest beyond the threshold.
+    pub fn peak(&self, episode: &Episode) -> f64 {
+        self.subject.tracks.peak(episode, self.subject.condition.compare)
+    }
+
     /// A label of an episode, by nobody yet.
     pub fn labelled(&self, episode: &Episode, verdict: Option<Verdict>) -> Label {
         Label {
@@ -139,25 +146,29 @@ impl Trial {
     /// Episodes of the candidate, and those firings of the rule as it is that the candidate has not; oldest first.
     pub fn episodes(&self) -> Vec<Listed> {
         let (current, candidate) = (&self.current, &self.candidate);
-        let listed = |episode: &Episode| Listed {
+        let near = Spans::of(candidate.outcome.episodes.iter().filter(|episode| episode.kind != Kind::Fired));
+        let (mut fires_then, mut nearly, mut fires_now) =
+            (candidate.fired.forward(), near.forward(), current.fired.forward());
+        let mut name = self.subject.logged.names();
+        let mut listed = |episode: &Episode, is_lost: bool| Listed {
+            name: name(episode),
             episode: *episode,
-            fires_now: current.fired.has(episode),
-            fires_then: episode.kind == Kind::Fired && candidate.fired.has(episode),
+            fires_now: fires_now(episode),
+            fires_then: episode.kind == Kind::Fired && !is_lost,
             verdict: self.subject.labels.of(episode).and_then(|label| label.verdict),
         };
-        let near = Spans::of(candidate.outcome.episodes.iter().filter(|episode| episode.kind != Kind::Fired));
-        let is_lost = |episode: &&Episode| !candidate.fired.has(episode) && !near.has(episode);
-        let mut lost = current.outcome.fired().filter(is_lost).peekable();
+        let lost = current.outcome.fired().filter(|_| self.is_changed());
+        let mut lost = lost.filter(|episode| !fires_then(episode) && !nearly(episode)).peekable();
         let mut all = Vec::with_capacity(candidate.outcome.episodes.len());
         // Both are in the order of time.
         let order = |episode: &Episode| (episode.from, episode.track);
         for episode in &candidate.outcome.episodes {
             while let Some(lost) = lost.next_if(|lost| order(lost) < order(episode)) {
-                all.push(listed(lost));
+                all.push(listed(lost, true));
             }
-            all.push(listed(episode));
+            all.push(listed(episode, false));
         }
-        all.extend(lost.map(listed));
+        all.extend(lost.map(|lost| listed(lost, true)));
         all
     }
 }
@@ -165,6 +176,7 @@ impl Trial {
 /// One row of the list of episodes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Listed {
+    pub name: Name,
     pub episode: Episode,
     /// The rule as it is fires in that time.
     pub fires_now: bool,

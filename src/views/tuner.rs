@@ -186,7 +186,8 @@ fn draw_list(frame: &mut Frame<'_>, app: &App, tuner: &Tuner, trial: &Trial, are
         0 => " no episodes ".to_string(),
         all => {
             let (back, next) = (app.key_of(Command::PreviousEpisode), app.key_of(Command::NextEpisode));
-            format!(" episode {} of {all}{more}, {back} and {next} ", cursor + 1)
+            let name = tuner.episode().map(|listed| listed.name.to_string()).unwrap_or_default();
+            format!(" episode {name}, {} of {all}{more}, {back} and {next} ", cursor + 1)
         }
     };
     evidence::rule(frame, app, area, &label);
@@ -198,7 +199,7 @@ fn draw_list(frame: &mut Frame<'_>, app: &App, tuner: &Tuner, trial: &Trial, are
     }
     let first = cursor.saturating_sub(room / 2).min(listed.len().saturating_sub(room));
     for (row, (at, episode)) in listed.iter().enumerate().skip(first).take(room).enumerate() {
-        let line = episode_line(app, trial, at, episode, at == cursor, usize::from(area.width));
+        let line = episode_line(app, trial, episode, at == cursor, usize::from(area.width));
         frame.render_widget(line, Rect { y: area.y + 1 + row as u16, height: 1, ..area });
     }
 }
@@ -207,7 +208,7 @@ fn below(area: Rect) -> Rect {
     Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area }
 }
 
-fn episode_line(app: &App, trial: &Trial, at: usize, listed: &Listed, selected: bool, width: usize) -> Line<'static> {
+fn episode_line(app: &App, trial: &Trial, listed: &Listed, selected: bool, width: usize) -> Line<'static> {
     let (theme, episode) = (app.theme, &listed.episode);
     let base = if selected { theme.selected() } else { Style::new() };
     let became = became(listed, trial.is_changed());
@@ -221,11 +222,11 @@ fn episode_line(app: &App, trial: &Trial, at: usize, listed: &Listed, selected: 
     let after = if episode.kind == Kind::Fired { lasted(episode.fired.since(episode.from)) } else { "-".into() };
     let cells = format!(
         "{}{} {} {} {} ",
-        fit_right(&(at + 1).to_string(), 5, theme),
+        fit_right(&listed.name.to_string(), 5, theme),
         fit(&part_clock(episode.from), 15, theme).replacen("", " ", 1),
         fit_right(&length(episode), 8, theme),
         fit_right(&after, 7, theme),
-        fit_right(&figure(&trial.subject.metric, episode.peak), 8, theme),
+        fit_right(&figure(&trial.subject.metric, trial.peak(episode)), 8, theme),
     );
     let used = 1 + cells.chars().count() + 18 + 1 + 6;
     let about = about(&trial.subject.tracks.tracks[episode.track].labels);
@@ -256,7 +257,7 @@ fn draw_episode(
 ) {
     let theme = app.theme;
     let Some(listed) = tuner.episode() else { return };
-    let line = episode_line(app, trial, tuner.cursor().unwrap_or(0), listed, true, usize::from(area.width));
+    let line = episode_line(app, trial, listed, true, usize::from(area.width));
     frame.render_widget(line, Rect { height: 1, ..area });
     let pattern = trial.subject.tracks.tracks[listed.episode.track].labels.get("pattern");
     let glob = pattern.and_then(|pattern| Glob::new(pattern).ok());

@@ -1,13 +1,15 @@
 //! A recorded hour whose alerts are known: waiters of two patterns, written by the real recorder in simulated time.
 //!
 //! With `LockManyWaiters` (above 4 for 2m) it fires three times, all of `order:*`, and nearly a fourth time. `stock:*` has a
-//! spike of ten seconds. For two minutes nothing was recorded.
+//! spike of ten seconds. For two minutes nothing was recorded. The alert log has the firings with the numbers 2, 5 and 10.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockscope::alerts::Rules;
 use lockscope::base::time::Time;
+use lockscope::daemon::Alarm;
 use lockscope::metrics::{MetricId, Moment};
 use lockscope::store::{Keep, Recorder, Target, Ticks};
 
@@ -52,13 +54,16 @@ pub fn record(file: &Path) {
 /// The same for a target of that name.
 pub fn record_as(file: &Path, target: &str) {
     let target = Target { name: target.into(), server: "redis 7.0.15".into() };
+    let mut alarm = Alarm::new(Rules::default_rules());
     for seconds in [0..3_300, 3_420..3_600] {
         let mut recorder = Recorder::open(file, &target, Keep::default()).expect("a store");
         for second in seconds.step_by(STEP as usize) {
             let moment = moment(second);
             let passed = Duration::from_secs(86_400 + second as u64);
             let ticks = Ticks { wall: moment.at, awake: passed, asleep: passed };
+            let changes = alarm.take(&moment);
             recorder.moment_at(moment, ticks);
+            changes.iter().for_each(|change| recorder.alert(change));
             if second % 16 == 0 {
                 recorder.settle();
             }

@@ -14,6 +14,14 @@ use serde_json::Value;
 use super::process;
 use super::server::{Server, target_directory};
 
+/// A Python script that needs no server, with the interpreter that has the libraries.
+pub fn alone(script: &str) -> Option<Command> {
+    let mut command = Command::new(installed("py", script)?.join("bin/python"));
+    command.arg(scripts().join("python").join(script).with_extension("py"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH");
+    Some(command)
+}
+
 /// One script of a library, for one server.
 pub struct Library {
     interpreter: PathBuf,

@@ -177,6 +177,10 @@ impl Story {
         for node in &["n1", "n2"][..1 + dice.below(2)] {
             let values = blindness(dice, &self.scrapes);
             self.series.push(Told { series: series("lockscope_blind_since_timestamp_seconds", &[t, node]), values });
+            // Without it, lockscope itself is out of sight.
+            if metric != "lockscope_blind" {
+                self.tell(dice, Nature::Flag, "lockscope_up", &[t, node]);
+            }
         }
         self.rule(dice, index, &target, (metric, by, counted), (level, above));
     }

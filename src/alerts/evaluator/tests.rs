@@ -107,7 +107,7 @@ fn what_fires_when_sight_is_lost_stays_and_is_marked_until_its_time_is_over() {
 }
 
 #[test]
-fn a_pattern_that_vanishes_ends_its_alert_and_a_failed_reading_ends_all() {
+fn a_pattern_that_vanishes_ends_its_alert_and_where_nothing_is_measured_it_stays_for_an_hour() {
     let mut evaluator = evaluator(SPLIT);
     evaluator.take(&at(1, vec![up(1.0), locks("a", "split", 1.0), locks("b", "split", 1.0)]));
     assert_eq!(evaluator.evaluate(Time(5_000)).len(), 2);
@@ -117,7 +117,11 @@ fn a_pattern_that_vanishes_ends_its_alert_and_a_failed_reading_ends_all() {
     assert_eq!(ended[0].alert.labels["pattern"], "a");
     assert_eq!((ended[0].alert.active_at, ended[0].alert.fired_at), (Time(5_000), Some(Time(5_000))));
     evaluator.gap(Time(11_000));
-    assert_eq!(told(&evaluator.evaluate(Time(15_000))), ["Split: Firing Inactive"]);
+    assert_eq!(evaluator.evaluate(Time(15_000)), []);
+    let status = evaluator.status().next().expect("a rule");
+    assert_eq!(status.alerts[0].unknown_since, Some(Time(6_000)), "since it was last measured");
+    assert_eq!(evaluator.evaluate(Time(3_605_000)), []);
+    assert_eq!(told(&evaluator.evaluate(Time(3_610_000))), ["Split: Firing Inactive"]);
     let status = evaluator.status().next().expect("a rule");
     assert_eq!(status.state, AlertState::Unknown);
     assert!(status.why.expect("a reason").contains("since 1970-01-01T00:00:11.000Z"));

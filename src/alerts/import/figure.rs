@@ -60,7 +60,7 @@ pub fn drafts(foreign: &Foreign) -> Result<Vec<Rule>, String> {
                 recover: recovery.as_ref().map(|recovery| recovery.level),
                 window: found.window,
                 no_data: match &stay {
-                    Some(stay) => NoData::Stay(Duration::try_from_secs_f64(stay.seconds).unwrap_or_default()),
+                    Some(stay) => NoData::Stay(stay.longest),
                     None => found.keep.map_or(NoData::Ok, NoData::Keep),
                 },
                 ..base.clone()

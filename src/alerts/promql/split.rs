@@ -4,6 +4,8 @@
 //! `unless`, so that one comparison outside of all brackets, with no such word outside of them, splits the whole. Everything
 //! else is refused with the reason.
 
+use std::time::Duration;
+
 use super::tokens::{Placed, Token, tokens};
 use crate::alerts::Compare;
 
@@ -25,7 +27,7 @@ pub struct Stay {
     /// Only while its own target is; else any.
     pub of_target: bool,
     /// For less than this.
-    pub seconds: f64,
+    pub longest: Duration,
 }
 
 /// The level at which a firing alert ends, and the alert that it asks for.
@@ -109,14 +111,15 @@ fn staying(part: &[Placed]) -> Option<Stay> {
         Token::Text(alert) => Some(alert.clone()),
         _ => None,
     })?;
-    let seconds = part.iter().rev().find_map(|placed| match placed.token {
-        Token::Number(seconds) => Some(seconds),
+    let longest = part.iter().find_map(|placed| match placed.token {
+        Token::Duration(millis) => Some(Duration::from_millis(millis)),
         _ => None,
     })?;
     let bare = |part: &[Placed]| part.iter().map(|placed| placed.token.clone()).collect::<Vec<_>>();
     [true, false].into_iter().find_map(|of_target| {
-        let ours = tokens(&super::staying(&alert, of_target, seconds)).ok()?;
-        (bare(&ours) == bare(part)).then(|| Stay { alert: alert.clone(), of_target, seconds })
+        let stay = Stay { alert: alert.clone(), of_target, longest };
+        let ours = tokens(&super::staying(&stay)).ok()?;
+        (bare(&ours) == bare(part)).then_some(stay)
     })
 }
 
@@ -312,7 +315,8 @@ mod tests {
 
     #[test]
     fn an_alert_that_stays_without_sight_is_recognised_with_and_without_recovery() {
-        let stays = |of_target| super::super::staying("N", of_target, 3_600.0);
+        let stay = |of_target| Stay { alert: "N".into(), of_target, longest: Duration::from_secs(3_600) };
+        let stays = |of_target| super::super::staying(&stay(of_target));
         let recovers = "m > 10 or (m > 5 and on (target) ALERTS{alertname=\"N\", alertstate=\"firing\"})";
         for (text, of_target, recovery) in [
             (format!("m > 10 or ({})", stays(true)), true, None),
@@ -321,7 +325,7 @@ mod tests {
         ] {
             let split = split(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
             assert_eq!((split.threshold, split.recovery.map(|recovery| recovery.level)), (10.0, recovery), "{text}");
-            assert_eq!(split.stay, Some(Stay { alert: "N".into(), of_target, seconds: 3_600.0 }), "{text}");
+            assert_eq!(split.stay, Some(stay(of_target)), "{text}");
         }
         let other = stays(true).replace("max without", "min without");
         assert!(split(&format!("m > 10 or ({other})")).is_err());

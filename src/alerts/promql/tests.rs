@@ -47,10 +47,12 @@ fn what_fires_about_locks_stays_while_its_target_is_out_of_sight() {
         [
             "lockscope_waiters > 4 or (max without (alertname, alertstate, severity) \
              (ALERTS{alertname=\"N\", alertstate=\"firing\"}) and on (target) \
-             (time() - lockscope_blind_since_timestamp_seconds < 3600))",
+             (time() - lockscope_blind_since_timestamp_seconds < 3600 or \
+             last_over_time(lockscope_up[1h]) unless on (target) lockscope_up))",
             "sum by () (lockscope_waiters) > 4 or (max without (alertname, alertstate, severity) \
              (ALERTS{alertname=\"M\", alertstate=\"firing\"}) and on () \
-             (time() - lockscope_blind_since_timestamp_seconds < 90))",
+             (time() - lockscope_blind_since_timestamp_seconds < 90 or \
+             last_over_time(lockscope_up[90s]) unless on (target) lockscope_up))",
             "lockscope_up < 1",
         ]
     );

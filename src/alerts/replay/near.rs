@@ -57,7 +57,8 @@ impl Runs {
             false
         });
         let long = near.len();
-        if let Some(lower) = lower(condition) {
+        // With no value between the two, both fire alike.
+        if let Some(lower) = lower(condition).filter(|lower| track.tells_apart(lower.compare, condition.compare)) {
             let (mut past_fired, mut past_long) = (0, 0);
             walk(track, lasted, &tracks.grid, lower, |run| {
                 // All are in the order of time: what ended before this run is never looked at again.

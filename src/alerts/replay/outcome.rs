@@ -9,6 +9,7 @@ use super::lasting::Lasted;
 use super::near::Runs;
 use super::track::{Track, Tracks, above_zero};
 use super::walk::{Run, walk};
+use crate::alerts::Compare;
 use crate::alerts::machine::Condition;
 use crate::base::time::Time;
 
@@ -41,8 +42,6 @@ pub struct Episode {
     pub to: Time,
     /// It was not over at the end of the history.
     pub lasts: bool,
-    /// The value farthest beyond the threshold.
-    pub peak: f64,
 }
 
 /// How long after the breach it fired.
@@ -78,6 +77,8 @@ impl Tracks {
         let mut changes = vec![0_i32; self.grid.count as usize + 1];
         let flap = self.grid.steps_within(FLAP);
         let (mut delays, mut patterns) = (BTreeMap::new(), BTreeSet::new());
+        // Most are alike: they are counted before they are looked up.
+        let (mut delay, mut alike) = (0, 0);
         let (mut runs, mut newest) = (Runs::default(), Newest::default());
         for (place, track) in self.tracks.iter().enumerate() {
             runs.of(self, place, condition);
@@ -86,7 +87,11 @@ impl Tracks {
                 let began = run.fired.unwrap_or(run.from);
                 changes[began as usize] += 1;
                 changes[run.to as usize] -= 1;
-                *delays.entry(began - run.from).or_insert(0) += 1;
+                if began - run.from != delay {
+                    *delays.entry(delay).or_insert(0) += std::mem::take(&mut alike);
+                    delay = began - run.from;
+                }
+                alike += 1;
                 outcome.flaps += u64::from(ended.replace(run.to).is_some_and(|ended| began - ended <= flap));
                 newest.keep(place, run, Kind::Fired);
             }
@@ -100,11 +105,13 @@ impl Tracks {
         }
         outcome.patterns = patterns.len();
         outcome.firing_time = self.grid.lasts(above_zero(&changes));
+        *delays.entry(delay).or_insert(0) += alike;
+        delays.retain(|_, count| *count > 0);
         outcome.delay = self.delay(&delays);
         newest.cut();
         newest.kept.sort_unstable_by_key(|kept| (kept.run.from, kept.track));
         outcome.left_out = newest.left_out;
-        outcome.episodes = newest.kept.iter().map(|kept| self.episode(kept, condition)).collect();
+        outcome.episodes = newest.kept.iter().map(|kept| self.episode(kept)).collect();
         outcome
     }
 
@@ -125,7 +132,13 @@ impl Tracks {
         first(&self.tracks[place], self.lasted(place, condition), &self.grid, condition)
     }
 
-    fn episode(&self, kept: &Kept, condition: Condition) -> Episode {
+    /// The value of an episode that is farthest beyond a threshold.
+    pub fn peak(&self, episode: &Episode, compare: Compare) -> f64 {
+        let to = if episode.lasts { self.grid.count } else { self.grid.at_or_after(episode.to) };
+        self.tracks[episode.track].worst(&self.grid, self.grid.at_or_after(episode.from)..to, compare)
+    }
+
+    fn episode(&self, kept: &Kept) -> Episode {
         let Kept { track, run, kind } = kept;
         Episode {
             track: *track as usize,
@@ -134,7 +147,6 @@ impl Tracks {
             fired: self.grid.at(run.fired.unwrap_or(run.from)),
             to: self.grid.at(run.to.min(self.grid.count.saturating_sub(1))),
             lasts: run.to == self.grid.count,
-            peak: self.tracks[*track as usize].worst(&self.grid, run.from..run.to, condition.compare),
         }
     }
 

@@ -30,10 +30,11 @@ fn tracks(values: &[f64]) -> Tracks {
 
 #[test]
 fn an_episode_has_its_breach_its_firing_its_end_and_its_peak() {
-    let outcome = tracks(&[0.0, 3.0, 7.0, 5.0, 1.0, 0.0, 0.0]).replay(condition(Compare::Above(2.0), 10, 0));
+    let (tracks, above) = (tracks(&[0.0, 3.0, 7.0, 5.0, 1.0, 0.0, 0.0]), Compare::Above(2.0));
+    let outcome = tracks.replay(condition(above, 10, 0));
     let episode = outcome.episodes[0];
     assert_eq!((episode.from, episode.fired, episode.to), (Time(5_000), Time(15_000), Time(20_000)));
-    assert_eq!((episode.peak, episode.lasts, episode.kind), (7.0, false, Kind::Fired));
+    assert_eq!((tracks.peak(&episode, above), episode.lasts, episode.kind), (7.0, false, Kind::Fired));
     assert_eq!((outcome.firings, outcome.firing_time), (1, Duration::from_secs(5)));
     assert_eq!(outcome.delay, Some(Delay { median: Duration::from_secs(10), longest: Duration::from_secs(10) }));
 }
@@ -54,7 +55,8 @@ fn a_near_miss_was_nearly_high_or_nearly_long_enough_and_counts_once() {
     let outcome = high.replay(condition(Compare::Above(10.0), 0, 0));
     // The second is too low, and beside the third it did fire.
     assert_eq!((outcome.firings, outcome.near_misses), (1, 1));
-    assert_eq!((outcome.episodes[0].kind, outcome.episodes[0].peak), (Kind::NearlyFarEnough, 9.5));
+    assert_eq!(outcome.episodes[0].kind, Kind::NearlyFarEnough);
+    assert_eq!(high.peak(&outcome.episodes[0], Compare::Above(10.0)), 9.5);
     let mut long = vec![0.0];
     long.extend([11.0; 20]);
     long.push(0.0);
@@ -117,7 +119,7 @@ fn parsed(rule: usize, rest: &str) -> Rule {
 
 fn moments(rule: usize, steps: &[Step]) -> Vec<Result<Moment, Time>> {
     let metric = MetricId::named(metric_of(rule)).unwrap();
-    let blind = MetricId::of("lockscope_blind_since_timestamp_seconds");
+    let (blind, up) = (MetricId::of("lockscope_blind_since_timestamp_seconds"), MetricId::of("lockscope_up"));
     let (mut counted, mut since) = ([0.0; PATTERNS.len()], None);
     let moment = |(second, step): (usize, &Step)| {
         let at = Time(second as i64 * 1_000 + 300);
@@ -129,8 +131,10 @@ fn moments(rule: usize, steps: &[Step]) -> Vec<Result<Moment, Time>> {
             false => since.or(Some(second as f64 - 1.5)),
         };
         let node: Box<[Arc<str>]> = ["t", "n"].into_iter().map(Arc::from).collect();
-        let unseen = since.map(|value| (Series { metric: blind, part: Part::Value, labels: node }, value));
-        moment.samples.extend(unseen.map(|(series, value)| Sample { series, value }));
+        let unseen = since.map(|value| (blind, value));
+        for (metric, value) in [(up, 1.0)].into_iter().chain(unseen) {
+            moment.samples.push(Sample { series: Series { metric, part: Part::Value, labels: node.clone() }, value });
+        }
         for (pattern, value) in step {
             // Now and then a counter begins again.
             counted[*pattern] = if *value == 11.0 { 0.0 } else { counted[*pattern] + value };

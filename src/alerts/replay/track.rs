@@ -49,6 +49,8 @@ pub struct Track {
     /// Not a number: there is none.
     numbers: Vec<f64>,
     blocks: Vec<Block>,
+    /// The different numbers of a level, the least first, if they are few: counts have few.
+    different: Option<Vec<f64>>,
     /// Evaluations at which what fires stays so, because its target is out of sight.
     unseen: Vec<Range<u32>>,
 }
@@ -98,26 +100,29 @@ impl Track {
         let Pieces { mut starts, mut numbers } = pieces;
         starts.shrink_to_fit();
         numbers.shrink_to_fit();
-        let mut track = Track { labels, shape, starts, numbers, blocks: Vec::new(), unseen: Vec::new() };
+        let mut track =
+            Track { labels, shape, starts, numbers, blocks: Vec::new(), different: None, unseen: Vec::new() };
+        track.different = (shape == Shape::Level).then(|| different(&track.numbers)).flatten();
         track.blocks = (0..track.starts.len().div_ceil(BLOCK)).map(|block| track.range(block, grid)).collect();
         track
     }
 
     /// The same with the evaluations at which its target is out of sight, the first first.
-    pub fn unseen(mut self, unseen: impl IntoIterator<Item = bool>) -> Track {
+    pub fn unseen(mut self, unseen: impl IntoIterator<Item = Range<u32>>) -> Track {
         self.unseen.clear();
-        for (index, unseen) in (0..).zip(unseen) {
+        for range in unseen {
             match self.unseen.last_mut() {
-                _ if !unseen => {}
-                Some(last) if last.end == index => last.end = index + 1,
-                _ => self.unseen.push(index..index + 1),
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => self.unseen.push(range),
             }
         }
         self
     }
 
-    pub(super) fn is_always_seen(&self) -> bool {
-        self.unseen.is_empty()
+    /// Whether some value is beyond one level and not beyond the other. `true` where it would take long to find out.
+    pub(super) fn tells_apart(&self, one: Compare, other: Compare) -> bool {
+        let apart = |number: &f64| one.holds(*number) != other.holds(*number);
+        self.different.as_ref().is_none_or(|different| different.iter().any(apart))
     }
 
     /// Whether its target is out of sight at that evaluation, and the first one after it at which that may change.
@@ -258,6 +263,23 @@ impl Track {
         let unseen = self.unseen.iter().map(thinner).filter(|unseen| !unseen.is_empty()).collect();
         Track { unseen, ..Track::of(self.labels.clone(), self.shape, grid, pieces) }
     }
+}
+
+/// More than this are many.
+const FEW: usize = 32;
+
+/// The different ones of some numbers, the least first; `None` if they are many.
+fn different(numbers: &[f64]) -> Option<Vec<f64>> {
+    let mut all: Vec<f64> = Vec::new();
+    for number in numbers.iter().filter(|number| !number.is_nan()) {
+        if let Err(place) = all.binary_search_by(|other| other.total_cmp(number)) {
+            if all.len() == FEW {
+                return None;
+            }
+            all.insert(place, *number);
+        }
+    }
+    Some(all)
 }
 
 /// Where one of them compares that way.

@@ -1,6 +1,7 @@
 //! Steps the one state machine over a track. Evaluations that can't change its state are passed over: the machine itself
 //! says with which level it compares and when it would change with the same value, and a block of values is compared with
-//! a level at once. What lasted leads from one firing to the next.
+//! a level at once. What lasted leads from one firing to the next. A rule that neither recovers later nor is kept needs no
+//! machine: a breach is all there is to it. The property tests hold both to the evaluator.
 
 use super::Grid;
 use super::lasting::Lasted;
@@ -28,17 +29,9 @@ pub(super) fn walk(
     mut told: impl FnMut(Run) -> bool,
 ) {
     let ends_at_once = condition.recover.is_none() && condition.keep_firing_for == 0;
-    // One that fires stays so while its target is out of sight.
-    let ends_at_once = ends_at_once && track.is_always_seen();
-    let (track, lasted, condition, late) = match lasted {
-        // An alert that ends with its condition is where the value lasted: that alone says all, so many evaluations later.
-        Some(Lasted { track, steps }) if ends_at_once => {
-            let hold_for = condition.hold_for.saturating_sub(grid.lasts(steps).as_millis() as i64).max(0);
-            (track, None, Condition { hold_for, ..condition }, steps)
-        }
-        lasted => (track, lasted, condition, 0),
-    };
-    let mut machine = Machine::new(condition);
+    if ends_at_once && track.shape() == Shape::Level {
+        return breaches(track, lasted, grid, condition, told);
+    }
     let mut here = Scan { track, grid, piece: 0 };
     let mut ahead = lasted.map(|lasted| (Scan { track: lasted.track, grid, piece: 0 }, lasted.steps));
     let mut index = 0;
@@ -48,17 +41,52 @@ pub(super) fn walk(
             None => here.go(index, condition.compare, true),
         };
         let Some(begins) = begins else { return };
-        let run = run(&mut machine, &mut here, begins);
-        if told(Run { from: run.from - late, ..run }) {
+        let run = run(condition, &mut here, begins);
+        if told(run) {
             return;
         }
         index = run.to;
     }
 }
 
+/// An alert that ends with its condition: from where the value goes beyond the level to where it comes back. Where it is
+/// known what lasted, that alone says all, so many evaluations later.
+fn breaches(
+    track: &Track,
+    lasted: Option<Lasted<'_>>,
+    grid: &Grid,
+    condition: Condition,
+    mut told: impl FnMut(Run) -> bool,
+) {
+    let (lane, late) = lasted.map_or((track, 0), |lasted| (lasted.track, lasted.steps));
+    let wait = condition.hold_for.saturating_sub(grid.lasts(late).as_millis() as i64).max(0);
+    let wait = grid.steps(wait + i64::from(mutation::is(Mutation::For)));
+    let wait = wait + u32::from(wait > 0 && mutation::is(Mutation::Passing));
+    let mut here = Scan { track, grid, piece: 0 };
+    let (mut piece, mut index) = (0, 0);
+    while let Some(found) = lane.find(piece, condition.compare, true) {
+        piece = lane.find(found + 1, condition.compare, false).unwrap_or(lane.len());
+        let (from, to) = (lane.start_of(found, grid), lane.start_of(piece, grid));
+        // It belongs to an alert that was told.
+        if from < index {
+            continue;
+        }
+        let mut breach = Run { from: from - late, fired: Some(from + wait).filter(|fired| *fired < to), to };
+        // One that fires stays so while its target is out of sight.
+        if breach.fired.is_some() && track.sight(to, grid).0 {
+            breach = run(condition, &mut here, breach.from);
+            index = breach.to;
+        }
+        if told(breach) {
+            return;
+        }
+    }
+}
+
 /// Steps from an evaluation in which the condition holds until the alert is over.
-fn run(machine: &mut Machine, here: &mut Scan<'_>, from: u32) -> Run {
+fn run(condition: Condition, here: &mut Scan<'_>, from: u32) -> Run {
     let grid = here.grid;
+    let mut machine = Machine::new(condition);
     let mut run = Run { from, fired: None, to: grid.count };
     let mut index = from;
     while index < grid.count {

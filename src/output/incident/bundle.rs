@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::recorded::{self, Recorded};
 use super::{Account, redact};
+use crate::base::fault::Fault;
 use crate::base::json::write_value;
 use crate::base::time::Time;
 use crate::lock::Key;
@@ -103,6 +104,13 @@ impl Bundle {
             bundle.put("sentences", json!([sentence, recorded::ended(firing)]));
         }
         bundle
+    }
+
+    /// Says that nothing of the store is in it.
+    pub fn leave_out(&mut self, why: &Fault) {
+        if let Some(Value::Array(sentences)) = self.0.get_mut("sentences") {
+            sentences.push(format!("nothing that was recorded is on this page: {why}").into());
+        }
     }
 
     /// Adds what a store has. The story of before `watched` is the store's.

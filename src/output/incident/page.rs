@@ -107,7 +107,13 @@ fn figures(html: &mut Html, document: &Value) {
     for figure in list(&document["figures"]) {
         let mut drawn = Html::default();
         if picture::figure(&mut drawn, figure, &document["episode"]) {
-            html.tag("<h2>").text(&text(&figure["metric"])).tag(" of ").text(&text(&figure["pattern"])).tag("</h2>");
+            html.tag("<h2>").text(&text(&figure["metric"]));
+            for (before, field) in [(" within ", "window"), (" of ", "pattern")] {
+                if figure[field].as_str().is_some_and(|text| !text.is_empty()) {
+                    html.tag(before).text(&text(&figure[field]));
+                }
+            }
+            html.tag("</h2>");
             html.append(drawn);
         }
     }

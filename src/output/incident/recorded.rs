@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::alerts::Rules;
+use crate::alerts::{Compare, Rule, Rules, written};
 use crate::base::fault::Fault;
 use crate::base::text::{short_duration, visible};
 use crate::base::time::Time;
 use crate::lock::Key;
-use crate::metrics::{Kind, MetricId, Series};
+use crate::metrics::{MetricId, Series};
 use crate::model::{Notable, pattern_name};
 use crate::store::{End, Firing, Gap, History};
+use crate::tune::{Asked, load};
 
 /// How far back the story of a lock goes.
 const DAY: Duration = Duration::from_secs(86_400);
@@ -24,7 +25,6 @@ const MOST: usize = 200;
 const POINTS: usize = 600;
 
 const WAITERS: MetricId = MetricId::of("lockscope_waiters");
-const HOLD_BEGAN: MetricId = MetricId::of("lockscope_oldest_hold_timestamp_seconds");
 
 /// What was recorded.
 #[derive(Default)]
@@ -48,7 +48,7 @@ impl Recorded {
         let from = now - DAY;
         let mut recorded = Recorded::between(history, from, now, &pattern, |entry| entry.key.as_ref() == Some(key))?;
         recorded.actions.retain(|entry| is_about(entry, key));
-        recorded.figures = vec![figure(history, WAITERS, &pattern, &|_| true, None, (now - BEFORE, now))?];
+        recorded.figures = vec![waiters(history, &pattern, (now - BEFORE, now))?];
         Ok(recorded)
     }
 
@@ -74,25 +74,13 @@ impl Recorded {
         let mut recorded = Recorded::between(history, from, to, &pattern, own)?;
         let keys: Vec<Key> = recorded.story.iter().filter_map(|entry| entry.key.clone()).collect();
         recorded.actions.retain(|entry| keys.iter().any(|key| is_about(entry, key)));
-        if let Some(rule) = rules.named(&firing.rule) {
-            let of_firing = |series: &Series| {
-                firing.labels.iter().all(|(name, value)| series.label(name).is_none_or(|other| other == value))
-                    && rule.selector.matches(|name| series.label(name))
-            };
-            let level = Some(firing.threshold);
-            match (rule.metric.metric().kind, rule.metric.metric().name) {
-                (Kind::Gauge, _) => {
-                    recorded.figures.push(figure(history, rule.metric, &pattern, &of_firing, level, (from, to))?);
-                }
-                (_, "lockscope_oldest_hold_age_seconds") => {
-                    recorded.figures.push(figure(history, HOLD_BEGAN, &pattern, &|_| true, level, (from, to))?);
-                }
-                // Others are computed over a window.
-                _ => {}
-            }
+        let mut all = rules.iter().flat_map(|rule| [Some(rule.clone()), rule.companion()]).flatten();
+        if let Some(rule) = all.find(|rule| rule.name == firing.rule) {
+            // What is too old to be kept has no picture.
+            recorded.figures.extend(compared(history, &rule, &firing, (from, to)).ok());
         }
         if !pattern.is_empty() {
-            recorded.figures.push(figure(history, WAITERS, &pattern, &|_| true, None, (from, to))?);
+            recorded.figures.push(waiters(history, &pattern, (from, to))?);
         }
         recorded.firing = Some(firing);
         Ok(recorded)
@@ -134,42 +122,52 @@ pub fn is_about(entry: &Value, key: &Key) -> bool {
     entry.get("key").and_then(Value::as_str) == Some(&visible(key.as_bytes()))
 }
 
-/// The sum of the wanted series of a metric over time; an age where the metric is the beginning of a hold. What is not known is
-/// `null`.
-fn figure(
-    history: &History,
-    metric: MetricId,
-    pattern: &str,
-    wanted: &dyn Fn(&Series) -> bool,
-    level: Option<f64>,
-    (from, to): (Time, Time),
-) -> Result<Value, Fault> {
+/// Who waited for the locks of a pattern, over time. What is not known is `null`.
+fn waiters(history: &History, pattern: &str, (from, to): (Time, Time)) -> Result<Value, Fault> {
     let own = |series: &Series| series.label("pattern").is_none_or(|other| pattern.is_empty() || other == pattern);
-    let found = history.series(metric, &|series| own(series) && wanted(series), from, to)?;
-    let is_age = metric == HOLD_BEGAN;
+    let found = history.series(WAITERS, &own, from, to)?;
     let mut sums: Vec<Option<f64>> = vec![None; found.times.len()];
     for column in &found.columns {
         for (range, value) in column.stretches(&found.times) {
             let Some(value) = value else { continue };
-            for at in range {
-                let value = if is_age { (found.times[at].0 as f64 / 1_000.0 - value).max(0.0) } else { value };
-                let sum = sums[at].unwrap_or(0.0);
-                sums[at] = Some(if is_age { sum.max(value) } else { sum + value });
-            }
+            sums[range].iter_mut().for_each(|sum| *sum = Some(sum.unwrap_or(0.0) + value));
         }
     }
-    // The worst of each part: a picture has only so many columns.
-    let part = found.times.len().div_ceil(POINTS).max(1);
-    let points = found.times.chunks(part).zip(sums.chunks(part)).map(|(times, values)| {
-        let worst = values
-            .iter()
-            .flatten()
-            .copied()
-            .fold(None, |worst: Option<f64>, value| Some(worst.map_or(value, |worst| worst.max(value))));
-        json!([times[0].0, worst])
-    });
-    let name = if is_age { "lockscope_oldest_hold_age_seconds" } else { metric.metric().name };
-    Ok(json!({ "metric": name, "pattern": pattern, "threshold": level, "points": points.collect::<Vec<_>>() }))
+    let values: Vec<(Time, Option<f64>)> = found.times.iter().copied().zip(sums).collect();
+    let points = drawn(&values, f64::max);
+    let name = WAITERS.metric().name;
+    Ok(json!({ "metric": name, "pattern": pattern, "window": null, "threshold": null, "points": points }))
+}
+
+/// What the rule compared with its threshold, at each evaluation.
+fn compared(history: &History, rule: &Rule, firing: &Firing, (from, to): (Time, Time)) -> Result<Value, Fault> {
+    let asked = Asked { from: Some(from), to: Some(to) };
+    let tracks = load(history, rule, asked, |_, _| ())?.tracks;
+    let track = tracks.tracks.iter().find(|track| track.labels == firing.labels);
+    let value = |index: u32| track.and_then(|track| track.value(index, &tracks.grid));
+    let values: Vec<(Time, Option<f64>)> =
+        (0..tracks.grid.count).map(|index| (tracks.grid.at(index), value(index))).collect();
+    let worse = match rule.compare {
+        Compare::Above(_) => f64::max,
+        Compare::Below(_) => f64::min,
+    };
+    Ok(json!({
+        "metric": rule.metric.metric().name,
+        "pattern": firing.labels.get("pattern"),
+        "window": rule.window.map(written),
+        "threshold": Some(firing.threshold).filter(|level| level.is_finite()),
+        "points": drawn(&values, worse),
+    }))
+}
+
+/// The worst of each part: a picture has only so many columns.
+fn drawn(values: &[(Time, Option<f64>)], worse: fn(f64, f64) -> f64) -> Vec<Value> {
+    let part = values.len().div_ceil(POINTS).max(1);
+    let point = |part: &[(Time, Option<f64>)]| {
+        let worst = part.iter().filter_map(|(_, value)| *value).reduce(worse);
+        json!([part[0].0.0, worst])
+    };
+    values.chunks(part).map(point).collect()
 }
 
 /// A firing in JSON.

@@ -44,8 +44,7 @@ fn rule(trial: &Trial, whole: bool) -> Value {
     });
     if whole {
         let rows = trial.episodes();
-        let numbered = rows.iter().enumerate();
-        rule["episodes"] = numbered.map(|(at, listed)| listed_episode(trial, at + 1, listed)).collect();
+        rule["episodes"] = rows.iter().map(|listed| listed_episode(trial, listed)).collect();
         rule["episodes_left_out"] = trial.candidate.outcome.left_out.into();
     }
     rule
@@ -143,16 +142,17 @@ fn suggestion(trial: &Trial) -> Option<Value> {
     }))
 }
 
-fn listed_episode(trial: &Trial, number: usize, listed: &Listed) -> Value {
+fn listed_episode(trial: &Trial, listed: &Listed) -> Value {
     let episode = &listed.episode;
     let fired = episode.kind == Kind::Fired;
     json!({
-        "number": number,
+        "name": listed.name.to_string(),
+        "number": listed.name.number(),
         "labels": trial.subject.tracks.tracks[episode.track].labels,
         "from": episode.from.rfc3339(),
         "fired": fired.then(|| Time::rfc3339(episode.fired)),
         "to": (!episode.lasts).then(|| episode.to.rfc3339()),
-        "peak": finite(episode.peak),
+        "peak": finite(trial.peak(episode)),
         "what": became(listed, trial.is_changed()),
         "fires_now": listed.fires_now,
         "fires_with_candidate": listed.fires_then,

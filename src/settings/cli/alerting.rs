@@ -136,7 +136,7 @@ pub struct Tune {
     /// Up to this time
     #[arg(long, value_name = "WHEN", value_parser = When::parse)]
     pub to: Option<When>,
-    /// Keep in the store that an episode was real or noise, such as 3=noise; 3=none takes that back
+    /// Keep in the store that an episode of the list was real or noise, such as 3=noise or b=noise; 3=none takes that back
     #[arg(long = "label", value_name = "N=VERDICT", requires = "rule", value_parser = Labelling::parse)]
     pub labels: Vec<Labelling>,
     /// One JSON document
@@ -167,10 +167,10 @@ impl When {
     }
 }
 
-/// What is said of an episode, by its number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is said of an episode, by its name in the list.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Labelling {
-    pub number: usize,
+    pub name: String,
     /// `None`: nothing any more.
     pub verdict: Option<Verdict>,
 }
@@ -178,14 +178,18 @@ pub struct Labelling {
 impl Labelling {
     fn parse(text: &str) -> Result<Labelling, String> {
         let parsed = || {
-            let (number, word) = text.split_once('=')?;
-            let number = number.trim().parse().ok()?;
+            let (name, word) = text.split_once('=')?;
+            let name = name.trim().to_string();
+            let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
             match word.trim() {
-                "none" => Some(Labelling { number, verdict: None }),
-                word => Some(Labelling { number, verdict: Some(Verdict::named(word)?) }),
+                _ if !is_name => None,
+                "none" => Some(Labelling { name, verdict: None }),
+                word => Some(Labelling { name, verdict: Some(Verdict::named(word)?) }),
             }
         };
-        parsed().ok_or_else(|| "a label is written 3=real, 3=noise or 3=none".to_string())
+        parsed().ok_or_else(|| {
+            "a label is written 3=real, 3=noise or 3=none, with the name of an episode in the list".to_string()
+        })
     }
 }
 

@@ -1,6 +1,9 @@
 //! The command line as scripts use it.
 
+use std::time::Duration;
+
 use super::*;
+use crate::model::Column;
 
 fn read(args: &[&str]) -> Result<Cli, Early> {
     Cli::read(std::iter::once("lockscope").chain(args.iter().copied()).map(OsString::from))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{History, Why};
-use crate::alerts::{AlertChange, AlertState, Severity};
+use crate::alerts::{Alert, AlertChange, AlertState, Severity};
 use crate::base::fault::Fault;
 use crate::base::time::Time;
 
@@ -42,6 +42,23 @@ impl End {
     }
 }
 
+impl From<Firing> for Alert {
+    /// As it was when it fired.
+    fn from(firing: Firing) -> Alert {
+        Alert {
+            rule: firing.rule,
+            severity: firing.severity,
+            state: AlertState::Firing,
+            labels: firing.labels,
+            value: firing.value,
+            threshold: firing.threshold,
+            active_at: firing.active_at,
+            fired_at: Some(firing.from),
+            unknown_since: None,
+        }
+    }
+}
+
 impl History {
     /// Those that fired from one time up to and with another, oldest first.
     pub fn firings(&self, from: Time, to: Time) -> Result<Vec<Firing>, Fault> {
@@ -51,6 +68,8 @@ impl History {
         let mut firings: Vec<Firing> = Vec::new();
         for (number, change) in changes {
             let alert = change.alert;
+            let own = |firing: &&mut Firing| firing.rule == alert.rule && firing.labels == alert.labels;
+            let last = firings.iter_mut().rev().find(own).filter(|firing| !matches!(firing.end, End::Over(_)));
             if alert.state == AlertState::Firing {
                 // The run that it belongs to, and whether another came after it.
                 let run = runs.iter().rposition(|run| run.from <= change.at);
@@ -59,23 +78,28 @@ impl History {
                     Some((run, false)) => End::NotSeen(run.to.max(change.at)),
                     None => End::NotSeen(change.at),
                 };
-                firings.push(Firing {
-                    number,
-                    rule: alert.rule,
-                    severity: alert.severity,
-                    labels: alert.labels,
-                    value: alert.value,
-                    threshold: alert.threshold,
-                    active_at: alert.active_at,
-                    from: change.at,
-                    end,
-                });
-            } else if change.from == AlertState::Firing {
-                let own = |firing: &&mut Firing| firing.rule == alert.rule && firing.labels == alert.labels;
-                let last = firings.iter_mut().rev().find(own).filter(|firing| !matches!(firing.end, End::Over(_)));
-                if let Some(firing) = last {
-                    firing.end = End::Over(change.at);
+                // One that goes on after a restart of the recorder is the same; if it began before, nobody asked for it.
+                let began = match change.from {
+                    AlertState::Firing => alert.fired_at.unwrap_or(change.at),
+                    _ => change.at,
+                };
+                match last.filter(|_| change.from == AlertState::Firing) {
+                    Some(firing) => firing.end = end,
+                    None if began < from => {}
+                    None => firings.push(Firing {
+                        number,
+                        rule: alert.rule,
+                        severity: alert.severity,
+                        labels: alert.labels,
+                        value: alert.value,
+                        threshold: alert.threshold,
+                        active_at: alert.active_at,
+                        from: began,
+                        end,
+                    }),
                 }
+            } else if let (AlertState::Firing, Some(firing)) = (change.from, last) {
+                firing.end = End::Over(change.at);
             }
         }
         firings.retain(|firing| firing.from <= to);
