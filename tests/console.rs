@@ -559,7 +559,7 @@ async fn what_changed_hands_under_the_question_is_refused() {
     let server = Server::notifying(&[]);
     server.cli(&["SET", "lock:order", "worker-1", "PX", "600000"]);
     let settings = common::acting::settings(&server.url(), |_| {});
-    let place = common::process::scratch("records");
+    let place = common::process::scratch("records-refused");
     with_settings(&server.url(), settings, place.clone(), async |operator| {
         operator.wait_for("the lock", |screen| screen.contains("lock:order") && screen.contains("live")).await;
         operator.press(KeyCode::Char('W'));
