@@ -55,7 +55,7 @@ impl Beside {
 
     /// The values at that moment, which is not before the last one, each with its labels and the time it was measured at.
     pub(super) fn at(&mut self, at: Time) -> impl Iterator<Item = (&Labels, Point)> {
-        self.columns.iter_mut().filter_map(move |(labels, column)| Some((&*labels, column.point(at)?)))
+        self.columns.iter_mut().filter_map(move |(labels, column)| Some((labels, column.point(at)?)))
     }
 
     /// Until when the values of that moment, which were read last, stay.
