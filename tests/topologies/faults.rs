@@ -15,10 +15,13 @@ pub struct Fault<P: 'static> {
     pub name: &'static str,
     pub steps: &'static [Step<P>],
     /// Whether the server can do it, and what it lacks if not.
-    pub needs: Option<(fn(&Server) -> bool, &'static str)>,
+    pub needs: Option<Need>,
     /// Locks that were held may be lost in it.
     pub loses: bool,
 }
+
+/// What only some servers can do, and how that is called.
+pub type Need = (fn(&Server) -> bool, &'static str);
 
 pub type Step<P> = fn(&mut P, &mut Scene);
 
