@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use lockscope::alerts::Rules;
+use lockscope::app::scene::Others;
 use lockscope::app::theme::Theme;
 use lockscope::app::{App, Effect, Event, Past, Reply, Title, Wish};
 use lockscope::console::chronicle::Chronicle;
@@ -120,7 +121,7 @@ async fn watch(app: &mut App, engine: &mut Engine, reader: &mut Reader, how_long
             measured += MEASURED;
             meter.measure(app, engine, &mut Chronicle::default());
         }
-        compose(app, Known::of(engine));
+        compose(app, Known::of(engine), Others::default());
     }
 }
 
@@ -152,7 +153,7 @@ fn write(app: &mut App, engine: &Engine, text: &str) {
 
 fn press(app: &mut App, engine: &Engine, code: KeyCode) {
     app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)), engine.clock.now());
-    compose(app, Known::of(engine));
+    compose(app, Known::of(engine), Others::default());
 }
 
 fn save(folder: &Path, name: &str, title: &str, app: &App) -> std::io::Result<()> {
