@@ -385,6 +385,7 @@ impl App {
             self.notice = None;
         }
         self.keep_writing(matches!(event, Event::Key(_)), now);
+        self.give_up_asking(now);
         self.feed.began.get_or_insert(now);
         match event {
             Event::Resize(width, height) => self.display.size = (width, height),

@@ -99,7 +99,7 @@ impl Daemon<'_> {
         until_watched(&mut engine).await;
         let archive = self.archive(&engine)?;
         let alarm = alarm.unwrap_or_else(|why| {
-            (self.say)(&format!("the rules begin anew: {why}"));
+            (self.say)(&format!("the rules begin again: {why}"));
             Alarm::new(self.rules.clone())
         });
         let mut state = State {

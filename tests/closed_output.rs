@@ -173,11 +173,13 @@ fn holds(arguments: &[&str]) {
             let context = format!("{arguments:?} with stdout {out:?} and stderr {err:?}: {}", ended.err);
             assert_eq!(ended.status.signal(), None, "{context}");
             let expected = match out {
+                // What is printed within so short a time depends on the machine.
+                Sink::Full if arguments.contains(&"300ms") => vec![Some(3), usual.status.code()],
                 // The output is lost, which is an error.
-                Sink::Full if !usual.out.is_empty() => Some(3),
-                _ => usual.status.code(),
+                Sink::Full if !usual.out.is_empty() => vec![Some(3)],
+                _ => vec![usual.status.code()],
             };
-            assert_eq!(ended.status.code(), expected, "{context}");
+            assert!(expected.contains(&ended.status.code()), "{context}: {} and not {expected:?}", ended.status);
             assert!(!ended.err.contains("panicked"), "{context}");
             if out == Sink::Gone {
                 assert!(!ended.err.contains("could not write"), "{context}");

@@ -321,8 +321,10 @@ fn tuning(desk: &Desk, held: &mut Held) {
     common::history::record(&file);
     let store = ["tune", "--json", "--store", file.to_str().expect("a path")];
     held.hold(&["tune"], &desk.run_bare(&store).json());
-    let rule = ["--rule", "LockManyWaiters", "--set", "above=6", "--label", "a=real"];
-    held.hold(&["tune"], &desk.run_bare(&[&store[..], &rule].concat()).json());
+    let rule = ["--rule", "LockManyWaiters", "--set", "above=6"];
+    let told = desk.run_bare(&[&store[..], &rule].concat()).json();
+    let label = format!("{}=real", told["rules"][0]["episodes"][0]["name"].as_str().expect("an episode"));
+    held.hold(&["tune"], &desk.run_bare(&[&store[..], &rule, &["--label", &label]].concat()).json());
 }
 
 /// `tune` on a Prometheus whose recorded alerts are others than those of its rule.

@@ -95,6 +95,11 @@ async fn a_killed_holder_leaves_an_orphan_and_a_stopped_one_is_stalled() {
         })
         .await;
     }
+    // Most of both leases is left, so that there is time to tell of both.
+    until(&mut engine, "lock:stopped", "was renewed just now", |lock| {
+        lock.renewals.as_ref().is_some_and(|renewals| renewals.last_ms.is_some_and(|ago| ago < 1_000))
+    })
+    .await;
     killed.crash();
     stopped.pause();
     let orphan = until_state(&mut engine, "lock:killed", State::Orphan).await;
@@ -133,6 +138,12 @@ async fn a_lock_without_a_ttl_is_an_orphan_once_its_holder_is_gone() {
         taken.release();
     }
     let (key, taken) = holder.expect("one of ten was taken during a burst");
+    // It was listed while it had nothing to do: it keeps its connection.
+    until(&mut engine, &key, "has a client that keeps its connection", |lock| {
+        let connection = lock.connection.as_ref();
+        connection.and_then(|open| Some(open.seen.since(open.used?))).is_some_and(|idle| idle >= Duration::from_secs(2))
+    })
+    .await;
     taken.crash();
     let orphan = until_state(&mut engine, &key, State::Orphan).await;
     let sentence = orphan.verdict.evidence.join("; ");

@@ -33,6 +33,9 @@ pub enum Wish {
     Extend(Option<Duration>),
 }
 
+/// How long a server is waited for before a question.
+const ANSWER: Duration = Duration::from_secs(10);
+
 /// What was asked of servers before the question can open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asking {
@@ -40,6 +43,7 @@ pub struct Asking {
     ids: Vec<LockId>,
     /// Whom, and about what: `cache-1:7000 about lock:a`.
     pub about: String,
+    since: Time,
 }
 
 /// The result of one write, in a line.
@@ -165,12 +169,12 @@ impl App {
             self.say(why, now);
             return Vec::new();
         }
-        self.ask(wish, ids)
+        self.ask(wish, ids, now)
     }
 
     /// Asks for what the locks are now. A server may take its time: until it has answered, the last line says whom we
     /// ask, and nothing else is done.
-    fn ask(&mut self, wish: Wish, ids: Vec<LockId>) -> Vec<Effect> {
+    fn ask(&mut self, wish: Wish, ids: Vec<LockId>, now: Time) -> Vec<Effect> {
         let about = match ids.as_slice() {
             [one] => {
                 let lock = self.scene.lock.as_ref().filter(|lock| one.is(lock));
@@ -181,7 +185,7 @@ impl App {
             }
             many => format!("the servers about {} locks", many.len()),
         };
-        self.overlay = Overlay::Asking(Asking { wish, ids: ids.clone(), about });
+        self.overlay = Overlay::Asking(Asking { wish, ids: ids.clone(), about, since: now });
         vec![Effect::See(wish, ids)]
     }
 
@@ -192,6 +196,18 @@ impl App {
             self.say("not asked any more; nothing was changed".into(), now);
         }
         Vec::new()
+    }
+
+    /// A server that does not answer for long does not hold up the console.
+    pub(super) fn give_up_asking(&mut self, now: Time) {
+        let Overlay::Asking(Asking { about, since, .. }) = &self.overlay else { return };
+        if now.since(*since) < ANSWER {
+            return;
+        }
+        let waited = short_duration(ANSWER.as_millis() as u64);
+        let why = format!("asked {about} for {waited}, without an answer; nothing was changed");
+        (self.overlay, self.writing.pending) = (Overlay::None, None);
+        self.say(why, now);
     }
 
     /// Whether the answer is to what is being asked: one that comes late must not open over something else.
@@ -212,7 +228,7 @@ impl App {
         };
         self.overlay = Overlay::None;
         match again {
-            Some(Effect::See(wish, ids)) => self.ask(wish, ids),
+            Some(Effect::See(wish, ids)) => self.ask(wish, ids, now),
             again => again.into_iter().collect(),
         }
     }

@@ -22,6 +22,9 @@ use crate::settings::{Login, Outside, ReadOnly, Settings, Talk};
 use crate::sources::pace::Pace;
 use crate::topology::{Endpoint, Node, Topology, is_silence};
 
+/// Nodes that are named in a sentence.
+const NAMED: usize = 3;
+
 /// A connected target.
 pub struct Session {
     pub settings: Settings,
@@ -256,15 +259,17 @@ impl Session {
 
     /// None of the nodes could be read. Somebody has named those of a cluster to us.
     fn unstarted(&self, error: &redis::RedisError) -> Fault {
-        let nodes = self.topology.nodes();
-        let Some(node) = nodes.first().filter(|_| self.topology.cluster().is_some() && is_silence(error)) else {
+        if self.topology.cluster().is_none() || !is_silence(error) {
             return self.fault(error);
-        };
-        let (name, said) = (visible(node.name.as_bytes()), said(error));
+        }
+        let names: Vec<String> =
+            self.topology.nodes().iter().take(NAMED).map(|node| visible(node.name.as_bytes())).collect();
         Fault::server(format!(
-            "the cluster of {} names its nodes by addresses that can't be reached from here, such as {name} ({said}); say with \
+            "the cluster of {} names its nodes by addresses that can't be reached from here, such as {} ({}); say with \
              --map-host A=B where they are",
-            self.shown
+            self.shown,
+            names.join(", "),
+            said(error)
         ))
     }
 

@@ -24,6 +24,9 @@ const WANTED: usize = 200;
 /// Remember at most this many locks that have moved.
 const MOVED: usize = 10_000;
 
+/// While another server takes over, clients wait, and hold what they have for longer than usual: what is said of that is true.
+const DELAYED: [&str; 3] = ["long", "expiring", "lease-too-short"];
+
 /// The whole summary.
 pub struct Summary {
     pub seed: u64,
@@ -170,7 +173,8 @@ impl Summary {
         let of = |sighting: &Sighting| {
             let name = sighting.situation.name;
             let said = |(word, said): (&str, &Said)| format!("{name}: {word} ({})", said.sentence);
-            sighting.invented().map(said).collect::<Vec<_>>()
+            let is_late = |word: &str| !self.acts.is_empty() && DELAYED.contains(&word);
+            sighting.invented().filter(|(word, _)| !is_late(word)).map(said).collect::<Vec<_>>()
         };
         self.sightings.iter().flat_map(of).collect()
     }

@@ -91,8 +91,8 @@ impl Scanner {
     async fn walk(&self, Order { started, splittable }: Order, first: bool) -> ScanReport {
         let task = &self.task;
         let progress = self.progress.clone();
-        let anew = |first| if first { Pass::first(progress.clone()) } else { Pass::new(progress.clone()) };
-        let (mut pass, mut beside) = (anew(first), self.replica().await);
+        let another = |first| if first { Pass::first(progress.clone()) } else { Pass::new(progress.clone()) };
+        let (mut pass, mut beside) = (another(first), self.replica().await);
         let (mut tries, mut settled) = (0, 0);
         let failed = loop {
             let walk = Walk {
@@ -121,7 +121,7 @@ impl Scanner {
                     task.tell(Incoming::Reconnected).await;
                     if beside.is_some() {
                         // A cursor belongs to one process, and this may be another.
-                        (pass, settled) = (anew(first), 0);
+                        (pass, settled) = (another(first), 0);
                         beside = self.replica().await;
                     }
                 }

@@ -46,7 +46,7 @@ impl Beats {
     /// Notes a renewal. Several may be told at the same moment: each counts, and their distance says nothing.
     pub fn push(&mut self, at: Time) {
         self.count += 1;
-        // Whoever was waited for is there.
+        // Who was waited for is there.
         self.resumed.take_if(|resumed| resumed.at > at);
         if self.last.is_some_and(|last| at <= last) {
             return;

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub enum State {
     /// Two may be at work under it.
     Split,
-    /// The server lost it, or may have: nobody holds it there, and whoever did may not know.
+    /// The server lost it, or may have: nobody holds it there, and its holder may not know.
     Lost,
     /// Its holder is gone.
     Orphan,

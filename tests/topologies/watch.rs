@@ -130,7 +130,7 @@ impl Watch {
             match truth.get(key) {
                 Some(now) if now.token == fact.token => {
                     // A master with the data of before may take over from one that lost it all, and bring the lock back.
-                    let came_back = loses && words.ends_with(&["lost", "acquired"]);
+                    let came_back = loses && matches!(words[..], [.., "lost", "acquired" | "found"]);
                     assert!(came_back || words.iter().all(|word| *word == "moved"), "after {after}: {told:#?}");
                 }
                 Some(_) => {}

@@ -708,6 +708,16 @@ fn an_answer_that_nobody_waits_for_opens_nothing() {
     assert!(stage.screen().contains("esc cancels"));
     stage.app.update(Event::Key(KeyEvent::from(KeyCode::Esc)), stage.now);
     assert_eq!(stage.notice(), "not asked any more; nothing was changed");
-    stage.app.update(Event::Seen(Wish::Free, vec![lock]), stage.now);
+    stage.app.update(Event::Seen(Wish::Free, vec![lock.clone()]), stage.now);
     assert!(matches!(stage.app.overlay, Overlay::None));
+    // A server that does not answer does not hold up the console for ever.
+    stage.app.update(Event::Key(KeyEvent::from(KeyCode::Char('x'))), stage.now);
+    let later = stage.now + std::time::Duration::from_secs(10);
+    stage.app.update(Event::Seen(Wish::Free, vec![lock]), later);
+    assert!(matches!(stage.app.overlay, Overlay::None));
+    let said = stage.notice();
+    assert!(
+        said.starts_with("asked ") && said.ends_with(" for 10.0s, without an answer; nothing was changed"),
+        "{said}"
+    );
 }

@@ -107,6 +107,7 @@ fn a_proof_offers_to_free_first_and_a_doubt_more_time() {
     dead.findings.clear();
     found.waiters.queue.clear();
     let id = LockId::of(&dead);
+    stage.app.ask(Wish::Free, vec![id.clone()], stage.now);
     stage.app.take_seen(Wish::Free, vec![dead], stage.now);
     stage.app.take_closer_look(&id, &found, stage.now);
     assert_eq!(asked(&stage).0, "free it", "{}", stage.screen());
@@ -186,6 +187,7 @@ fn locks_whose_extension_was_refused_together_are_not_offered_to_be_freed() {
     stage.press("W");
     let locks = stage.app.scene.rows.clone();
     let wish = Wish::Extend(Some(std::time::Duration::from_secs(60)));
+    stage.app.ask(wish, locks.iter().map(LockId::of).collect(), stage.now);
     let effects = stage.app.take_seen(wish, locks, stage.now);
     assert!(effects.is_empty(), "nothing is freed that could be undone: {effects:?}");
     let (label, keys) = asked(&stage);

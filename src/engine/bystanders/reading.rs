@@ -76,7 +76,7 @@ impl Reading {
         Ok(page)
     }
 
-    /// Goes on with the walk; returns whether it has come to the end. Then the next round begins anew.
+    /// Goes on with the walk; returns whether it has come to the end. Then the next round begins.
     async fn walk(&mut self, conn: &mut ServerConnection, post: &Post) -> RedisResult<bool> {
         for _ in 0..CALLS {
             let (cursor, names): (u64, Vec<Vec<u8>>) =

@@ -281,7 +281,7 @@ impl<'a> Narrator<'a> {
             alone: lock.has_one_holder(),
             leased: lock.expires().is_some(),
         };
-        (until > at).then_some((loss, until))
+        (until > at && !loss.reached()).then_some((loss, until))
     }
 
     fn finish(&mut self, at: Time, ending: Ending) {

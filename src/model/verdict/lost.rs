@@ -13,8 +13,6 @@ use crate::model::{Ending, Former, HeldIs, Loss};
 const PROVEN: f32 = 0.97;
 /// It may as well have been released while nobody watched.
 const UNPROVEN: f32 = 0.5;
-/// It was written long enough ago for the new server to have it, so most likely it was released.
-const REACHED: f32 = 0.3;
 
 /// A hold that the server lost, or may have, as readers get it. Nobody holds the lock.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -49,11 +47,12 @@ impl Lost {
 impl Loss {
     /// 0 to 1.
     pub(in crate::model) fn confidence(&self) -> f32 {
-        match self.cut {
-            _ if self.proven => PROVEN,
-            Some(cut) if self.given <= cut => REACHED,
-            _ => UNPROVEN,
-        }
+        if self.proven { PROVEN } else { UNPROVEN }
+    }
+
+    /// It was written long enough ago for the new server to have it, so most likely it was released there.
+    pub(in crate::model) fn reached(&self) -> bool {
+        !self.proven && self.cut.is_some_and(|cut| self.given <= cut)
     }
 
     /// What happened, who held it, and what is left of the lease.
