@@ -219,6 +219,8 @@ fn on_a_cluster_and_a_service_each_missing_power_costs_its_own_feature_only() {
         whole.take("lock:more");
         terminal.wait_for("the next lock", |screen| screen.contains("31 locks"));
         terminal.press("5");
+        // A key and a new size at one moment: the key may come with the next one.
+        terminal.wait_for("the screen", |screen| screen.contains("NODE"));
         terminal.resize(140, 50);
         if common::program::version() >= (7, 0) {
             assert!(report.out.contains("this server has no MONITOR"), "{url}: {}", report.out);
@@ -243,6 +245,8 @@ fn a_cluster_and_a_service_that_speak_resp2_only_and_list_no_clients_are_polled(
         terminal.press("r");
         terminal.wait_for("the next lock", |screen| screen.contains("31 locks"));
         terminal.press("5");
+        // A key and a new size at one moment: the key may come with the next one.
+        terminal.wait_for("the screen", |screen| screen.contains("NODE"));
         terminal.resize(140, 50);
         terminal
             .wait_for("what it costs", |screen| screen.contains("whether holders are still connected is not known"));

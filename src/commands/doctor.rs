@@ -4,6 +4,8 @@
 
 mod render;
 
+use std::io::Write;
+
 pub use crate::output::TextStyle;
 pub use render::{json, json_of_nodes, text, text_of_nodes};
 
@@ -33,11 +35,17 @@ pub async fn run(session: &Session, options: &cli::Doctor) -> Result<u8, Fault> 
             Err(error) => failed = failed.or(Some(Fault::from_redis(&error, &node.name))),
         }
     }
-    print(|out| match (&reports[..], council.as_ref().zip(sentinels.as_ref())) {
-        ([(_, report)], None) if nodes.len() == 1 && options.json => json(report, out),
-        ([(_, report)], None) if nodes.len() == 1 => text(report, &style, out),
-        (several, watched) if options.json => json_of_nodes(several, watched, out),
-        (several, watched) => text_of_nodes(several, watched, &style, out),
+    print(|out| {
+        // Who reads on, or keeps the output only, must know it too.
+        if let Some(failed) = failed.as_ref().filter(|_| !options.json) {
+            writeln!(out, "{failed}\n")?;
+        }
+        match (&reports[..], council.as_ref().zip(sentinels.as_ref())) {
+            ([(_, report)], None) if nodes.len() == 1 && options.json => json(report, out),
+            ([(_, report)], None) if nodes.len() == 1 => text(report, &style, out),
+            (several, watched) if options.json => json_of_nodes(several, watched, out),
+            (several, watched) => text_of_nodes(several, watched, &style, out),
+        }
     })?;
     let bad = sentinels.is_some_and(|check| check.status == Status::Bad);
     match failed {

@@ -239,11 +239,11 @@ impl Driver {
             (Stream::Live(source), false) => {
                 self.status.stream = Stream::Refusing { source, since: now };
                 self.status.blind_since.get_or_insert(now);
-                table.apply(Observation::Silent { node, since: Some(now) });
+                table.apply(Observation::Silent { node, since: Some(now), at: now });
             }
             (Stream::Refusing { source, .. }, true) => {
                 self.status.stream = Stream::Live(source);
-                table.apply(Observation::Silent { node, since: None });
+                table.apply(Observation::Silent { node, since: None, at: now });
             }
             _ => {}
         }
@@ -307,13 +307,13 @@ impl Driver {
                 if let Stream::Live(source) = status.stream {
                     status.stream = Stream::Silent { source, since };
                     status.blind_since.get_or_insert(since);
-                    table.apply(Observation::Silent { node, since: Some(since) });
+                    table.apply(Observation::Silent { node, since: Some(since), at: self.clock.now() });
                 }
             }
             Standing::Answers => {
                 if let Stream::Silent { source, .. } = status.stream {
                     status.stream = Stream::Live(source);
-                    table.apply(Observation::Silent { node, since: None });
+                    table.apply(Observation::Silent { node, since: None, at: self.clock.now() });
                 }
             }
             Standing::Down { why, since, at } => {
@@ -329,7 +329,7 @@ impl Driver {
                 status.stream = Stream::Reconnecting { why, since };
                 status.watched_since = None;
                 status.blind_since.get_or_insert(since);
-                table.apply(Observation::Silent { node, since: None });
+                table.apply(Observation::Silent { node, since: None, at });
                 table.apply(Observation::Gap { node, at });
             }
         }

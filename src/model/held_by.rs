@@ -144,6 +144,12 @@ impl Lock {
         self.held_by.beats_mut().for_each(|beats| beats.outlives(failover));
     }
 
+    /// It goes on after its server answered for no key from then to then.
+    pub(super) fn outlasts(&mut self, began: Time, ended: Time) {
+        self.beats.iter_mut().for_each(|beats| beats.outlasts(began, ended));
+        self.held_by.beats_mut().for_each(|beats| beats.outlasts(began, ended));
+    }
+
     /// One of several holders renewed it, or the one who is left of them, while the others left.
     pub(super) fn beat(&mut self, holder: HolderId, alone: Option<HolderId>, at: Time) {
         let expected_ms = self.expected_ms();

@@ -71,8 +71,18 @@ impl Beats {
     /// The lock outlived a failover at that time. Its holder may take a while to find the new master, and renew at the one
     /// that was replaced meanwhile; what it had missed long before stays missed.
     pub(super) fn outlives(&mut self, failover: Time) {
-        let missed = self.rhythm(failover - FOUND).map_or(0, |rhythm| rhythm.missed);
-        self.resumed = Some(Resumed { at: failover + FOUND, missed });
+        self.excuse(failover - FOUND, failover + FOUND);
+    }
+
+    /// The server let nobody renew in that time, and clients need a while to notice that it does again.
+    pub(super) fn outlasts(&mut self, began: Time, ended: Time) {
+        self.excuse(began, ended + FOUND);
+    }
+
+    /// No renewal is missed in that time; what was missed before stays missed.
+    fn excuse(&mut self, from: Time, until: Time) {
+        let missed = self.rhythm(from).map_or(0, |rhythm| rhythm.missed);
+        self.resumed = Some(Resumed { at: until, missed });
     }
 
     /// The rhythm at that time; `None` until there is one.

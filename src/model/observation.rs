@@ -130,7 +130,7 @@ pub enum Observation {
     /// Changes before this may have been missed: the source lost its connection, could not keep up, or is new.
     Gap { node: NodeId, at: Time },
     /// The node owes an answer, and gave the last one then; `None`: it answers again, and no event was missed.
-    Silent { node: NodeId, since: Option<Time> },
+    Silent { node: NodeId, since: Option<Time>, at: Time },
     /// Every change up to this time was reported before this. Since then, silence says nothing.
     Heard { node: NodeId, until: Time },
 }

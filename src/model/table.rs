@@ -224,11 +224,7 @@ impl Table {
                 }
                 self.clients.listed(node, &asked, present, at);
             }
-            Observation::Silent { node, since } => {
-                let held = self.held;
-                let state = self.node(node);
-                (state.silent, state.stale) = (since.is_some(), state.stale || since.is_some() && held > 0);
-            }
+            Observation::Silent { node, since, at } => self.take_silence(node, since, at),
             Observation::Gap { node, at } => {
                 let held = self.held;
                 // The next round over the table tells whether any of them is on this node.

@@ -3,6 +3,7 @@
 pub(in crate::model) mod deeds;
 mod deposed;
 mod losses;
+mod outages;
 mod own_writes;
 mod renewals;
 mod scenarios;

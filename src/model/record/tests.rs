@@ -363,7 +363,7 @@ fn observation() -> impl Strategy<Value = Observation> {
         (key(), token()).prop_map(|(key, token)| Observation::Testing { key, token }),
         (node(), time()).prop_map(|(node, at)| Observation::Flushed { node, at }),
         (node(), time()).prop_map(|(node, at)| Observation::Gap { node, at }),
-        (node(), option::of(time())).prop_map(|(node, since)| Observation::Silent { node, since }),
+        (node(), option::of(time()), time()).prop_map(|(node, since, at)| Observation::Silent { node, since, at }),
         (node(), time()).prop_map(|(node, until)| Observation::Heard { node, until }),
     ]
     .prop_filter("every variant", named)

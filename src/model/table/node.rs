@@ -17,8 +17,8 @@ pub(in crate::model) struct NodeState {
     pub gap: Option<Time>,
     /// Locks there were not confirmed since.
     pub stale: bool,
-    /// It owes an answer: what is known of it may be over.
-    pub silent: bool,
+    /// Since when it owes an answer: what is known of it may be over.
+    pub silent: Option<Time>,
     /// When it last got slots of a cluster from another node.
     pub gained: Option<Time>,
     /// When it last took the place of another node.
@@ -56,7 +56,7 @@ pub(in crate::model) struct Followed {
 impl NodeState {
     pub fn new(space: KeyspaceId) -> NodeState {
         let (gap, swept, source, heard, hazards) = (None, None, None, None, Hazards::default());
-        let (stale, silent, gained, takeover, restarted, emptied) = (false, false, None, None, None, None);
+        let (stale, silent, gained, takeover, restarted, emptied) = (false, None, None, None, None, None);
         let (children, quiet, blocked) = (None, None, Vec::new());
         NodeState {
             space,
@@ -117,7 +117,19 @@ impl Table {
     /// Held, and not confirmed since events were missed on its node, or since the node does not answer. Nobody looks again
     /// at what is gone.
     pub fn is_stale(&self, lock: &Lock) -> bool {
-        lock.is_held() && (self.missed(lock) || self.known(lock.node).is_some_and(|node| node.silent))
+        lock.is_held() && (self.missed(lock) || self.known(lock.node).is_some_and(|node| node.silent.is_some()))
+    }
+
+    /// It answers for no key since then, or does again at that time: meanwhile nobody could renew there.
+    pub(super) fn take_silence(&mut self, node: NodeId, since: Option<Time>, at: Time) {
+        let held = self.held;
+        let state = self.node(node);
+        let before = std::mem::replace(&mut state.silent, since);
+        state.stale |= since.is_some() && held > 0;
+        let Some(began) = before.filter(|_| since.is_none()) else { return };
+        for place in self.slots.places(|lock| lock.node == node && lock.is_held()) {
+            self.slots.get_mut(place).into_iter().for_each(|lock| lock.outlasts(began, at));
+        }
     }
 
     /// Locks of the node were not confirmed since events were missed there.
@@ -180,7 +192,9 @@ impl Table {
         let Some(node) = self.reporting(lock) else {
             return Followed { is_reported: false, known: lock.confirmed, reported: now };
         };
-        let until = node.heard.map_or(now, |heard| heard.max(lock.confirmed).min(now));
+        // A server that answers for no key lets nobody renew.
+        let heard = node.heard.unwrap_or(now).min(node.silent.unwrap_or(now));
+        let until = heard.max(lock.confirmed).min(now);
         Followed { is_reported: true, known: until, reported: until }
     }
 
